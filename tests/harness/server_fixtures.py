@@ -92,14 +92,20 @@ def databases_as_they_were(request: pytest.FixtureRequest) -> Iterator[None]:
 def new_databases_dropped(*servers: MySql) -> Iterator[None]:
     """Drops at the end of the block the databases that the servers did not have at its beginning."""
     before = [_databases(server) for server in servers]
-    yield
-    for server, earlier in zip(servers, before, strict=True):
-        for database in _databases(server) - earlier:
-            with server.root() as connection, connection.cursor() as cursor:
-                # A session that a test left open fails it here, and does not hold the others up.
-                # Tables of one database may refer to those of another.
-                cursor.execute("SET lock_wait_timeout = 30, foreign_key_checks = 0")
-                cursor.execute("DROP DATABASE `{}`".format(database.replace("`", "``")))
+    try:
+        yield
+    finally:  # what one that failed left there made others fail
+        for server, earlier in zip(servers, before, strict=True):
+            for database in _databases(server) - earlier:
+                _drop(server, database)
+
+
+def _drop(server: MySql, database: str) -> None:
+    with server.root() as connection, connection.cursor() as cursor:
+        # A session that a test left open fails it here, and does not hold the others up.
+        # Tables of one database may refer to those of another.
+        cursor.execute("SET lock_wait_timeout = 30, foreign_key_checks = 0")
+        cursor.execute("DROP DATABASE `{}`".format(database.replace("`", "``")))
 
 
 def _databases(server: MySql) -> set[str]:
