@@ -1,5 +1,6 @@
 """A leader's tables on Spark: what the topic tells of a table at a moment is what the server held then."""
 
+import json
 import os
 import random
 import re
@@ -83,11 +84,23 @@ def test_a_table_is_what_the_server_has(pair: Pair, spark: SparkSession) -> None
         "orders": 8, "bare": 5,
     }  # fmt: skip
     assert [parses(each) for each in (orders, bare, logged, all_changes, listed)] == [1, 1, 1, 1, 1]
+    assert [checks_of_rows(each) for each in (orders, bare, logged)] == [0, 0, 0]
 
 
 def parses(frame: DataFrame) -> int:
     """How often a query parses each record."""
-    return str(frame._jdf.queryExecution().executedPlan()).count("from_json(StructField(uri,")
+    return plan_of(frame).count("from_json(StructField(uri,")
+
+
+def checks_of_rows(frame: DataFrame) -> int:
+    """How often a query compares a record's columns for each of its rows, of which a chunk has thousands."""
+    of_rows, generate, of_records = plan_of(frame).partition("Generate posexplode")
+    assert generate and "it has other columns" in of_records
+    return of_rows.count("it has other columns")
+
+
+def plan_of(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan())
 
 
 def test_a_moment_in_any_session_and_of_any_kind(pair: Pair, spark: SparkSession) -> None:
@@ -142,6 +155,41 @@ def test_settings_of_the_session_change_nothing(pair: Pair, spark: SparkSession)
     there = {each.table: each.changes for each in tables(session, pair.source).collect() if each.database == database}
     assert there == {"t": 1, "${env:HOME}": 1}
     assert session.conf.get("spark.sql.variable.substitute") == "true"
+
+
+def test_moments_in_the_forms_of_records(spark: SparkSession) -> None:
+    """Those that a regular expression reads are what the parser of JSON makes of the same numbers in another order."""
+    days = ("2024-02-29", "0001-01-01", "9999-12-31", "1000-10-10")
+    clocks = ("00:00:00.000000", "23:59:59.999999", "07:08:09.000010", "07:08:09.100000", "12:00:01.012345")
+    datetimes = [datetime.fromisoformat(f"{day} {clock}") for day in days for clock in clocks]
+    numbers = [{"year": each.year, "month": each.month, "day": each.day} for each in datetimes]
+    clock = [
+        {"hour": each.hour, "minute": each.minute, "second": each.second, "subsecond": each.microsecond}
+        for each in datetimes
+    ]
+    seconds = [
+        {"unix_time": unix_time, "subsecond": fraction}
+        for unix_time in (1, 2147483647, 1774751400) for fraction in (0, 5, 99999, 100000, 999999)
+    ]  # fmt: skip
+    of_kinds = {
+        "date": [{"Date": each} for each in numbers],
+        "datetime(6)": [{"DateTime": day | rest} for day, rest in zip(numbers, clock, strict=True)],
+        "timestamp(6)": [{"Timestamp": each} for each in seconds],
+    }
+    for kind, values in of_kinds.items():
+        made = typed("value", kind, where="'a row'", options=Options())
+        results = []
+        for turned in (False, True):
+            records = [(json.dumps(ordered(each, turned=turned), separators=(",", ":")),) for each in values]
+            frame = spark.createDataFrame(records, "value STRING").select(F.expr(made).cast("string"))
+            results.append([row[0] for row in frame.collect()])
+        assert results[0] == results[1]
+        if kind == "datetime(6)":
+            assert [datetime.fromisoformat(each) for each in results[0]] == datetimes
+
+
+def ordered(value: dict[str, dict[str, int]], *, turned: bool) -> dict[str, dict[str, int]]:
+    return {tag: dict(reversed(fields.items())) if turned else fields for tag, fields in value.items()}
 
 
 def test_a_text_of_any_length(spark: SparkSession) -> None:

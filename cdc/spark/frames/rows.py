@@ -35,7 +35,7 @@ def changed_rows(messages: DataFrame, plan: Plan, *, since: int, upto: int) -> D
     and ``after``. Spark fails with a message that names the record where one is not valid.
     """
     within = f"sequence BETWEEN {since} AND {upto}"
-    number = " ".join(f"WHEN {_within(each)} THEN {at}" for at, each in enumerate(plan.stretches))
+    number = " ".join(f"WHEN {_within(each)} THEN {_checked(each, at)}" for at, each in enumerate(plan.stretches))
     invalid = (
         "raise_error(concat('not a record of rows: partition ', partition, ', offset ', offset, '; see cdc-audit'))"
     )
@@ -119,22 +119,28 @@ def _within(stretch: Stretch) -> str:
     return f"database = {database} AND table = {table} AND sequence BETWEEN {stretch.first} AND {end}"
 
 
+def _checked(stretch: Stretch, number: int) -> str:
+    """The SQL of a stretch's number for a record in it, once for all of its rows; it fails where these can't be had."""
+    if stretch.columns is None:
+        return f"IF(size(rows) > 0, {_fails('no record tells its columns types')}, {number})"
+    names = f"array({', '.join(map(literal, stretch.columns))})"
+    return f"IF(size(rows) > 0 AND columns != {names}, {_fails('it has other columns than were told')}, {number})"
+
+
 def _of_stretch(plan: Plan, image: str, make: Callable[[Stretch, str], str]) -> str:
     """The SQL of what ``make`` makes of an image, by the stretch that its record is in; NULL without one."""
-    whens = []
-    for at, stretch in enumerate(plan.stretches):
-        if stretch.columns is None:
-            whens.append(f"WHEN stretch = {at} THEN {_fails('no record tells its columns types')}")
-            continue
-        names = f"array({', '.join(map(literal, stretch.columns))})"
-        whens.append(f"WHEN stretch = {at} AND columns != {names} THEN {_fails('it has other columns than were told')}")
-        whens.append(f"WHEN stretch = {at} THEN {make(stretch, image)}")
-    return f"CASE WHEN {image} IS NULL THEN NULL {' '.join(whens)} END"
+    made = {at: make(stretch, image) for at, stretch in enumerate(plan.stretches) if stretch.columns is not None}
+    if set(made.values()) == {image}:
+        return image
+    whens = " ".join(f"WHEN stretch = {at} THEN {text}" for at, text in made.items())
+    if len(set(made.values())) == 1:  # nearly always: a case for each row costs as much as what is made
+        whens = f"ELSE {next(iter(made.values()))}"
+    return f"CASE WHEN {image} IS NULL THEN CAST(NULL AS ARRAY<STRING>) {whens} END"
 
 
 def _fails(why: str) -> str:
     hint = "start cdc-producer anew, which tells them with the next row of the table, or copy the table again"
-    return f"CAST(raise_error(concat('record ', sequence, ': {why}; {hint}')) AS ARRAY<STRING>)"
+    return f"CAST(raise_error(concat('record ', sequence, ': {why}; {hint}')) AS INT)"
 
 
 def _image(stretch: Stretch, image: str) -> str:

@@ -24,6 +24,18 @@ _CHOICES = {
 _MAX_DIGITS = 38  # of Spark's DECIMAL
 _DAY = "year INT, month INT, day INT"
 _CLOCK = "hour INT, minute INT, second INT, subsecond INT"
+# A fraction of fewer digits begins with zeros that its number lacks.
+_YEAR_TO_DAY, _FRACTION = '"year":([0-9]{4}),"month":([0-9]+),"day":([0-9]+)', '"subsecond":(?:0|([0-9]{6}))'
+_TIME_OF_DAY = '"hour":([0-9]+),"minute":([0-9]+),"second":([0-9]+)'
+_FORMS = {
+    "date": (f'^[{{]"Date":[{{]{_YEAR_TO_DAY}[}}][}}]$', "$1-$2-$3", "DATE"),
+    "datetime": (
+        f'^[{{]"DateTime":[{{]{_YEAR_TO_DAY},{_TIME_OF_DAY},{_FRACTION}[}}][}}]$', "$1-$2-$3 $4:$5:$6.$7",
+        "TIMESTAMP_NTZ",
+    ),
+    "timestamp": (f'^[{{]"Timestamp":[{{]"unix_time":([1-9][0-9]*),{_FRACTION}[}}][}}]$', "$1.$2", "DECIMAL(18,6)"),
+}  # fmt: skip
+"""Of each type of moments a regular expression for their JSON, and what Spark can cast, made of its groups."""
 
 Fails = Callable[[str], str]
 """Makes SQL that raises an error of the SQL of why."""
@@ -185,7 +197,7 @@ def _moment(name: str, value: str, to: str, fails: Fails, options: Options) -> s
         in_utc = f"concat(CAST({day} AS STRING), '.', lpad(parts.subsecond, 6, '0'))"
         if options.zero_dates == "string":
             return _once(parts, f"IF({is_zero}, {zero}, {in_utc})")
-        return _once(parts, f"IF({is_zero}, {_of_zero(fails, zero, options)}, {moment})")
+        return _soon(name, value, _once(parts, f"IF({is_zero}, {_of_zero(fails, zero, options)}, {moment})"))
     tag = "Date" if name == "date" else "DateTime"
     parts = _parsed(value, tag, f"STRUCT<{_DAY}{'' if name == 'date' else ', ' + _CLOCK}>")
     names = ["year", "month", "day"] + (["hour", "minute", "second", "subsecond"] if name == "datetime" else [])
@@ -193,7 +205,17 @@ def _moment(name: str, value: str, to: str, fails: Fails, options: Options) -> s
     text = f"format_string('{form}', {', '.join(f'parts.{each}' for each in names)})"
     if options.zero_dates == "string":
         return _once(parts, text)
-    return _once(parts, f"coalesce(try_cast({text} AS {to}), {_of_zero(fails, text, options)})")
+    return _soon(name, value, _once(parts, f"coalesce(try_cast({text} AS {to}), {_of_zero(fails, text, options)})"))
+
+
+def _soon(name: str, value: str, other: str) -> str:
+    """The moment of a text in the form in which nearly all are, and ``other`` of the rest.
+
+    To parse the JSON and to format a text of its numbers takes longer than all else that is done with a row.
+    """
+    form, text, to = _FORMS[name]
+    found = f"try_cast(regexp_replace({value}, {literal(form)}, {literal(text)}) AS {to})"
+    return f"coalesce({f'timestamp_seconds({found})' if name == 'timestamp' else found}, {other})"
 
 
 def _of_zero(fails: Fails, text: str, options: Options) -> str:
