@@ -154,25 +154,25 @@ def test_topics_take_records_of_any_time(
     """A leader's clock may be ahead, of which Kafka 4 takes an hour, and its binlogs may be old."""
     logging.getLogger("cdc").propagate = True
     ahead = int(time.time() * 1000) + 5 * HOUR_MS
-    assert written(kafka, "ahead", ahead) == ahead
+    assert written(kafka, "any_time", ahead) == ahead
     assert not caplog.records, caplog.text
-    write_request(profile.load(write_profile(tmp_path, leader, kafka, name="ahead")).kafka, "r", [("d", "t")])
-    for topic in ("ahead", "ahead.commits", "ahead.copies"):
+    write_request(profile.load(write_profile(tmp_path, leader, kafka, name="any_time")).kafka, "r", [("d", "t")])
+    for topic in ("any_time", "any_time.commits", "any_time.copies"):
         assert settings_of(kafka, topic)[AFTER] == str(2**63 - 1), topic
     # Topics that were there: what is too far away gets the nearest time that they take.
-    create(kafka, "ahead-there", message_timestamp_before_max_ms=str(HOUR_MS))
-    assert 0 < ahead - written(kafka, "ahead-there", ahead) - 4 * HOUR_MS < HOUR_MS
+    create(kafka, "any_time-there", message_timestamp_before_max_ms=str(HOUR_MS))
+    assert 0 < ahead - written(kafka, "any_time-there", ahead) - 4 * HOUR_MS < HOUR_MS
     logged = caplog.records[-1]
     assert "the nearest that it takes" in logged.getMessage()
-    assert 0 < written(kafka, "ahead-there", 1) - ahead + 6 * HOUR_MS < HOUR_MS
+    assert 0 < written(kafka, "any_time-there", 1) - ahead + 6 * HOUR_MS < HOUR_MS
     configure(kafka, logged.__dict__["fields"]["hint"])
-    assert written(kafka, "ahead-there", ahead) == ahead
+    assert written(kafka, "any_time-there", ahead) == ahead
     # Where the brokers' clock is so far from that of the producer's machine, only the operator can help.
-    create(kafka, "ahead-never", message_timestamp_before_max_ms="0", message_timestamp_after_max_ms="0")
+    create(kafka, "any_time-never", message_timestamp_before_max_ms="0", message_timestamp_after_max_ms="0")
     with pytest.raises(PromiseError, match="Kafka refuses a record") as refused_:
-        written(kafka, "ahead-never", ahead)
+        written(kafka, "any_time-never", ahead)
     configure(kafka, refused_.value.hint)
-    assert written(kafka, "ahead-never", ahead) == ahead
+    assert written(kafka, "any_time-never", ahead) == ahead
     # Brokers before Kafka 3.6 do not know the settings.
     monkeypatch.setattr(topic_maker, "ANY_TIME", {"message.timestamp.of.tomorrow": "1"})
-    assert 0 < ahead - written(kafka, "ahead-older", ahead) - 4 * HOUR_MS < HOUR_MS
+    assert 0 < ahead - written(kafka, "any_time-older", ahead) - 4 * HOUR_MS < HOUR_MS
