@@ -25,7 +25,7 @@ from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.programs import json_lines, records, refused, run_well, write_profile
-from tests.harness.wait import LIMIT_SECONDS
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -45,6 +45,9 @@ def configure(kafka: Kafka, command: str) -> None:
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
     admin = kafka.admin()
     admin.incremental_alter_configs([resource])[resource].result(LIMIT_SECONDS)
+    # The controller answers before the broker has them.
+    wanted = {key: value for key, _, value in settings}.items()
+    until(lambda: wanted <= settings_of(kafka, topic).items(), what=f"{dict(wanted)} of {topic}")
 
 
 def settings_of(kafka: Kafka, topic: str) -> dict[str, str]:
