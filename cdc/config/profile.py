@@ -258,7 +258,10 @@ class Profile:
     @classmethod
     def parse(cls, text: str, *, name: str) -> Self:
         """Read a profile's text; ``name`` is its file in errors. Raises UserError."""
-        content = parsed(text, name=name)
+        return cls._of(parsed(text, name=name), name=name)
+
+    @classmethod
+    def _of(cls, content: dict[str, Any], *, name: str) -> Self:
         try:
             profile: Self = build(cls, content, tables=_TABLES, removed=_REMOVED)
         except UserError as error:
@@ -277,9 +280,8 @@ def load(path: Path, *, servers: Collection[str] = ()) -> Profile:
 
     Raises UserError: no such file, broken TOML, unknown key, wrong type or value, a table without any key.
     """
-    text = text_of(path, key="PROFILE")
-    profile = Profile.parse(text, name=str(path))
-    content = parsed(text, name=str(path))
+    content = parsed(text_of(path, key="PROFILE"), name=str(path))
+    profile = Profile._of(content, name=str(path))
     if any(not content.get(table) for table in servers):
         # By the defaults another server could be taken for the one that is meant, and would be waited for.
         wanted = lacking(content, [*_RESOURCE, *(key for table in servers for key in _ADDRESS[table])])

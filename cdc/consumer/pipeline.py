@@ -146,12 +146,9 @@ def _replicate(
 ) -> None:
     """Apply all records of the started source; ``start`` starts it again where records must be read again."""
     profile, source, calls, skips = startup.profile, startup.source, startup.calls, options.skips
-    passes = replicated(profile)
-    renaming = Renaming(Renames(profile.renames, own=profile.consumer.schema), replicated=passes)
-    statements, wait = FollowerStatements(renaming, engine=profile.consumer.engine), profile.consumer.retry_seconds
-    ledger = DdlLedger(
-        startup.session, copied=copied, passes=passes, statements=statements, skips=skips, lock_seconds=wait
-    )
+    renames = Renames(profile.renames, own=profile.consumer.schema)
+    renaming = Renaming(renames, replicated=replicated(profile))
+    ledger = _ledger(startup, renaming, copied=copied, skips=skips)
     applier = applier_of(startup, checkpoint, ledger, passes=lru_cache(maxsize=10_000)(renaming.passes), copied=copied)
     held = _held(startup, counters, again_upto=checkpoint.rewound)
     while True:
@@ -168,8 +165,7 @@ def _replicate(
                     counters.drained()
         except Unapplicable as error:
             numbers, tables = skips.again(applier.checkpoint.sequence)
-            former = Renames(profile.renames, own=profile.consumer.schema).former
-            error.beside(numbers, left=tables, former=former)
+            error.beside(numbers, left=tables, former=renames.former)
             raise
         except Reread:
             begin = applier.checkpoint
@@ -178,6 +174,16 @@ def _replicate(
             break
     if not calls.stop.is_set():
         _check_end(options, applier.checkpoint.sequence)
+
+
+def _ledger(startup: Startup, renaming: Renaming, *, copied: Copied, skips: Skips) -> DdlLedger:
+    """What executes statements on the follower."""
+    profile = startup.profile
+    statements = FollowerStatements(renaming, engine=profile.consumer.engine)
+    passes, wait = replicated(profile), profile.consumer.retry_seconds
+    return DdlLedger(
+        startup.session, copied=copied, passes=passes, statements=statements, skips=skips, lock_seconds=wait
+    )
 
 
 def _held(startup: Startup, counters: Counters, *, again_upto: int | None) -> Held:

@@ -88,13 +88,11 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
     new_contents, notes, all_acts = answers(
         survey(new), ledger(everything, replication.resource), statements(everything)
     )
-    new = _configured(new, new_contents, held)
+    new, size = _configured(new, new_contents, held)
     contents = joined(held.contents, new_contents) if held else new_contents
     ends = {side: each.end for side, each in contents.items()}
     records = in_one_part(new.unionByName(held.records)) if held else new
     sequences = StatementSequences(replication.resource, notes.numbered)
-    size = sum(each.records for each in new_contents.values())
-    log_stage("checking both streams", records=size, rows=sum(each.rows for each in new_contents.values()))
     of_ids = [partial(id_ranges, records=size)] if held or for_state else []
     new_transactions, (found, unreached_starts, committed, *ids) = transactions(
         new, sequences=sequences, ends=ends, ask=(watermark, unreached, commits, *of_ids)
@@ -124,13 +122,15 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
     )
 
 
-def _configured(new: DataFrame, contents: Mapping[str, Contents], held: Held | None) -> DataFrame:
-    """The ``new`` records, in as many parts as suit them; Spark is set for their size, and what is read of ``held``."""
+def _configured(new: DataFrame, contents: Mapping[str, Contents], held: Held | None) -> tuple[DataFrame, int]:
+    """The ``new`` records, in as many parts as suit them, and their number. Spark is set for their size, and for what
+    is read of ``held``."""
     records, rows = sum(each.records for each in contents.values()), sum(each.rows for each in contents.values())
     before = lines_read(held, rows) if held else 0
     configure_for(new.sparkSession, records, rows=rows)
     set_tiny(new.sparkSession, records=records + before, rows=rows + before, read=new)
-    return in_one_part(new)
+    log_stage("checking both streams", records=records, rows=rows)
+    return in_one_part(new), records
 
 
 def _behind(acts: list[Act], copy: Copy | None, side: str) -> list[Act]:

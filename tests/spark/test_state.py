@@ -105,7 +105,7 @@ def test_audits_over_cuts_tell_what_one_audit_tells(
         layers.append(len(kept(tmp_path / "a ståte+%41")["parts"]["rows"]) if stepwise.sequence is not None else 0)
         if at >= CUTS - 2:
             whole = pair.from_the_start()
-            assert told(stepwise) == told(whole), f"{which}, cut at {cut}"
+            assert told(stepwise, ordered=False) == told(whole, ordered=False), f"{which}, cut at {cut}"
             judged += whole.sequence is not None
     assert judged, which
     assert whole.foreign_writes, which

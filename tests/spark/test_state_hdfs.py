@@ -36,7 +36,7 @@ def test_audits_on_from_a_state_on_hdfs(spark: SparkSession, kafka: Kafka, tmp_p
     stepwise = pair.on_from(uri)
     assert (stepwise.drifted_rows, stepwise.leader.records) == (1, 3)
     assert told(stepwise) == told(pair.from_the_start())
-    assert told(pair.on_from(uri)) == told(stepwise)
+    assert told(pair.on_from(uri), ordered=False) == told(stepwise, ordered=False)
     folder = HadoopFolder(spark, uri)
     assert len((folder.read("history.jsonl") or "").splitlines()) == 3
     assert json.loads(folder.read("state.json") or "")["parts"]["transactions"] == [1, 2]

@@ -56,7 +56,7 @@ _LACKS = 1227
 _PRIVILEGES = re.compile(r"\b([A-Z_]{4,}(?:, [A-Z_]{4,})*) privilege")
 _OF_ACCOUNTS = (1449, _LACKS)
 _HINTS = {
-    # What is to be made is there, what is to be dropped is not, a key or constraint of that name is there.
+    # The object exists already, is gone already, or its name is taken by another key or constraint.
     **dict.fromkeys((1007, 1008, 1050, 1051, 1060, 1061, 1091, 1304, 1305, 1826, 3822), _THERE),
     # Of a view whose text the server checks with the rights of its definer.
     1449: "create that account on the follower, since accounts are not replicated, and start again",
@@ -328,7 +328,7 @@ def _refusal(record: Record, error: Refused, version: int) -> Unapplicable:
     hint = _HINTS.get(error.code, "make the follower take it and start again")
     if error.code in _OF_VERSIONS and not re.match(r"\s*DROP\b", record.query, re.I):
         hint = _other_form(record, version)
-    # Of a definer such as root@localhost, whom only another system user may name.
+    # Only a system user may name another one, such as root@localhost, as a definer.
     if error.code == _LACKS and (lacking := _PRIVILEGES.search(error.text)):
         hint = (
             f"on the follower: GRANT {lacking[1]} ON *.* TO the user of the consumer's profile (of several one is "

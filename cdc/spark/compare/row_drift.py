@@ -276,11 +276,11 @@ def with_last_changes(records: DataFrame, transactions: DataFrame, rows: Sequenc
 
 
 def in_order(row: DriftedRow, order: Sequence[str]) -> DriftedRow:
-    """The row with its columns in this order. Those that are not in it, and all where it is unknown, come as before."""
+    """The row with its columns in this order. Those that are not in it, and all where it is unknown, come by name."""
     at = {name: number for number, name in reversed(list(enumerate(order)))}
 
-    def place(name: str) -> int:
-        return at.get(name, len(order))
+    def place(name: str) -> tuple[int, str]:
+        return at.get(name, len(order)), name
 
     def ordered(image: dict[str, str]) -> dict[str, str]:
         return {name: image[name] for name in sorted(image, key=place)}
