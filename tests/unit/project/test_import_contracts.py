@@ -1,5 +1,5 @@
-"""The import contracts in pyproject.toml leave nothing out: each program has layers, no package has a circle, and the pure
-modules are checked."""
+"""The import contracts in pyproject.toml leave nothing out: each program has layers, no package has a circle, and pure
+modules touch no driver."""
 
 import tomllib
 from pathlib import Path
