@@ -16,9 +16,10 @@ __all__ = ["CdcError", "Disconnected", "Fenced", "PromiseError", "ServerGone", "
 
 
 class CdcError(Exception):
-    """``what`` failed, ``where`` (binlog position, topic offset, profile key), and a ``hint`` at what to do.
+    """An error with ``what`` failed, ``where`` (binlog position, topic offset, profile key), and a ``hint`` at what to
+    do.
 
-    ``each``: what failed one by one, where ``what`` lists several.
+    ``each`` lists the failures one by one if ``what`` summarises several.
     """
 
     exit_status: ClassVar[int] = 3
@@ -31,7 +32,7 @@ class CdcError(Exception):
         self.each = tuple(each)
 
     def __str__(self) -> str:
-        """One line: what failed; where; what to do. Line breaks in the parts become spaces."""
+        """Joins the parts into one line: what failed; where; what to do. Line breaks in the parts become spaces."""
         parts = [self.what]
         if self.where:
             parts.append(f"at {self.where}")
@@ -51,7 +52,7 @@ class Unreachable(UserError):
 
 
 class PromiseError(CdcError):
-    """To go on would lose, repeat or alter a change, so the stream stops here."""
+    """The stream stops here, because going on would lose, repeat or alter a change."""
 
     exit_status = 3
 

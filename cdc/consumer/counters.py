@@ -145,7 +145,7 @@ class Counters:
         return delayed or self.pause.holding or (self.limit is not None and self.limit.holding)
 
     def held_seconds(self) -> float:
-        """For how long the next transaction is held yet (``consumer.delay_seconds``); 0 where none is."""
+        """For how long the next transaction is held yet (``consumer.delay_seconds``); 0 if none is."""
         due_at = self.delay.due_at if self.delay is not None else None
         return 0.0 if due_at is None else max(0.0, due_at - time.time())
 

@@ -169,7 +169,7 @@ class Unapplicable(PromiseError):
 
 
 def tables_of(record: Record, *, former: Callable[[str], str] = str) -> list[tuple[str, str]]:
-    """The tables that a record changes, by the leader's names; none where they can't be left.
+    """The tables that a record changes, by the leader's names; none if they can't be left.
 
     What belongs to a copy can't: it is what mends a table that was left.
     """

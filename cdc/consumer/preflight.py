@@ -68,7 +68,7 @@ _SETTINGS = {
 def connect(session: Session, *, name: str) -> None:
     """Connect for the first time, and check the server's version, settings and grants; ``name`` is for errors.
 
-    Raises UserError, Stopped, and Disconnected where the server does not answer.
+    Raises UserError, Stopped, and Disconnected if the server does not answer.
     """
     where = f"{name} (profile table database)"
     try:
@@ -168,7 +168,7 @@ def load_checkpoint(
     """The leader's checkpoint in the follower, and the copy it began from; created, with the consumer's tables, where
     there is none.
 
-    ``topic`` and ``first`` as in ``check_topics``. Raises UserError, Stopped, and Disconnected where a server does not
+    ``topic`` and ``first`` as in ``check_topics``. Raises UserError, Stopped, and Disconnected if a server does not
     answer.
     """
     schema = session.schema
@@ -213,7 +213,7 @@ def _tell_capture(session: Session) -> None:
 def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
     """Create those of the consumer's tables that do not exist; the names of those that did.
 
-    Raises UserError where the leader's checkpoint is in another database.
+    Raises UserError if the leader's checkpoint is in another database.
     """
     schema = session.schema
     tables = {
@@ -234,7 +234,7 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
 
 
 def _require_none_elsewhere(session: Session, resource: str) -> None:
-    """Raises UserError where the leader's checkpoint is in another database: all records would be applied again."""
+    """Raises UserError if the leader's checkpoint is in another database: all records would be applied again."""
     for (schema,) in session.rows(checkpoint.others(session.schema)):
         if session.rows(Checkpoint.select(resource, schema=schema)):
             raise UserError(
@@ -245,7 +245,7 @@ def _require_none_elsewhere(session: Session, resource: str) -> None:
 
 
 def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topic], *, first: First | None) -> None:
-    """Raises UserError where the topics do not continue the checkpoint: another topic, deleted records, or an end
+    """Raises UserError if the topics do not continue the checkpoint: another topic, deleted records, or an end
     before the checkpoint.
 
     ``topic`` is the one whose id the checkpoint has: the single topic, or the commit log. ``others`` are the other

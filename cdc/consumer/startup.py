@@ -55,14 +55,14 @@ class Startup:
     def connect(self) -> None:
         """Connect to the follower once it is there, and check it.
 
-        Raises UserError where it does not meet the requirements, Stopped, ServerGone.
+        Raises UserError if it does not meet the requirements, Stopped, ServerGone.
         """
         self._once_connected(lambda: None)
         if not self.session.local_infile:
             event(_LOG, NOT_TAKEN, hint=SWITCH_ON)
 
     def topic(self, name: str, *, wait: bool) -> Topic | None:
-        """The topic; where it is missing, wait for the producer to create it. None where the wait was stopped.
+        """The topic; where it is missing, wait for the producer to create it. None if the wait was stopped.
 
         Raises UserError for a missing topic unless ``wait``, ServerGone.
         """

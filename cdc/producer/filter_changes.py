@@ -33,7 +33,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class FilterChange:
-    """``widened``: what is to be copied before the filters hold, None where they hold at once. ``lets_in``: something
+    """``widened``: what is to be copied before the filters hold, None if they hold at once. ``lets_in``: something
     may pass from now on that did not."""
 
     lets_in: bool = False
@@ -43,9 +43,9 @@ class FilterChange:
 def change_of(
     before: dict[str, list[str]] | None, now: Filters, *, ask: Asked, accepted: bool, log: Callable[..., None]
 ) -> FilterChange:
-    """Log that the filters ``before`` (None where they are not known) were changed, and what passes them only ``now``.
+    """Log that the filters ``before`` (None if they are not known) were changed, and what passes them only ``now``.
 
-    The leader is only asked where there can be such objects. Raises UserError where there are, or may be, and they
+    The leader is only asked where there can be such objects. Raises UserError if there are, or may be, and they
     can't be copied, unless the user has ``accepted`` that they are not.
     """
     if before is None or before == now.listed():

@@ -34,7 +34,7 @@ def unless_triggers(
     """
 
     def require_none(database: str, table: str, columns: Sequence[str]) -> None:
-        """Raises PromiseError where there is such a trigger."""
+        """Raises PromiseError if there is such a trigger."""
         for name, text in ask(database, table):
             if column := assigned(text, columns):
                 raise PromiseError(

@@ -137,7 +137,7 @@ def make_router(profile: Profile, entry: Entry, filters: Filters, skips: Skips) 
 
 
 def former_filters(newest: Entry | None) -> dict[str, list[str]] | None:
-    """The filters that held up to ``newest``; None where they are not known, or the stream is empty."""
+    """The filters that held up to ``newest``; None if they are not known, or the stream is empty."""
     return None if newest is None or Pending.from_json(newest.copy).structure else newest.filters
 
 

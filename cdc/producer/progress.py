@@ -90,7 +90,7 @@ class Progress:
         return Position(self._file, self._offset)
 
     def read_without(self, gtid: str | None) -> GtidSet | None:
-        """The GTIDs of all transactions read but ``gtid``; None where some have none."""
+        """The GTIDs of all transactions read but ``gtid``; None if some have none."""
         return self._gtids.without(gtid) if gtid and self._gtids_complete else None
 
     @property

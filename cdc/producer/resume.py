@@ -20,7 +20,7 @@ _FRESH_COPY = "give the producer a new topic and the follower a fresh copy of th
 def starting_entry(leader: Leader, entry: Entry | None, *, start: str, filters: dict[str, list[str]]) -> Entry:
     """The entry to continue after: the commit log's ``entry``, or one for ``start`` where there is none yet.
 
-    ``filters`` are the profile's, listed. Raises UserError where the leader cannot continue there without a loss or a
+    ``filters`` are the profile's, listed. Raises UserError if the leader cannot continue there without a loss or a
     repetition.
     """
     if entry is None or Pending.from_json(entry.copy).structure:
@@ -52,7 +52,7 @@ def _require_countable(partial: Partial, before: dict[str, list[str]] | None, fi
 def _first_entry(leader: Leader, *, start: str) -> Entry:
     """The entry of a producer without a commit log, for the profile's ``start``.
 
-    Raises UserError where the leader has purged what follows, or has not executed what comes before.
+    Raises UserError if the leader has purged what follows, or has not executed what comes before.
     """
     position, executed = Position(leader.logs[0][0], 4), leader.purged
     copies = start == COPY or (start == AUTO and leader.gtid_on and not _has_beginning(leader))

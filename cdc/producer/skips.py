@@ -47,7 +47,7 @@ class Skips:
     def check_passed(self, reached: Position) -> None:
         """To be called when everything before ``reached`` is replicated.
 
-        Raises UserError where an event before it was to be skipped, and was not refused.
+        Raises UserError if an event before it was to be skipped, and was not refused.
         """
         self._open.clear()
         for event, position in self._asked.items():
@@ -59,7 +59,7 @@ class Skips:
                 )
 
     def check_end(self, reached: Position) -> None:
-        """Raises UserError where the binlog ended, at ``reached``, before an event that was to be skipped."""
+        """Raises UserError if the binlog ended, at ``reached``, before an event that was to be skipped."""
         for event in self._asked.keys() - self._used:
             raise UserError(
                 f"there is no event at {event} yet: the leader's binlog ends at {reached}", where=_OPTION, hint=_HINT

@@ -182,7 +182,7 @@ def _put(rows: dict[int, Row], then: dict[int, Row | None]) -> None:
 
 
 def _made(table: Copied, key: int, row: Row | None) -> Iterator[Part]:
-    """The follower's record that makes a row so; none where it is."""
+    """The follower's record that makes a row so; none if it is."""
     there: Sequence[object] | None = table.follower.get(key)
     if there == row:
         return

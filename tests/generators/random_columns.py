@@ -21,7 +21,7 @@ Values = Callable[[Random], str]
 class RandomColumn:
     """A column's name, its SQL type, a source of values, and what it is good for.
 
-    ``index`` is how a key names it, or empty where no key can; ``in_json`` says whether JSON functions take it.
+    ``index`` is how a key names it, or empty if no key can; ``in_json`` says whether JSON functions take it.
     """
 
     name: str

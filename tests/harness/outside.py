@@ -41,7 +41,7 @@ class Samples(dict[str, float]):
 
 
 def scrape(port: int) -> Samples:
-    """The samples of /metrics; none where nothing answers."""
+    """The samples of /metrics; none if nothing answers."""
     status, body = get(port, "/metrics")
     families = text_string_to_metric_families(body) if status == 200 else ()
     return Samples({sample.name: sample.value for family in families for sample in family.samples})

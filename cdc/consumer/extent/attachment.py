@@ -40,7 +40,7 @@ class Beginning(Protocol):
 
 class Attachment:
     """``start`` is the profile's ``consumer.start``. ``newest()`` and ``oldest()`` return the commit log's newest entry
-    and the oldest that compaction has left, None where there is none.
+    and the oldest that compaction has left, None if there is none.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Attachment:
     def begin(self, session: Session) -> list[bytes]:
         """Check that the topic goes on where the copy ends; the statements that commit with the first checkpoint.
 
-        Raises UserError where rows may be missing, Disconnected where the producer has not written yet.
+        Raises UserError if rows may be missing, Disconnected where the producer has not written yet.
         """
         if self._wanted is None:
             return []
@@ -67,7 +67,7 @@ class Attachment:
     def copied(self, session: Session, *, now: bool) -> Copied:
         """What the copy held that the follower with a checkpoint began from; ``now``: the checkpoint is new.
 
-        Raises UserError where ``consumer.start`` says another one.
+        Raises UserError if ``consumer.start`` says another one.
         """
         _require_no_seed(session, self._resource)
         held = self._noted(session)
@@ -101,7 +101,7 @@ class Attachment:
         return GtidSet.parse(rows[0][0]) if rows else GtidSet()
 
     def _check_follower(self, session: Session, held: GtidSet) -> None:
-        """Raises UserError where the follower's own GTIDs say that it is another copy."""
+        """Raises UserError if the follower's own GTIDs say that it is another copy."""
         ((executed,),) = session.rows("SELECT @@GLOBAL.gtid_executed")
         there = GtidSet.parse(str(executed)).of_sources(held)
         if there and there != held:
@@ -114,7 +114,7 @@ class Attachment:
 
 
 def _require_no_seed(session: Session, resource: str) -> None:
-    """Raises UserError where cdc-seed has not ended: the checkpoint says how far it has come, the rows do not."""
+    """Raises UserError if cdc-seed has not ended: the checkpoint says how far it has come, the rows do not."""
     seed = seed_of(session, resource)
     if seed is not None:
         raise UserError(

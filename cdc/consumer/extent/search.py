@@ -26,7 +26,7 @@ def search(
 ) -> None:
     """Tell ``until`` where the transaction is; a GTID that the producer has not passed is left for later.
 
-    ``commits`` is the topic of the commit log. The source must be started again afterwards. Raises UserError where the
+    ``commits`` is the topic of the commit log. The source must be started again afterwards. Raises UserError if the
     producer has passed the GTID, and no record after the checkpoint has it; otherwise as the source does.
     """
     gtid = until.place.gtid

@@ -62,7 +62,7 @@ _BACK = "to go back, restore a copy of the leader from before, with its checkpoi
 @dataclass(frozen=True, slots=True)
 class Reached:
     """The place was reached: record ``sequence`` is the last to be applied, ``following`` begins the next transaction,
-    None where it is not in the topic yet. ``inside``: the place is inside of that transaction."""
+    None if it is not in the topic yet. ``inside``: the place is inside of that transaction."""
 
     sequence: int
     following: Record | None
@@ -81,7 +81,7 @@ class Reached:
 
 
 class Until:
-    """``reached`` says how the last stream of ``up_to`` ended, None where it did not get to the place.
+    """``reached`` says how the last stream of ``up_to`` ended, None if it did not get to the place.
 
     ``again``: it ended early, and everything must be read again from the checkpoint on.
     """
@@ -96,7 +96,7 @@ class Until:
         self._whole = -1  # the first record of a transaction of which the last one is not behind the place
 
     def check_start(self, checkpoint: Checkpoint, *, executed: int) -> None:
-        """Raises UserError where the follower is behind the place already.
+        """Raises UserError if the follower is behind the place already.
 
         ``executed`` is the sequence of the last statement that it has executed, which may be after the checkpoint.
         """
@@ -115,7 +115,7 @@ class Until:
             self._check_executed(wanted.sequence, hint=f"nothing was applied; {_BACK}")
 
     def check_reached(self) -> None:
-        """Raises UserError where the place is reached, but the follower has executed a statement behind it before."""
+        """Raises UserError if the place is reached, but the follower has executed a statement behind it before."""
         if self.reached is not None:
             self._check_executed(self.reached.sequence, hint=f"everything before is applied; {_BACK}")
 
@@ -144,7 +144,7 @@ class Until:
     def up_to(self, transactions: Iterable[Transaction | None], *, applied: int) -> Iterator[Transaction | None]:
         """``transactions``, which follow record ``applied``, up to the place; each None is passed on.
 
-        Raises UserError where the place can't come any more.
+        Raises UserError if the place can't come any more.
         """
         self.reached, self.again = None, False
         items = iter(transactions)
@@ -185,7 +185,7 @@ class Until:
         return self.reached is not None
 
     def _check_comes(self, begun: Record) -> None:
-        """Raises UserError where the transaction that the place names can't follow ``begun``: GTIDs are in order."""
+        """Raises UserError if the transaction that the place names can't follow ``begun``: GTIDs are in order."""
         source, _, number = self.place.gtid.rpartition(":")
         theirs, _, other = begun.transaction.rpartition(":")
         hint = "everything before is applied; start again, or name a sequence or a time with --until"

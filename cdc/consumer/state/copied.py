@@ -42,7 +42,7 @@ def select(schema: str, resource: str) -> str:
 
 
 class Copied:
-    """The GTIDs ``held`` by the copy that the follower began from; none where it began empty.
+    """The GTIDs ``held`` by the copy that the follower began from; none if it began empty.
 
     ``new_from`` is the first record known to be of a transaction that the copy does not have; None before one.
     """
@@ -70,7 +70,7 @@ class Copied:
         return self._any and record.transaction in self.held
 
     def require_gtid(self, record: Record) -> None:
-        """Raises UserError where it can't be known whether the copy has the record's transaction."""
+        """Raises UserError if it can't be known whether the copy has the record's transaction."""
         if self._any and not is_gtid(record.transaction):
             raise UserError(
                 f"transaction {record.transaction} has no GTID, so it is not known whether the copy has it",

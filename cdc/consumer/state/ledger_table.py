@@ -221,7 +221,7 @@ class Intents:
     def _commit(self, records: Sequence[Record], number: int, commit: Commit, *, first: bool) -> dict[int, Intent]:
         """Commit the intents that fit into a packet, with GTIDs from ``number`` on; they are returned by sequence.
 
-        Raises Unapplicable where the first one does not, unless other statements come before it (not ``first``).
+        Raises Unapplicable if the first one does not, unless other statements come before it (not ``first``).
         """
         intents: dict[int, Intent] = {}
         packet: list[bytes] = []
@@ -260,7 +260,7 @@ class Intents:
         return self._highest[1] + 1
 
     def _check_unused(self, records: Sequence[Record], number: int) -> None:
-        """Raises UserError where the number or a later one was executed without an intent, or one of the statements
+        """Raises UserError if the number or a later one was executed without an intent, or one of the statements
         under the GTID that an earlier version gave it: the follower has another history.
         """
         ((used,),) = self._session.rows(f"SELECT {_unused(records, number)}")

@@ -79,7 +79,7 @@ class Status:
     """``applied`` is None if no consumer has run here yet; ``consumer`` is the connection id of a running one,
     which may be ``paused``.
 
-    ``copied`` are the GTIDs of the copy that the follower began from, empty where it began without one. ``states``
+    ``copied`` are the GTIDs of the copy that the follower began from, empty if it began without one. ``states``
     counts the ledger's rows by state; ``newest`` are the newest ones. ``missing`` are the statements that create the
     triggers and events that exist on the leader only, in order. ``conflicts`` are the newest ones, newest
     first. ``local_infile``: the follower takes LOAD DATA LOCAL. The fields' names are those of ``--status --json``.

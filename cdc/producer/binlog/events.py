@@ -311,7 +311,7 @@ _new_gtid = tuple.__new__  # Gtid(…) itself takes twice as long
 
 
 class Gtid(NamedTuple):
-    """A transaction's name (None where GTIDs are off) and its commit time on this server in µs."""
+    """A transaction's name (None if GTIDs are off) and its commit time on this server in µs."""
 
     gtid: str | None
     commit_us: int
@@ -403,7 +403,7 @@ _known: dict[bytes, str | None] = {}
 
 
 def row_mode(event: bytes) -> str | None:
-    """The modes, by name, that affect rows, from the bytes of a Query event; None where they are MySQL's default.
+    """The modes, by name, that affect rows, from the bytes of a Query event; None if they are MySQL's default.
 
     Raises PromiseError, ValueError or LookupError for bytes that are not a Query event.
     """

@@ -94,7 +94,7 @@ def inspect(
     """Ask the server; ``settings`` are pymysql's arguments, ``name`` the server's for errors. ``partial_json``: it may
     log partial updates of JSON documents.
 
-    Raises Disconnected where it cannot be reached, UserError with everything that must be changed, each with the SQL
+    Raises Disconnected if it cannot be reached, UserError with everything that must be changed, each with the SQL
     for it. With ``problems`` that is added there, where the rest can be asked nevertheless.
     """
     with _cursor(settings, name) as cursor:

@@ -110,7 +110,7 @@ def cut(
 ) -> tuple[int, int]:
     """Append the events of the packets in ``data`` from ``at`` on to ``events``, up to the first that is not ordinary.
 
-    ``end`` is the position in ``file`` before them, ``checksum_bytes`` 0 where the file has no checksums. Returns where
+    ``end`` is the position in ``file`` before them, ``checksum_bytes`` 0 if the file has no checksums. Returns where
     the packets that were not cut start, and the new ``end``. The loop runs once per event, hence its length.
     """
     arrived = len(data)
@@ -137,7 +137,7 @@ def _simple_transaction(
 ) -> tuple[SimpleTransaction, int] | None:
     """The transaction whose GTID event's packet is at ``at``, and where the packets behind it start.
 
-    ``begin_at`` is where the second packet starts, ``before`` the position before the transaction. None where it is not
+    ``begin_at`` is where the second packet starts, ``before`` the position before the transaction. None if it is not
     a simple one, has not arrived completely, or a checksum is wrong. One unpacking for three events and one for the
     last two checksums and the Xid take a third of the time of five.
     """
@@ -245,7 +245,7 @@ class Packets:
             self._spool.close()
 
     def _ended(self, part: bytes) -> RawEvent | None:
-        """The event that the payload ``part`` completes; None where it continues: 16 MiB and more take several packets.
+        """The event that the payload ``part`` completes; None if it continues: 16 MiB and more take several packets.
 
         A compressed transaction of that size goes to disk, and so do rows.
         """

@@ -95,7 +95,7 @@ class BinlogSource:
     ) -> Self:
         """Start the dump after ``gtid_set`` where given and not empty, else at ``position``.
 
-        ``settings`` are pymysql's connection arguments, ``name`` the server's for errors. Raises Disconnected where the
+        ``settings`` are pymysql's connection arguments, ``name`` the server's for errors. Raises Disconnected if the
         server cannot be reached.
         """
         reader = BinLogStreamReader(
@@ -158,7 +158,7 @@ class BinlogSource:
                 self._wait(stop, wake())
 
     def _receive(self) -> bool:
-        """Read what has arrived; False where it does not complete a packet."""
+        """Read what has arrived; False if it does not complete a packet."""
         missing = 1
         if len(self._data) >= PACKET_HEADER_BYTES:
             length = int.from_bytes(self._data[:_PACKET_LENGTH_BYTES], "little")
@@ -181,7 +181,7 @@ class BinlogSource:
         return received >= missing
 
     def _wait(self, stop: threading.Event, wake: int | None) -> None:
-        """Wait until something arrives, at the latest a heartbeat. Raises Disconnected where nothing does."""
+        """Wait until something arrives, at the latest a heartbeat. Raises Disconnected if nothing does."""
         waited = 0.0
         sources = [self._socket] if wake is None else [self._socket, wake]
         while not stop.is_set():
@@ -246,7 +246,7 @@ class Dumps:
     def read_again(self, xa: PreparedXa, others: GtidSet | None, stop: threading.Event) -> Iterator[RawEvent]:
         """The events of the prepared XA transaction ``xa`` that change data: in general table maps and rows.
 
-        ``others`` are the GTIDs of all transactions read but this one, None where some have none. Raises PromiseError
+        ``others`` are the GTIDs of all transactions read but this one, None if some have none. Raises PromiseError
         where the leader has purged it, Disconnected at ``stop``.
         """
         by_gtid = self._leader.gtid_on and xa.gtid is not None

@@ -23,7 +23,7 @@ _RIGHT_SUM = 0x2144DF1C
 class Spool:
     """One event that is arriving; ``head`` are its first bytes, ``size`` the number of bytes so far.
 
-    Raises UserError where the disk is full.
+    Raises UserError if the disk is full.
     """
 
     def __init__(self, head: bytes) -> None:
@@ -44,7 +44,7 @@ class Spool:
                 rest = rest[self._file.write(rest) :]
 
     def end(self, *, checksum_bytes: int) -> bool:
-        """Remove the checksum from the complete event. Returns whether it was right; True where there is none."""
+        """Remove the checksum from the complete event. Returns whether it was right; True if there is none."""
         self.size -= checksum_bytes
         with _disk_full_reported():
             self._file.truncate(self.size)

@@ -61,7 +61,7 @@ class WholeTransactions:
         self._tables = tables
 
     def of_simple(self, transaction: SimpleTransaction) -> Whole | None:
-        """The decoded ``transaction``; None where its table map is new or something in it can't be read."""
+        """The decoded ``transaction``; None if its table map is new or something in it can't be read."""
         _, gtid_event, begin, _, _, _, file, end = transaction
         if not begin.endswith(BEGIN):
             return None
@@ -99,7 +99,7 @@ class WholeTransactions:
 
 
 def end_of_rows_only(types: bytes, at: int) -> int | None:
-    """The index after the transaction of rows that starts at ``types[at]``; None where none starts there, or not all of
+    """The index after the transaction of rows that starts at ``types[at]``; None if none starts there, or not all of
     it is in ``types``, the types of consecutive events."""
     found = _ROWS_ONLY.match(types, at)
     return found.end() if found else None

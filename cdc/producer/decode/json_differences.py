@@ -40,7 +40,7 @@ class _SqlMemberFound(Exception):
 def json_after(before: str | None, differences: bytes, column: str) -> str:
     """The document ``before`` of ``column`` with ``differences``; both as the text that ``json_value`` gives.
 
-    Raises ValueError where a difference can't be applied. ``before`` is None where the column is NULL.
+    Raises ValueError if a difference can't be applied. ``before`` is None if the column is NULL.
     """
     try:
         if before is None:
@@ -97,7 +97,7 @@ def _legs(path: bytes) -> list[str | int]:
 
 
 def _applied(document: _Node, operation: int, legs: list[str | int], value: bytes | None) -> bool:
-    """Change ``document``; False where it is not as the difference needs it."""
+    """Change ``document``; False if it is not as the difference needs it."""
     *parents, last = legs
     for leg in parents:
         if not _has(document, leg):

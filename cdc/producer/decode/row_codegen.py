@@ -64,7 +64,7 @@ UTF8 = ("utf8mb4", "utf8mb3")
 class ColumnCode:
     """How a column's value ``x`` is read and formatted.
 
-    ``packed`` is its struct format, empty where its width varies. ``lines`` then read it and advance ``p``; otherwise
+    ``packed`` is its struct format, empty if its width varies. ``lines`` then read it and advance ``p``; otherwise
     they convert the unpacked value. ``text`` is the JSON text, a %-format of ``values``.
     """
 
@@ -80,7 +80,7 @@ def shared_constants() -> dict[str, Any]:
 
 
 def require_known(table: Table) -> None:
-    """Raises PromiseError where a column has a type that can't be replicated exactly."""
+    """Raises PromiseError if a column has a type that can't be replicated exactly."""
     for column in table.columns:
         if column.type not in _INTEGERS and column.type not in (ENUM, SET) and column.type not in _TYPES:
             raise PromiseError(

@@ -73,7 +73,7 @@ class TableCache:
         self._allow_differences = allow_differences
         self._equal_members = equal_members
         self._allowed: set[tuple[str, str, tuple[str, ...]]] = set()
-        # None where the table does not pass the filters.
+        # None if the table does not pass the filters.
         self._by_id: dict[bytes, TableShape | None] = {}
         self._shapes = ShapeCache(_SHAPES_BYTES)
         self.filtered = 0
@@ -171,7 +171,7 @@ class TableCache:
         return (Effect("SkipTable", shape.database, shape.name) if shape else ANY_DATABASE,)
 
     def rows(self, event: RawEvent) -> Rows | None:
-        """The rows of a rows event; None where the table is left out.
+        """The rows of a rows event; None if the table is left out.
 
         Raises PromiseError for rows without a table map, without all columns, or that can't be read.
         """
@@ -189,9 +189,9 @@ class TableCache:
         return _decoded(event, table)
 
     def rows_of(self, transaction: SimpleTransaction) -> list[Rows] | None:
-        """The rows of a transaction with one rows event, none where the table does not pass the filters.
+        """The rows of a transaction with one rows event, none if the table does not pass the filters.
 
-        None where its table map is new, or is not that of the rows. Raises as ``rows`` does.
+        None if its table map is new, or is not that of the rows. Raises as ``rows`` does.
         """
         _, _, _, table_map, data, _, _, _ = transaction
         if table_map[TABLE_ID] != data[TABLE_ID]:
@@ -230,7 +230,7 @@ def _decoded(event: RawEvent, table: TableShape) -> Rows:
 def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
     """Where the rows start: after the extra data and the bitmaps of the columns that the images have.
 
-    Layout: MySQL source, class Rows_event. Raises PromiseError where an image lacks columns.
+    Layout: MySQL source, class Rows_event. Raises PromiseError if an image lacks columns.
     """
     data = event.data
     start = ROWS_EXTRA_AT + int.from_bytes(data[ROWS_EXTRA_AT : ROWS_EXTRA_AT + ROWS_EXTRA_LENGTH_BYTES], "little")

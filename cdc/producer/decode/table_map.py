@@ -69,7 +69,7 @@ def column_type(column: Column) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as of one table map event; ``key`` is None where the leader knows no primary or unique key."""
+    """A table as of one table map event; ``key`` is None if the leader knows no primary or unique key."""
 
     database: str
     name: str

@@ -69,7 +69,7 @@ class XaTransactions:
         return xid, location, bool(in_one_phase)
 
     def committed(self, xid: str, event: RawEvent) -> Iterable[RawEvent]:
-        """The table maps and rows of a transaction that commits with ``event``. Raises PromiseError where unknown."""
+        """The table maps and rows of a transaction that commits with ``event``. Raises PromiseError if unknown."""
         location = self._prepared.pop(xid, None)
         if location is None:
             raise PromiseError(
@@ -98,7 +98,7 @@ class XaTransactions:
 
 
 def xid_of(statement: str) -> str:
-    """The xid in an XA statement of the binlog, written as ``prepare`` does. Raises ValueError where there is none."""
+    """The xid in an XA statement of the binlog, written as ``prepare`` does. Raises ValueError if there is none."""
     found = _XID.match(statement)
     if found is None:
         raise ValueError(f"an XA statement without an xid: {statement[:80]}")

@@ -18,7 +18,7 @@ _SHORT_PREFIX = 2
 
 class LargeColumn(NamedTuple):
     """How to read a column: ``read`` makes JSON text of the value at an offset of some bytes, and gives the offset
-    after it. ``prefix`` is the size of the value's length in front of it, 0 where it has none. Large values stay on
+    after it. ``prefix`` is the size of the value's length in front of it, 0 if it has none. Large values stay on
     disk where there is a ``tag``: BLOB, or TEXT in UTF-8, which ``quote`` writes."""
 
     read: Callable[[bytes, int], tuple[str, int]]

@@ -27,7 +27,7 @@ def quote_long(text: bytes) -> str:
 
 
 def require_utf8(row: bytes) -> None:
-    """Raises UnicodeDecodeError where a text in ``row`` is not in UTF-8.
+    """Raises UnicodeDecodeError if a text in ``row`` is not in UTF-8.
 
     Where the row is, each text is: before and after it is ASCII, which is never in the midst of a character.
     """

@@ -49,7 +49,7 @@ class EventMessages:
         self._shown = shown
 
     def message(self, event: RawEvent) -> Message | None:
-        """The event's message; None where it has none, or it is written already."""
+        """The event's message; None if it has none, or it is written already."""
         if event.type in et.IN_RECORDS:
             return None
         if event.offset:

@@ -16,11 +16,11 @@ __all__ = ["may_fire", "may_pass", "passing", "tables"]
 
 
 def passing(change: Statement, filters: Filters) -> Statement | None:
-    """The statement, None where no object that it affects passes the filters.
+    """The statement, None if no object that it affects passes the filters.
 
     One that maintains several tables does so for those that pass.
 
-    Raises PromiseError where some pass and some do not, since half a statement can't be replicated, and for a statement
+    Raises PromiseError if some pass and some do not, since half a statement can't be replicated, and for a statement
     whose text can't be sent, or with which a follower would differ from the leader.
     """
     named = [each for effect in change.effects for each in _filtered_names(effect)]

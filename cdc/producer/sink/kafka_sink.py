@@ -111,7 +111,7 @@ _QUOTED_BYTES = 160
 class KafkaSink:
     """One transactional producer, from its takeover of the topics to its end.
 
-    ``entry`` is the newest entry of the commit log, None where there is none. ``rolled_back`` names the topics in which
+    ``entry`` is the newest entry of the commit log, None if there is none. ``rolled_back`` names the topics in which
     a transaction without an end was found. ``shown`` is the newest of the binlog's other events that is committed or in
     the open transaction. ``records`` and ``bytes`` count what is in the open transaction.
     """
@@ -155,7 +155,7 @@ class KafkaSink:
     ) -> Self:
         """Take over ``topics`` from any producer that wrote there before; ``instance`` names this process.
 
-        ``reopening``: this process has written there before. Raises PromiseError where another process has taken over
+        ``reopening``: this process has written there before. Raises PromiseError if another process has taken over
         since then, Disconnected where the brokers do not answer, UserError where topics and commit log do not belong
         together.
         """
@@ -211,7 +211,7 @@ class KafkaSink:
     def _write_fragments(self, message: Message, partition: int, *, after: Begun | None = None) -> None:
         """Add a record that is too large for one message as several, all in this partition; those ``after`` one only.
 
-        Raises PromiseError where that one is none of the same.
+        Raises PromiseError if that one is none of the same.
         """
         topic, key, value, time_ms, headers = message
         self._fragmented = True
@@ -326,7 +326,7 @@ class KafkaSink:
     def start(self, entry: Entry) -> None:
         """Commit the entry to continue after.
 
-        Raises UserError where another producer has found the commit log empty at the same time.
+        Raises UserError if another producer has found the commit log empty at the same time.
         """
         is_first = self.entry is None
         if self.entry is None or self.entry.server_uuid != entry.server_uuid:

@@ -218,7 +218,7 @@ class KafkaTransactions:
                 raise write_error(error, topic) from None
 
     def commit(self, size: int) -> None:
-        """Commit the messages added, ``size`` bytes. Raises PromiseError where Kafka refuses one of them."""
+        """Commit the messages added, ``size`` bytes. Raises PromiseError if Kafka refuses one of them."""
         self._raise_refused()
         started, deadline = time.monotonic(), self._deadline()
         while True:

@@ -19,7 +19,7 @@ class Begun(NamedTuple):
 def rest(fragments: Iterable[tuple[bytes, bytes]], after: Begun, *, where: str) -> Iterator[tuple[bytes, bytes]]:
     """Those of a record's ``fragments`` that come behind ``after``, with which readers see the record begun.
 
-    Raises PromiseError where it was cut in another way, so that these do not continue it.
+    Raises PromiseError if it was cut in another way, so that these do not continue it.
     """
     for mark, fragment in fragments:
         made = Fragment(*map(int, mark.split()))

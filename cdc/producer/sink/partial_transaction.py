@@ -54,7 +54,7 @@ class CommittedPart:
         self.left = partial.rows or 0
 
     def rows(self, change: Rows, uri: str) -> Rows:
-        """``change`` without its committed rows. Raises PromiseError where the last committed row was another one."""
+        """``change`` without its committed rows. Raises PromiseError if the last committed row was another one."""
         committed = change.rows[: self.left]
         if committed:
             self._leave_out(len(committed), lambda: row_sum(uri, committed[-1]), uri)

@@ -54,7 +54,7 @@ _MOST_UNANNOUNCED = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The ``entry`` to continue after, None where nothing was ever committed. ``rolled_back`` are topics.
+    """The ``entry`` to continue after, None if nothing was ever committed. ``rolled_back`` are topics.
 
     ``visible_checksums``: of the records after the entry that readers can see already, CRC-32 by sequence. ``ahead``
     are the partitions that have such records, with the newest sequence in each. ``shown`` is the newest of the binlog's
@@ -76,7 +76,7 @@ class Recovered:
 def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, *, resource: str) -> Recovered:
     """Roll back open transactions in the topics of the leader ``resource``, and find out what readers can see.
 
-    ``producer`` has no open transaction. Raises PromiseError where no entry agrees with the records that readers can
+    ``producer`` has no open transaction. Raises PromiseError if no entry agrees with the records that readers can
     see, Disconnected where another client's transaction is open in the topics or the brokers do not answer, UserError
     for records of another leader, KafkaException as the producer does.
     """
@@ -191,11 +191,11 @@ def _uri_of_key(message: Message, where: str) -> Uri:
 def true_entry(
     visible: Mapping[Partition, int], shown: Position | None, entries: Iterator[Entry], names: Topics
 ) -> Entry | None:
-    """The newest of ``entries`` all of whose records are ``visible``; None where nothing was ever committed.
+    """The newest of ``entries`` all of whose records are ``visible``; None if nothing was ever committed.
 
     An uncommitted entry is as true as a committed one: it says where in the binlog the records before a sequence end,
     and that never changes. Of the newest records there may be none: a late commit shows a part of a transaction before
-    its entry is written. Raises PromiseError where there is none at all, or none of millions of records.
+    its entry is written. Raises PromiseError if there is none at all, or none of millions of records.
     """
     top = max((sequence for sequence in visible.values() if sequence != _EXPIRED), default=-1)
     found: Entry | None = None

@@ -98,7 +98,7 @@ class Router:
 
     @property
     def partial(self) -> Partial | None:
-        """The written part of the open transaction; None where ``sent`` is 0."""
+        """The written part of the open transaction; None if ``sent`` is 0."""
         if self._begin is None or not self.sent:
             return None
         return Partial(self._begin.transaction, self._index, self._rows, self._newest)
@@ -173,7 +173,7 @@ class Router:
     def rows(self, change: Rows) -> Iterator[Message]:
         """The messages that are known not to be the transaction's last; the newest one is kept back.
 
-        Raises PromiseError where another transaction is partially committed, or this one is and has changed.
+        Raises PromiseError if another transaction is partially committed, or this one is and has changed.
         """
         self._require_its_turn()
         topic, uri, _ = self._head(change.table)
@@ -192,7 +192,7 @@ class Router:
             yield from self._hold(Part(topic, uri, change.event.position, marked, header, len(rows), newest))
 
     def statement(self, change: Statement) -> Iterator[Message]:
-        """The message of a statement, none where nothing that it affects passes the filters; raises as ``refused``."""
+        """The message of a statement, none if nothing that it affects passes the filters; raises as ``refused``."""
         try:
             passed = passing(change, self._filters)
         except PromiseError as error:
@@ -212,9 +212,9 @@ class Router:
         yield from self._on_objects(change.event, change.effects, body, change.text)
 
     def refused(self, change: Refused) -> Iterator[Message]:
-        """The message that an event was skipped, none where nothing that it may have changed passes the filters.
+        """The message that an event was skipped, none if nothing that it may have changed passes the filters.
 
-        Raises PromiseError where the event is not to be skipped and the message is not committed yet, and as ``rows``.
+        Raises PromiseError if the event is not to be skipped and the message is not committed yet, and as ``rows``.
         """
         event, name = change.event, change.event.name
         if not (may_pass(change.effects, self._filters) or (change.fires and may_fire(change.effects, self._filters))):
@@ -231,7 +231,7 @@ class Router:
         yield from self._on_objects(event, change.effects, body, _SKIPPED)
 
     def _on_objects(self, event: RawEvent, effects: tuple[Effect, ...], body: str, text: str) -> Iterator[Message]:
-        """The message of a change without rows, none where it is committed; ``text`` identifies it on any server."""
+        """The message of a change without rows, none if it is committed; ``text`` identifies it on any server."""
         self._require_its_turn()
         topic, uri = self._statement_head(effects)
         if self._committed_part and self._committed_part.statement(uri, text):

@@ -180,7 +180,7 @@ class TopicAdmin:
         return 1 if name in self.names.first else len(topic.partitions)
 
     def partitions(self, name: str) -> list[Partition]:
-        """The partitions of a topic as it is now, none where it is missing. Raises KafkaException."""
+        """The partitions of a topic as it is now, none if it is missing. Raises KafkaException."""
         topic = known_topics(self.properties).get(name)
         return [(name, number) for number in topic.partitions] if topic else []
 
@@ -227,14 +227,14 @@ class TopicAdmin:
         return left
 
     def newest_entry(self, resource: str) -> Entry | None:
-        """The newest committed entry, None where there is none. Raises as ``commit_log.entries`` and KafkaException."""
+        """The newest committed entry, None if there is none. Raises as ``commit_log.entries`` and KafkaException."""
         return next(commit_log.entries(self.properties, topic=self.names.commits, resource=resource), None)
 
     def require_alone(self, resource: str) -> None:
         """To be called after the first commit to an empty commit log: whether another producer found it empty too.
 
         Both write before they read, and open transactions are read too, so at least one of them sees the other's entry.
-        Raises UserError where there is one, Disconnected.
+        Raises UserError if there is one, Disconnected.
         """
         commits = self.names.commits
         try:
@@ -279,7 +279,7 @@ class TopicAdmin:
     def _require_unused(self, partitions: list[Partition]) -> None:
         """Raise unless the partitions are empty: no other client may write to our topics.
 
-        Raises Disconnected where a transaction is open in one, or messages are found that may be ours: the recovery of
+        Raises Disconnected if a transaction is open in one, or messages are found that may be ours: the recovery of
         the next sink looks at them. UserError where it did not find them to be.
         """
         left = {topic for topic, _ in unended(self.properties, partitions)}
