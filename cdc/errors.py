@@ -1,4 +1,4 @@
-"""The errors a user can meet: each says what failed, where and what to do, and has the program's exit status.
+"""The errors that users meet: each names what failed, where and what to do, and has the program's exit status.
 
 CdcError
 ├── UserError      2  the user must change something: profile, server setting, grant

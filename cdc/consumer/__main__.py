@@ -40,7 +40,7 @@ row or statement that the follower refuses); 4 a server is unreachable for longe
 
 
 def main() -> int:
-    """Run the program, and return its exit status."""
+    """Runs the program; returns its exit status."""
     parser = _parser()
     arguments = parser.parse_args()
     if arguments.json and not arguments.status:

@@ -1,8 +1,8 @@
-"""Rows events in, their rows as JSON text out: keeps the table maps that rows events refer to by number.
+"""Decodes rows events to JSON text, and keeps the table maps that rows events refer to by number.
 
-This and module row_codegen are the hot path of decoding. What is the same for all events of a table is worked out once
-and cached, by the bytes of its table map without the table id: all that is known of a table comes from these bytes, so
-that another description is never found by them. A table id says nothing beyond its transaction.
+This and module row_codegen are the hot path of decoding. Facts that are the same for all events of a table are computed
+once and cached, by the bytes of its table map without the table id: everything known of a table comes from these bytes,
+so that they never find another table's description. A table id has no meaning beyond its transaction.
 """
 
 import json
@@ -55,9 +55,9 @@ class TableCache:
     ``wants_table(database, table)`` is called once per table map: the rows of other tables are never decoded.
     ``collations`` maps the server's collation ids to the names of character set and collation.
     ``allow_differences(database, table, columns)`` is called before differences are applied to documents of a table
-    with these JSON columns; it raises PromiseError where they may not be.
-    ``equal_members(members, charset, collation)`` says whether some members of an ENUM or SET are equal. ``filtered``
-    counts the rows events of tables that do not pass the filters.
+    with these JSON columns; it raises PromiseError if they may not be. ``equal_members(members, charset, collation)``
+    returns whether some members of an ENUM or SET are equal. ``filtered`` counts the rows events of tables that do not
+    pass the filters.
     """
 
     def __init__(
@@ -79,24 +79,24 @@ class TableCache:
         self.filtered = 0
 
     def filter_by(self, wants_table: Callable[[str, str], bool]) -> None:
-        """Have other filters decide; to be called between two transactions."""
+        """Sets other filters; to be called between two transactions."""
         self._wants_table, self._shapes = wants_table, ShapeCache(_SHAPES_BYTES)
         self._by_id.clear()
 
     def forget_ids(self) -> None:
-        """To be called when a transaction begins: the server logs the table maps of a statement in front of its rows.
+        """To be called when a transaction begins: the server logs the table maps of a statement before its rows.
 
         The same id means another table after a restart, and a table that is closed and opened again (FLUSH TABLES, or
-        too many open tables) gets another one.
+        too many open tables) gets another id.
         """
         self._by_id.clear()
 
     def forget_allowed(self) -> None:
-        """To be called at a statement: it may have made a trigger, or given a table the name of another one."""
+        """To be called at a statement: it may have created a trigger, or given a table the name of another one."""
         self._allowed.clear()
 
     def map(self, event: RawEvent) -> None:
-        """Remember a table map. Raises PromiseError for a table whose rows can't be replicated exactly."""
+        """Keeps a table map. Raises PromiseError for a table whose rows can't be replicated exactly."""
         data = event[1]
         description = data[_DESCRIPTION]
         try:
@@ -141,7 +141,8 @@ class TableCache:
         return decoder
 
     def _described(self, description: bytes) -> Table:
-        # The columns are read again: most tables never need them, and they would take as much as all else of a shape.
+        # The columns are read again: most tables never need them, and they would take as much memory as the rest of a
+        # shape.
         return self._table(RawEvent(et.TABLE_MAP, _BEFORE_DESCRIPTION + description, "", 0, 0))
 
     def _large_columns(self, description: bytes) -> list[LargeColumn]:
@@ -159,7 +160,9 @@ class TableCache:
         return found
 
     def drop(self, event: RawEvent) -> tuple[Effect, ...]:
-        """What an event that can't be replicated may have changed. With a table map, its rows are left out too."""
+        """The effects that an event which can't be replicated may have had. With a table map, its rows are left out
+        too.
+        """
         number = event.data[TABLE_ID]
         try:
             if event.type == et.TABLE_MAP:
@@ -189,9 +192,9 @@ class TableCache:
         return _decoded(event, table)
 
     def rows_of(self, transaction: SimpleTransaction) -> list[Rows] | None:
-        """The rows of a transaction with one rows event, none if the table does not pass the filters.
+        """The rows of a transaction with one rows event, an empty list if the table does not pass the filters.
 
-        None if its table map is new, or is not that of the rows. Raises as ``rows`` does.
+        None if its table map is new, or is not that of the rows. Raises the errors of ``rows``.
         """
         _, _, _, table_map, data, _, _, _ = transaction
         if table_map[TABLE_ID] != data[TABLE_ID]:
@@ -228,7 +231,7 @@ def _decoded(event: RawEvent, table: TableShape) -> Rows:
 
 
 def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
-    """Where the rows start: after the extra data and the bitmaps of the columns that the images have.
+    """The offset of the rows: after the extra data and the bitmaps of the columns that the images have.
 
     Layout: MySQL source, class Rows_event. Raises PromiseError if an image lacks columns.
     """
@@ -260,7 +263,7 @@ def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
 
 
 def _size(table: Table) -> int:
-    """About how many bytes a shape of ``table`` takes in memory, without decoders that are compiled."""
+    """The approximate size of a shape of ``table`` in memory in bytes, without compiled decoders."""
     texts = sum(len(column.name) + sum(map(len, column.members)) for column in table.columns)
     members = sum(len(column.members) for column in table.columns)
     with_members = sum(column.type in (ENUM, SET) for column in table.columns)
