@@ -7,8 +7,8 @@ from tests.generators.random_columns import json_node
 
 __all__ = ["change", "document"]
 
-# Among them the server's own syntax of paths, what it quotes or escapes, and letters that it leaves bare: it tests the
-# lowest byte of the code point (U+00A0 and U+0141 are letters there, U+20AC and U+3000 are not).
+# Among the keys are the server's own syntax of paths, characters that it quotes or escapes, and letters that it leaves
+# bare: it tests the lowest byte of the code point (U+00A0 and U+0141 are letters there, U+20AC and U+3000 are not).
 KEYS = [
     "a", "bb", "B", "", "1", "a b", 'quo"te', "back\\slash", "\n", "\x01", "\x7f", "$", "_x9", "last", "[0]", "a.b",
     "*", "é", "\xa0", "\x85", "Ł", "€", "\u3000", "\u2028", "😀", "longer key", "e\u0301", "array", "object", "Json",
@@ -24,7 +24,7 @@ def document(chance: Random) -> str:
 
 
 def change(chance: Random, column: str) -> str:
-    """``column`` changed by functions in one another, as the server logs them as differences."""
+    """``column`` changed by nested functions, as the server logs them as differences."""
     expression = column
     for _ in range(chance.choice([1, 1, 2, 3])):
         function = chance.choice(["JSON_SET", "JSON_SET", "JSON_REPLACE", "JSON_REMOVE"])
