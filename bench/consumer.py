@@ -53,8 +53,8 @@ class Shape:
     work: Work
     count: int
     unit: str = "transactions"
-    beside: int = 0  # other tables, which stay as they are
-    local_infile: str = "ON"  # on the follower
+    beside: int = 0  # the number of other tables, which stay as they are
+    local_infile: str = "ON"  # the follower's setting
 
 
 def plain(n: int) -> str:
@@ -180,11 +180,11 @@ def measure(folder: Path, shape: Shape, count: int) -> None:
     since = end_of_topic(target)
     run_program("cdc-producer", source)
     replica.receive()
-    os.sync()  # neither side pays for what was written until now
+    os.sync()  # neither side pays for earlier writes
     server = server_cpu_seconds(follower)
     ours = used("cdc-consumer", target)
     line(shape, "cdc-consumer", count, ours, server_cpu_seconds(follower) - server)
-    if shape.columns != KEYLESS and not shape.beside:  # whose SQL depends on what the follower answers
+    if shape.columns != KEYLESS and not shape.beside:  # the SQL of these depends on the follower's answers
         measure_stages(target, since=since, count=count)
     os.sync()
     server, begun = server_cpu_seconds(third), time.monotonic()

@@ -45,7 +45,7 @@ def measure_lag(folder: Path, *, fill: Callable[[MySql], None]) -> None:
     replica.apply()
     replica.follow()
     found += written("native replica", leader, third, GTIDS)
-    run_program("cdc-producer", source)  # the topic tells when the leader committed what
+    run_program("cdc-producer", source)  # the topic has the commit times on the leader
     for title, counted_from, until, times, applied in found:
         print(f"{title}: {percentiles(list(ages(commits(kafka, applied), times, counted_from, until)))}", flush=True)
     for each in (leader, follower, third, kafka):

@@ -33,7 +33,7 @@ class Shape:
     columns: str
     values: Callable[[int], str]
     rows_a_statement: int
-    share: float  # of the rows on the command line: wide rows count as many
+    share: float  # the part of the rows on the command line: wide rows count as many
 
 
 def plain(n: int) -> str:

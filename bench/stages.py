@@ -31,7 +31,7 @@ def measure_stages(target: Path, *, since: int, count: int) -> None:
     """
     profile, spent = load(target), dict[str, float]()
     values = list(_values(profile, since))
-    gc.set_threshold(1_000_000, 50, 1000)  # as cdc-consumer has it
+    gc.set_threshold(1_000_000, 50, 1000)  # the threshold of cdc-consumer
     with Session(profile.database) as session:
         session.connect()
         tables = SchemaCache(session, Triggers(session, drop=False, passes=lambda _: True), passes=lambda _: True)

@@ -39,8 +39,8 @@ from cdc.sandbox.server.ports import free_port
 from cdc.sandbox.server.process import wait_until
 
 RATE, CLIENTS = 500, 4  # updates a second, and the sessions that share them
-BEFORE_SECONDS = 15  # of the load alone
-SECONDS = 3600  # against hangs
+BEFORE_SECONDS = 15  # with the load alone
+SECONDS = 3600  # only against hangs
 TABLE = (
     "id INT PRIMARY KEY AUTO_INCREMENT, k INT NOT NULL DEFAULT 0, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, KEY (k)"
 )
@@ -157,7 +157,7 @@ def measured(
     title: str, servers: Servers, work: Callable[[Servers], Run], *, loaded: bool = False, beside: Run | None = None
 ) -> Run:
     """Does the work, and prints its line."""
-    os.sync()  # nothing pays for what was written until now
+    os.sync()  # no side pays for earlier writes
     both = servers.leader, servers.third if work is by_pipe else servers.follower
     before = [server_cpu_seconds(server) for server in both]
     with load(servers) if loaded else nullcontext(()) as took:

@@ -35,7 +35,7 @@ class TableGlobs:
     def of(cls, globs: Iterable[str], *, key: str, names_database: bool) -> Self:
         """Compiles the globs of the profile key ``key``; with ``names_database`` each must name the database.
 
-        Raises UserError for a glob in which the two names cannot be told apart.
+        Raises UserError for a glob in which the two names cannot be distinguished.
         """
         whole, pairs, databases = [], [], []
         for glob in globs:

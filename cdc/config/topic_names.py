@@ -26,7 +26,7 @@ __all__ = ["COMMITS", "PER_TABLE", "SINGLE", "Topics"]
 
 SINGLE, PER_TABLE = "single", "per_table"
 COMMITS = ".commits"
-_COPIES = ".copies"  # no longer than that
+_COPIES = ".copies"  # not longer than COMMITS
 _EVENTS = "mysql_binlog_events"
 _LONGEST = 249  # org.apache.kafka.common.internals.Topic.MAX_NAME_LENGTH
 _LONGEST_PREFIX = 100

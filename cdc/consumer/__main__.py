@@ -139,7 +139,7 @@ def _consume(profile: Profile, options: Options) -> int:
 
 
 def _on_signal(pause: Pause, wanted: bool, *_: object) -> None:
-    pause.wanted = wanted  # no more than that: a handler runs between any two instructions
+    pause.wanted = wanted  # nothing else: a handler runs between any two instructions
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ class Copies:
         event(_LOG, "rows repaired", uri=chunk.uri, sequence=chunk.sequence, keys=keys, **tally.told())
 
 
-_LOOK_SECONDS = 2.0  # the pipeline looks at a quiet topic several times in this time
+_LOOK_SECONDS = 2.0  # the pipeline polls a quiet topic several times in this time
 
 
 @dataclass(slots=True)

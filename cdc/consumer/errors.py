@@ -2,7 +2,7 @@
 
 Interrupted     the same statement may succeed later: the consumer waits and tries again
 ├── Locked      another consumer holds the follower's lock
-├── Stopped     the consumer was told to stop while it waited
+├── Stopped     the consumer was stopped while it waited
 └── WaitedOut   a statement has waited for a lock for as long as it may
 Refused         the same statement fails again until an operator changes a row, a setting or a grant
 └── Denied      because of the account, its password or its grants
@@ -100,7 +100,7 @@ class Locked(Interrupted):
 
 
 class Stopped(Interrupted):
-    """The consumer was told to stop while it waited for the server."""
+    """The program was stopped while it waited for the server."""
 
 
 class WaitedOut(Interrupted):

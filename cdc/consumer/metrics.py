@@ -17,7 +17,7 @@ from cdc.service.retry import Retry
 __all__ = ["Activity"]
 
 _ANSWER_SECONDS = 2.0
-_SIGNS = 3  # so many signs of life that did not come are no chance
+_SIGNS = 3  # so many missing signs of life are no accident
 
 
 class Activity:

@@ -158,7 +158,7 @@ def _replicate(
                     source.commit(applied.offsets, sequence=applied.last.sequence)
                     skips.check_applied(applied.last.sequence)
                     continue
-                source.commit({})  # so that the last ones do not wait for the next
+                source.commit({})  # the last offsets are not delayed until the next
                 if source.drained() and not counters.holding():
                     counters.drained()
         except Unapplicable as error:
@@ -194,7 +194,7 @@ def _held(startup: Startup, counters: Counters, *, again_upto: int | None) -> He
 
 
 def _tell_pause(session: Session, resource: str, paused: bool) -> None:
-    with suppress(Interrupted, Refused):  # a lost connection shows when there is something to apply
+    with suppress(Interrupted, Refused):  # a lost connection is noticed with the next batch
         tell_pause(session, resource, paused)
 
 

@@ -32,7 +32,7 @@ _STATIC = (
     # Without these two the server hides events and triggers.
     "EVENT", "TRIGGER",
 )  # fmt: skip
-_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 made two privileges out of it
+_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced it by two privileges
 # For setting GTIDs, the leader's session settings, and the definers of its views and routines; one privilege of each
 # row is enough.
 _DYNAMIC = (

@@ -19,9 +19,10 @@ from cdc.service.logs import LIBRDKAFKA
 __all__ = ["FollowerPlaces", "group_of", "noted", "place_note", "places_now"]
 
 _GROUPS = "cdc-consumer:"
-_LIST_SECONDS = 1.0  # between two looks for new groups
+_LIST_SECONDS = 1.0  # between two requests for new groups
 _LOOK_SECONDS = 0.2
-_SHARE = 4  # times as long as an answer took is the least time between two questions: a group can have many partitions
+# The pause between two requests is this multiple of the time that an answer took: a group can have many partitions.
+_SHARE = 4
 _ANSWER_SECONDS = 10.0
 _ASK_SECONDS = 0.02
 
@@ -51,7 +52,7 @@ def _sequence(metadata: str | None, topic: str) -> int | None:
         body = json.loads(metadata or "")
         return int(body["sequence"]) if body["topic"] == topic else None
     except (ValueError, KeyError, TypeError):
-        return None  # no consumer of ours has committed it, or an older one
+        return None  # committed by another program, or by an older consumer
 
 
 def places_now(properties: Mapping[str, Any], *, resource: str, topic: str) -> dict[str, int]:

@@ -20,7 +20,8 @@ from cdc.model.record import Record
 __all__ = ["HEADER", "Fragment", "Fragments", "cut", "cut_blocks", "first_whole_sequence"]
 
 HEADER = "cdc_fragment"
-_CONTINUES, _IS_CONTINUED = 0xC0, 0x80  # the first two bits of a byte, and those of all but the first of a character
+# UTF-8: these two bits of a byte are 10 in all bytes of a character except the first.
+_CONTINUES, _IS_CONTINUED = 0xC0, 0x80
 _MANY = 4
 _HINT = "something else has written to this topic or deleted from it; start over with a new topic and a fresh copy"
 

@@ -212,6 +212,6 @@ def _consumer(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
         "enable.auto.commit": False,
         "isolation.level": "read_committed" if committed else "read_uncommitted",
         "enable.partition.eof": True,
-        "fetch.wait.max.ms": 10,  # the topic is read to its end only: do not wait there for more
+        "fetch.wait.max.ms": 10,  # the topic is read to its end only: no wait for more there
     }
     return Consumer(dict(properties) | own, logger=LIBRDKAFKA)

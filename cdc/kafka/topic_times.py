@@ -15,12 +15,12 @@ __all__ = ["ANY_TIME", "TopicTimes", "any_time_command", "any_time_hint"]
 _LOG = logging.getLogger("cdc.producer")
 _LONGEST = "9223372036854775807"  # ms: Long.MAX_VALUE, Kafka's word for no limit
 _AFTER, _BEFORE = "message.timestamp.after.max.ms", "message.timestamp.before.max.ms"
-_BOTH = "message.timestamp.difference.max.ms"  # of Kafka before 4.0, and the only one before 3.6
+_BOTH = "message.timestamp.difference.max.ms"  # the setting before Kafka 4.0, and the only one before 3.6
 ANY_TIME = {_AFTER: _LONGEST, _BEFORE: _LONGEST}
 """The settings with which topics are created; brokers before Kafka 3.6 have neither these settings nor the limit."""
 _HOUR_MS = 3_600_000
-_MOST_SPARE_MS = 600_000  # the brokers' clock is another one, and a record may wait before it is sent
-_UNKNOWN = float("inf"), float(_HOUR_MS)  # by Kafka 4's defaults
+_MOST_SPARE_MS = 600_000  # clocks differ, and a record may wait before it is sent
+_UNKNOWN = float("inf"), float(_HOUR_MS)  # the defaults of Kafka 4
 
 
 class TopicTimes:
@@ -71,7 +71,7 @@ def _spare(limit_ms: float) -> float:
 
 def _limits(settings: Mapping[str, str]) -> tuple[float, float]:
     if settings.get("message.timestamp.type") == "LogAppendTime":
-        return float("inf"), float("inf")  # the brokers put their own time in its place
+        return float("inf"), float("inf")  # the brokers replace it by their own time
     return _least(settings, _BEFORE), _least(settings, _AFTER)
 
 

@@ -81,7 +81,7 @@ class LargeRecordWriter:
         self._blobs: list[tuple[int, StoredBlob]] = []
         self._size = 0
         self._is_ambiguous = False
-        self._rest = b""  # what may be the first part of what begins a BLOB
+        self._rest = b""  # perhaps the first part of _BEGIN
         self._blob: _Blob | None = None
         self._file: BlobFile | None = None
 
@@ -120,7 +120,7 @@ class LargeRecordWriter:
 
     def record(self) -> LargeRecord:
         """The record, after its last part."""
-        if self._blob is not None:  # not JSON, as whoever parses it will find
+        if self._blob is not None:  # then it is not JSON, as the parser will find
             self._end_blob(self._blob)
             self._blob = None
         self._text.write(self._rest)
@@ -132,7 +132,7 @@ class _Blob:
     """The text of a BLOB that is arriving. ``text`` holds short BLOBs, and anything that is not base64."""
 
     def __init__(self, file: BlobFile) -> None:
-        self.text = bytearray()  # of a BLOB in the file, the rest of it
+        self.text = bytearray()  # for a BLOB in the file, the text that is not stored yet
         self._file = file
         self._begin = file.size
         self._digest = sha256()

@@ -201,7 +201,7 @@ def _encoded(char: str, charset: str) -> bytes:
     if unit is None:
         if charset != "gb18030":
             raise ValueError(f"letters that {charset} does not have")
-        unit = char.encode("gb18030", "replace")  # the caller compares what comes out
+        unit = char.encode("gb18030", "replace")  # the caller compares the result
     return unit
 
 

@@ -111,7 +111,7 @@ VERSION = 4
 _PACKED, _COPIED, _REPAIRED = 2, 3, 4  # the first versions whose readers know such entries
 _NOT_PACKED = 1
 _LARGE = 32_768  # bytes of an entry that is packed
-_LEFT_OUT = frozenset({"prepared", "last", "shown", "fragmented", "copy"})  # where they are empty
+_LEFT_OUT = frozenset({"prepared", "last", "shown", "fragmented", "copy"})  # omitted if they are empty
 
 
 class PreparedXa(NamedTuple):

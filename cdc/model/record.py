@@ -27,7 +27,7 @@ OPERATIONS = frozenset({"Query", "Add", "Update", "Delete", COPY, REPAIR, SKIPPE
 
 
 _WITHOUT_ROWS = ("Query", SKIPPED)
-_OF_COPY = "copy:"  # how the id of a transaction begins that is none of the leader's
+_OF_COPY = "copy:"  # the beginning of the id of a transaction that is not the leader's
 
 _LARGE = 4_000_000  # bytes
 # No string inside JSON can contain this text, since its quotes would be escaped with backslashes.

@@ -37,7 +37,7 @@ class Progress:
 
     def note(self, change: Change) -> None:
         """Counts ``change``."""
-        if type(change) is Whole:  # of the fast path, first because nearly all changes are this
+        if type(change) is Whole:  # the fast path comes first because nearly all changes take it
             (name, gtid, self.through_us, _), _, file, end = change
             self._executed(gtid)
             self._ended(name)

@@ -23,7 +23,7 @@ class Skips:
     def __init__(self, events: Iterable[str] = (), *, log: Callable[..., None] = lambda event, **fields: None) -> None:
         self._asked = {event: _position(event) for event in events}
         self._used: set[str] = set()
-        self._open: list[str] = []  # of the transaction that is not committed yet: they must be given again
+        self._open: list[str] = []  # skipped in the open transaction: the operator must name them again
         self.log = log
 
     def __bool__(self) -> bool:

@@ -44,7 +44,7 @@ def verdict(checks: Iterable[Check]) -> tuple[bool, bytes]:
 
 
 _LOG = logging.getLogger("cdc.endpoint")
-_REQUEST_SECONDS = 5  # that a client may take to send its request
+_REQUEST_SECONDS = 5  # within which a client must send its request
 
 
 class _Collector:

@@ -18,8 +18,8 @@ __all__ = ["LIBRDKAFKA", "LastLine", "event", "print_error", "setup_logging"]
 LIBRDKAFKA = logging.getLogger("cdc.librdkafka")
 LIBRDKAFKA.setLevel(logging.CRITICAL + 1)
 
-_ERASE = "\r\x1b[K"  # to the start of the line, and clear to its end (ECMA-48, EL)
-_COLUMNS = 80  # of a terminal that does not tell its width
+_ERASE = "\r\x1b[K"  # go to the start of the line, and clear to its end (ECMA-48, EL)
+_COLUMNS = 80  # of a terminal without a known width
 
 
 class _JsonFormatter(logging.Formatter):

@@ -15,8 +15,8 @@ Answer = TypeVar("Answer")
 _NEVER = "it has not answered since the start, so the address in the profile may be wrong"
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
-_HELD = 30.0  # a connection that lasts for so long ends the trouble before it
-_ATTEMPTS = 3  # that fail at least before giving up: a single one may take longer than all the seconds
+_HELD = 30.0  # a connection that lasts for so long ends the former trouble
+_ATTEMPTS = 3  # fail at least before giving up: a single one may take longer than all the seconds
 
 
 class Retry:
@@ -38,7 +38,7 @@ class Retry:
         self.succeeded = False
         self.waits = 0
         self.trouble = ""
-        self._without_hint = ""  # there is nothing left to do once the trouble is over
+        self._without_hint = ""  # the hint is not needed once the trouble is over
 
     def answered(self) -> None:
         """Notes that the servers have answered, so the addresses are right."""

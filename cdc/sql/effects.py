@@ -150,7 +150,7 @@ def made_like(reader: SqlReader) -> tuple[str, str] | None:
 
 def has_query(reader: SqlReader) -> bool:
     """Whether CREATE TABLE, read up to its name, contains a query that fills the table."""
-    depth, outermost = 0, True  # outermost: only brackets lie between here and the outside of all
+    depth, outermost = 0, True  # outermost: only brackets lie between here and the outermost level
     for before, item in pairwise([_END, *reader.items[reader.at :]]):
         word = "" if before == Token("mark", ".") else item.word()
         if word == "SELECT" or (outermost and word in ("TABLE", "VALUES", "WITH")):

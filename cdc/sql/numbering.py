@@ -50,7 +50,7 @@ def in_order_of_key(clauses: list[SqlReader]) -> bool:
         and len(numbers) == 1
         and {clause.peek() for clause in clauses} <= _BESIDE
         and _OTHER_ORDER.isdisjoint(words)
-        and words.count("AUTO_INCREMENT") == 1  # as an option it says where to begin
+        and words.count("AUTO_INCREMENT") == 1  # as an option it gives the first number
         and _primary_key(clauses) == numbers
     )
 

@@ -45,7 +45,7 @@ def table_options(text: str, *, ansi_quotes: bool, backslash_escapes: bool, blan
     try:
         options = _of_create(reader) if reader.take("CREATE", "TABLE") else _of_alter(reader)
     except ValueError:
-        return []  # a name is missing: no server has executed this
+        return []  # a name is missing: no server has executed such a statement
     if not options and not reader.at:
         return []
     return [Option(name, found[at]) for at, name in sorted({*options, *_of_partitions(reader)})]
@@ -76,7 +76,7 @@ def _of_partitions(reader: SqlReader) -> list[tuple[int, str]]:
     options: list[tuple[int, str]] = []
     for at, (before, item) in enumerate(pairwise(reader.items), 1):
         if before in (_OPEN, _COMMA) and item.word() in ("PARTITION", "SUBPARTITION"):
-            reader.at = at + 2  # behind its name
+            reader.at = at + 2  # after the partition's name
             listed = reader.take("VALUES", "IN") or reader.take("VALUES", "LESS", "THAN")
             if listed and not _skip_brackets(reader):
                 reader.take("MAXVALUE")

@@ -53,7 +53,7 @@ def _path(chance: Random) -> str:
         place = chance.choice(["0", "0", "1", "2", "9", "last", "last-1", "last-9"])
         legs.append(chance.choice([f"[{place}]", f"[{place}]", f".{json.dumps(chance.choice(KEYS))}"]))
     if chance.random() < 0.01:
-        legs[0] = "[0]" if chance.random() < 0.5 else "[1]"  # of the object itself, which makes an array of it
+        legs[0] = "[0]" if chance.random() < 0.5 else "[1]"  # of the object itself, which turns it into an array
     return "$" + "".join(legs)
 
 

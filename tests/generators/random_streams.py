@@ -9,7 +9,7 @@ from typing import Any
 from tests.generators.streams import Part, Stream, Table, checkpoint, follower_stream, query, replicate
 
 _NAMES = ("a", "b", "c")
-_UPGRADED = 40  # the leader's sequence from which on the GTIDs of statements are numbered
+_UPGRADED = 40  # from this sequence of the leader on, the GTIDs of statements are numbered
 
 
 @dataclass

@@ -181,7 +181,7 @@ def tutorial() -> tuple[Stream, Stream]:
     old = Table("flvDb/pet", ["name", "owner", "birth"])
     new = Table("flvDb/pet", ["name", "owner", "birth", "last_vaccine"])
     altered = query("ALTER TABLE pet ADD COLUMN last_vaccine DATE", "flvDb", ("AlterTable", "flvDb/pet"))
-    altered["operation"]["Bytes"] = "QUxURVIg"  # as of a statement that is not in UTF-8
+    altered["operation"]["Bytes"] = "QUxURVIg"  # like a statement that is not in UTF-8
     history = [
         query("CREATE DATABASE flvDb", "flvDb", ("CreateDatabase", "flvDb")),
         query("CREATE TABLE pet (…)", "flvDb", ("CreateTable", "flvDb/pet")),

@@ -50,16 +50,16 @@ class CaseRun:
     follower: MySql
     resource: str
     records: list[dict[str, Any]] = field(default_factory=list)
-    values: dict[str, str] = field(default_factory=dict)  # what names in braces stand for
+    values: dict[str, str] = field(default_factory=dict)  # the values of names in braces
     _spans: list[tuple[Place, Place]] = field(default_factory=list)
     _next: int = 0
     _to_apply: bool = False  # whether something has run since the last @apply
     _stopped: bool = False
     _sessions: dict[tuple[str, str], "Connection[Any]"] = field(default_factory=dict)
-    _charsets: dict[tuple[str, str], str] = field(default_factory=dict)  # by session, where it is not utf8mb4
+    _charsets: dict[tuple[str, str], str] = field(default_factory=dict)  # by session, if it is not utf8mb4
     _at: tuple[str, str] = ("leader", "")
-    _former: dict[tuple[str, str], Any] = field(default_factory=dict)  # global variables that the case has set
-    _own: set[str] = field(default_factory=set)  # the databases that the case has made on the leader
+    _former: dict[tuple[str, str], Any] = field(default_factory=dict)  # values of changed global variables before
+    _own: set[str] = field(default_factory=set)  # the databases that the case has created on the leader
 
     def __post_init__(self) -> None:
         self.values["leader"] = self.resource

@@ -175,7 +175,7 @@ class Copying:
         self._answer(50, definition=WHOLE, chunk=ReadChunk([row(key) for key in keys], None if last else (), 10))
 
     def _answer(self, end: int, **more: Any) -> None:
-        self._end = end  # which is the time, too
+        self._end = end  # it serves as the time, too
         self._reading.answers.append(Answer(Position("b.1", end), end, **more))
 
     def changed(self, operation: str, key: int, *, flags: int = 0x10, table: TableShape = SHAPE) -> None:

@@ -32,7 +32,7 @@ class KilledHistory:
         self._pair, self._name, self._seed, self._servers = pair, name, seed, servers
         self._chance = random.Random(seed)
         self._damaged = False
-        self.rows = self._chance.choice([2, 7, 30])  # of a chunk
+        self.rows = self._chance.choice([2, 7, 30])  # rows in a chunk
         self.done: Counter[str] = Counter()
 
     def run(self, kills: int, *, rows: int, log: Path) -> None:

@@ -19,7 +19,7 @@ from tests.harness.wait import LIMIT_SECONDS
 from tests.harness.warm_start import PROGRAMS, run_warm
 
 BIN = Path(sys.executable).parent
-RETRY_SECONDS = 600  # as long as a server may take to start again on a busy machine, where it is not what is tested
+RETRY_SECONDS = 600  # a server may take so long to start again on a busy machine, in tests of something else
 
 
 def own_name(folder: Path) -> str:

@@ -30,7 +30,7 @@ class Relay:
     """
 
     def __init__(self, port: int) -> None:
-        self.server = port  # of what connects from now on
+        self.server = port  # the port for new connections
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.cuts: list[int] = []
@@ -88,7 +88,7 @@ class Relay:
             try:
                 server = socket.create_connection(("127.0.0.1", self.server))
             except ConnectionError:
-                client.close()  # as the server would, which is away
+                client.close()  # a server that is away would do so
                 continue
             threading.Thread(target=self._connection, args=(client, server), daemon=True).start()
 

@@ -98,7 +98,7 @@ def new_databases_dropped(*servers: MySql) -> Iterator[None]:
     before = [_databases(server) for server in servers]
     try:
         yield
-    finally:  # what one that failed left there made others fail
+    finally:  # databases left by a failed test made others fail
         for server, earlier in zip(servers, before, strict=True):
             for database in _databases(server) - earlier:
                 _drop(server, database)

@@ -17,7 +17,7 @@ MOST_ADDITIONAL = 7
 _PAUSED = -1  # the number of a lock that the first connection holds too while the consumer is paused
 # A connection that was cut without notice keeps its locks until the server has received nothing for so long.
 SILENT_SECONDS = 60
-_LOCK_SECONDS = 5  # the server may take a moment to see that a killed consumer is gone
+_LOCK_SECONDS = 5  # the server may take a moment to notice the end of a killed consumer
 
 
 class _Session(Protocol):

@@ -21,7 +21,7 @@ from cdc.sql.key_range import misplaced_rows
 
 __all__ = ["RangeRows"]
 
-_MOST_OTHERS = 3  # rows on the follower for one of the chunk: of more only those that are equal are read
+_MOST_OTHERS = 3  # for each row of the chunk; if more such rows exist, only equal ones are read
 
 
 class RangeRows:

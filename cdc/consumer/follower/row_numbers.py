@@ -11,7 +11,7 @@ from cdc.sql.effects import Effect
 
 __all__ = ["key_columns", "other_numbers"]
 
-_UNKNOWN = frozenset({1049, 1054, 1146})  # a database, column or table, without which the statement fails, too
+_UNKNOWN = frozenset({1049, 1054, 1146})  # no such database, column or table: the statement fails, too
 _INNODB = "InnoDB"
 
 

@@ -23,15 +23,15 @@ __all__ = ["SchemaCache", "changed_tables"]
 # server's JSON parser.
 _DOUBTFUL = re.compile("/|'|aes_|-|time|date|unix|json|member of", re.IGNORECASE)
 _SECONDS = ("TIME", "DATETIME", "TIMESTAMP")
-_PAUSE = 1000  # batches of a table that are not loaded after one with its rows has failed
+_PAUSE = 1000  # so many batches of a table are not loaded after a load of its rows has failed
 
 
 # A change on the follower by hand is noticed with the first statement that comes so long after the tables were read.
 _TRUSTED_SECONDS = 10.0
-_MOST_COLUMNS = 300_000  # of all tables that are kept; each takes some 200 bytes
+_MOST_COLUMNS = 300_000  # of all cached tables; each takes some 200 bytes
 
 
-_PASSIVE = ("NO ACTION", "RESTRICT")  # what a foreign key does about a change that it does not allow
+_PASSIVE = ("NO ACTION", "RESTRICT")  # rules by which a foreign key refuses a change
 
 _COLUMNS = (
     "SELECT COLUMN_NAME, GENERATION_EXPRESSION, EXTRA, DATA_TYPE, IS_NULLABLE, COLUMN_TYPE, NUMERIC_PRECISION, "
@@ -75,7 +75,7 @@ class SchemaCache:
         self._triggers = triggers
         self._passes = passes
         self._shapes: dict[Uri, TableSchema] = {}
-        self._columns = 0  # that were read since then, those of the tables that are kept among them
+        self._columns = 0  # read since then, also for tables that are not cached any more
         self._forgot_at = time.monotonic()
         self._pauses: dict[Uri, int] = {}
 

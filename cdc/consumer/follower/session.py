@@ -162,11 +162,11 @@ _KEPT = f", wait_timeout={SILENT_SECONDS}".encode()
 # whole packet.
 _TIMEOUTS = {"read_timeout": 10, "write_timeout": 300}
 _STOP_SECONDS, _LONG_SECONDS = 2.0, 10.0
-_RESET_CONNECTION = 0x1F  # COM_RESET_CONNECTION, which pymysql has no name for
+_RESET_CONNECTION = 0x1F  # COM_RESET_CONNECTION, for which pymysql has no name
 # A firewall forgets a connection on which nothing is sent while a statement works for hours, and the reply never
 # arrives.
 _KEEPALIVE = {socket.TCP_KEEPIDLE: 60, socket.TCP_KEEPINTVL: 15, socket.TCP_KEEPCNT: 4}
-_PAUSE_SECONDS = 0.005  # between two calls of ``meanwhile`` where the first had nothing to do
+_PAUSE_SECONDS = 0.005  # between two calls of ``meanwhile`` if the first had nothing to do
 
 Work = Callable[[], bool]
 Data = Mapping[int, bytes]
@@ -199,19 +199,19 @@ class Session:
         self._number = number
         self._stop = stop
         self.meanwhile: Callable[[float], None] = lambda _: None
-        self._probed_at = 0.0  # in seconds of the wait that is going on
+        self._probed_at = 0.0  # in seconds of the present wait
         self._connection: Any = None
         self._replies: SocketReader | None = None
-        self._thread_ids: dict[str, int] = {}  # of the newest connection to each server, by the server's UUID
+        self._thread_ids: dict[str, int] = {}  # the newest connection to each server, by the server's UUID
         self._additional: dict[int, Session] = {}
         self._others: WeakSet[Session] = WeakSet()
         self._last_sent_at = 0.0
         self._sent: SentPacket | None = None
-        self.local_infile = False  # whether the server takes LOAD DATA LOCAL
+        self.local_infile = False  # whether the server accepts LOAD DATA LOCAL
         self.max_packet = 0
-        self.changes_doubles = False  # whether its JSON parser takes some doubles for others
-        self.binlog_room = 0  # bytes of records that surely fit into one transaction of its binlog
-        self._row_format = b""  # the assignment that makes it log rows, where the server's own value is another one
+        self.changes_doubles = False  # whether its JSON parser changes some doubles
+        self.binlog_room = 0  # bytes of records that certainly fit into one transaction of its binlog
+        self._row_format = b""  # the assignment that makes it log rows, if the server's own value is another one
         self.version = 0
         self.server = ""  # its UUID: after a failover another server answers at the same address
 

@@ -47,7 +47,7 @@ _UNLESS_LOGGED = {
 }
 
 _AS_SELECTED = {"OFF": "0"}
-VARIABLES = frozenset(_VARIABLES.values()) | _UNLESS_LOGGED.keys()  # that sessions of statements get
+VARIABLES = frozenset(_VARIABLES.values()) | _UNLESS_LOGGED.keys()  # the variables that sessions of statements get
 
 
 class SessionVariables:
@@ -55,7 +55,7 @@ class SessionVariables:
 
     def __init__(self) -> None:
         self._server = ("", 0)
-        self._existing: frozenset[str] = frozenset()  # of those that we ask that server for
+        self._existing: frozenset[str] = frozenset()  # the variables that the server has
 
     def assignment(self, session: Session, context: dict[str, Any], *, own: str, last: str) -> bytes:
         """The SET statement for a recorded context, with our ``own`` assignments before it and the ``last`` one after

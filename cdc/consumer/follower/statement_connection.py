@@ -29,8 +29,8 @@ from cdc.service.logs import event
 __all__ = ["LockWait", "StatementConnection", "leaves_nothing"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_FIRST_SECONDS, _NEXT_SECONDS = 2.0, 10.0  # until it is asked what a statement waits for, and between two questions
-_SHOWN = 3  # sessions
+_FIRST_SECONDS, _NEXT_SECONDS = 2.0, 10.0  # before the first look at a waiting statement, and between two looks
+_SHOWN = 3  # sessions in the log line
 
 
 class LockWait:
@@ -43,7 +43,7 @@ class LockWait:
 
     def __init__(self, *, seconds: int, asking: Session) -> None:
         self._asking = asking
-        self._seconds = max(seconds, 1)  # the least that the server takes
+        self._seconds = max(seconds, 1)  # the server's minimum
         self._next = _FIRST_SECONDS
         self._logged = False
         self.held_by = ""
@@ -111,7 +111,7 @@ class LockWait:
 
 
 _IDLE_SECONDS = 5.0
-_TRUSTED_SECONDS = 10.0  # after which global values that an administrator has changed meanwhile count
+_TRUSTED_SECONDS = 10.0  # after this time, changed global values are read again
 _ON_TABLES = frozenset({
     "CreateTable", "AlterTable", "DropTable", "RenameTable", "TruncateTable", "CreateIndex", "DropIndex",
     "MaintainTable",
@@ -138,7 +138,7 @@ class StatementConnection:
         self._variables = SessionVariables()
         self._in_database = False
         self._used_at = self._reset_at = 0.0
-        self._left: _State | None = None  # what the last statement ran with, where it has left nothing
+        self._left: _State | None = None  # the state that the last statement ran with, if it left nothing behind
 
     def ready(self, record: Record, *, own: str, gtid: str) -> Session:
         """A session with the leader's variables and our ``own`` assignments, in which the statement runs under

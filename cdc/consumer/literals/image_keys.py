@@ -100,7 +100,7 @@ def float_text(number: float) -> str:
         return "-0.0" if sign else "0.0"
     if not isinstance(exponent, int):
         raise ValueError(f"not a number of a record: {number}")
-    point = len(found) + exponent  # so many digits are before the point
+    point = len(found) + exponent  # the number of digits before the point
     if point <= -_MOST_DIGITS or (point > _MOST_DIGITS and point >= len(digits)):
         text = f"{digits[0]}{'.' if digits[1:] else ''}{digits[1:]}e{point - 1}"
     elif point <= 0:

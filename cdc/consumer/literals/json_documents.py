@@ -18,9 +18,7 @@ __all__ = ["EXACT", "apart", "checked", "document", "member_types", "same_docume
 
 # MySQL 8.0's parser changes these doubles.
 _INEXACT = "[0.41339201716594043, 463.78841705583204, 453368734.70145965, 1.4400278974044513e-301]"
-EXACT = (
-    f"CAST(CAST('{_INEXACT}' AS JSON) AS CHAR)='{_INEXACT}'"  # whether the server's parser takes doubles as they are
-)
+EXACT = f"CAST(CAST('{_INEXACT}' AS JSON) AS CHAR)='{_INEXACT}'"  # whether the server's parser leaves doubles unchanged
 
 _MOST_COLUMNS = 4000  # a table has at most 4096 columns
 _VARBINARY, _WIDE_TEXT, _BLOB, _BINARY, _BIT = 15, 253, 252, 254, 16

@@ -23,7 +23,7 @@ __all__ = ["Removal", "removals"]
 # Above this number of images, all their rows are deleted and the rest inserted again, if that rewrites at most so many
 # rows for each that goes. Otherwise each image gets a statement, which may scan the table.
 _MOST_ALONE, _MOST_REWRITTEN = 4, 100
-_SUMMED = 10  # digits of a key: the sum is below 2 ** 64, since no statement is as large as to delete 2 ** 24 rows
+_SUMMED = 10  # digits of a key: the sum is below 2 ** 64, since no statement is large enough to delete 2 ** 24 rows
 _LONGEST_ITEM = 72  # bytes of a value in a list
 
 

@@ -197,7 +197,7 @@ def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[State
         old = sent.format(f"{table}.{name}")
         kept = f"IF({table}.{name}={new}.{name},{old},NULL)"
         changed.append(f"{name}={kept if record.columns[index] in key else sent.format(f'{new}.{name}')}")
-    changed.sort(key=lambda text: "=IF(" not in text)  # the key is looked at before the other columns are changed
+    changed.sort(key=lambda text: "=IF(" not in text)  # the key is checked before the other columns are changed
     tail = f" AS {new} ON DUPLICATE KEY UPDATE {','.join(changed)}".encode()
     for changes, sql in inserts(step, generated, size, tail=tail):
         yield Statement(sql, 2 * len(changes), changes)

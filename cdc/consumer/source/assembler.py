@@ -13,7 +13,7 @@ from cdc.model.record import COPY, SKIPPED, Record
 
 __all__ = ["MOST_BYTES", "Batch", "Located", "Transaction", "UntilError", "assemble", "batches"]
 
-MOST_BYTES = 2_000_000  # of JSON; parsed it takes up to fifteen times as much memory, and four batches are in memory
+MOST_BYTES = 2_000_000  # JSON; parsed it takes up to fifteen times as much memory, and four batches are in memory
 
 Item = TypeVar("Item")
 
@@ -142,7 +142,7 @@ def _foreign(item: Located, resource: str) -> CdcError:
     )
 
 
-_STATEMENTS = 64  # in a batch
+_STATEMENTS = 64  # statements in a batch
 _UNLIMITED = 1 << 62
 
 

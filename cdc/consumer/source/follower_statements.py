@@ -21,7 +21,7 @@ from cdc.sql.tokens import excerpt, tokens
 __all__ = ["FollowerStatements", "maintained_here", "only_maintains"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_OWN = "innodb_file_per_table"  # what TABLESPACE calls a file of the table's own, on every server
+_OWN = "innodb_file_per_table"  # the name in TABLESPACE for a file of the table's own, on every server
 _EVERYWHERE = {_OWN, "innodb_system"}
 _INNODB = "InnoDB"
 _CHANGED = {"MYISAM", "MEMORY", "HEAP", "ARCHIVE", "CSV"}

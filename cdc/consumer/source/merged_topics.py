@@ -20,8 +20,8 @@ from cdc.model.commit_entry import Commits
 
 __all__ = ["MergedSource"]
 
-_MOST_BYTES = 8_000_000  # of JSON that waits for a record from another partition; parsed it takes ten times as much
-_UNKNOWN_SECONDS = 10.0  # for so long a broker may not know a new topic yet
+_MOST_BYTES = 8_000_000  # JSON that waits for a record from another partition; parsed it takes ten times as much
+_UNKNOWN_SECONDS = 10.0  # after so long a broker must know a new topic
 
 
 class MergedSource:
@@ -35,7 +35,7 @@ class MergedSource:
         self._merged = self._from(0)
         self._entry: Commits | None = None
         self._committed = 0
-        self._taken_bytes = 0  # of the record that was returned last
+        self._taken_bytes = 0  # the size of the record that was returned last
         self._until: int | None = None
         self._unknown_since: float | None = None
         self._missing: tuple[int, Mapping[TopicIdPartition, int]] | None = None
@@ -136,7 +136,7 @@ class MergedSource:
                 return False
             self._add(self._here[0])
         except CdcError:
-            return False  # raised when it is its turn
+            return False  # raised when the message's turn comes
         self._here.popleft()
         return True
 

@@ -11,7 +11,7 @@ from cdc.consumer.state.checkpoint import TopicIdPartition
 __all__ = ["POLL_SECONDS", "READ_AHEAD_BYTES", "RecordSource"]
 
 POLL_SECONDS = 0.2
-READ_AHEAD_BYTES = 2_000_000  # of JSON; parsed it takes about ten times as much memory
+READ_AHEAD_BYTES = 2_000_000  # bytes of JSON; parsed it takes about ten times as much memory
 
 
 class RecordSource(Protocol):

@@ -26,7 +26,7 @@ class Received:
         self._parse = parse
         self._parsed: deque[Located] = deque()
         self._parsed_bytes = 0
-        self._taken_bytes = 0  # of the record that was taken last
+        self._taken_bytes = 0  # the size of the record that was taken last
         self._messages: deque[Message] = deque()
 
     def clear(self) -> None:
@@ -86,7 +86,7 @@ class SingleTopic:
         self._reader = reader
         self._name = name
         self._partitions: dict[int, TopicIdPartition] = {}
-        self._ends: dict[int, int] | None = None  # of the partitions that are not read to their end, if there is one
+        self._ends: dict[int, int] | None = None  # the ends of unfinished partitions, if reading has an end
         self._parser = parser or RecordParser()
         self._received = Received(reader.messages, self._located)
         self.topics = reader.topics

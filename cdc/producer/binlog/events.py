@@ -1,7 +1,7 @@
 """Raw binlog events, and parsers for those without rows: header, Query, Rotate, Heartbeat and GTID.
 
 The module also names the byte offsets and sizes of packets and events, for code that reads them without a parser. An
-offset counts from the first byte of the event's header unless its name says PACKET. Integers are little-endian.
+offset counts from the first byte of the event's header unless its name contains PACKET. Integers are little-endian.
 
 Sources: MySQL protocol documentation, "MySQL Packets" and "COM_BINLOG_DUMP"; MySQL source, libs/mysql/binlog/event
 (control_events.h, rows_event.h, statement_events.h, class Gtid_event) and its documentation, "Binlog Event".

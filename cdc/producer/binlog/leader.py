@@ -30,7 +30,7 @@ __all__ = [
 # The server cannot be reached, or refuses us just now: shutting down, offline mode, too many connections, out of
 # memory, a killed statement (MySQL manual, "Server Error Message Reference").
 _UNREACHABLE = frozenset({
-    0,  # pymysql's for a connection that has broken before
+    0,  # pymysql's code for a connection that was lost before
     2002, 2003, 2006, 2013, 2055, 1040, 1041, 1053, 1077, 1079, 1129, 1135, 1152, 1158, 1159, 1160, 1161, 1184, 1203,
     1226, 1317, 1927, 3032, 3168, 3169, 4031,
 })  # fmt: skip

@@ -49,13 +49,13 @@ from cdc.producer.binlog.spool import Spool
 
 __all__ = ["SIMPLE_TRANSACTION", "Packets", "SimpleTransaction", "cut", "flat", "rows_event"]
 
-SIMPLE_TRANSACTION = 0  # stands where an event has its type; no event has this one
+SIMPLE_TRANSACTION = 0  # takes the place of an event's type; no event has this one
 _new = tuple.__new__
 _INTEGER = Struct("<I").unpack_from
 _LOW_32_BITS = 0xFFFFFFFF
 # Events that concern neither the file nor the connection.
 _ORDINARY = frozenset({et.QUERY, et.XID, et.TABLE_MAP, *et.GTIDS, *et.ROWS})
-_SMALLEST_PACKET = PACKET_EVENT_AT + HEADER_BYTES + CHECKSUM_BYTES  # a shorter one has a message instead of an event
+_SMALLEST_PACKET = PACKET_EVENT_AT + HEADER_BYTES + CHECKSUM_BYTES  # a shorter packet has a message instead of an event
 # The start of a packet with an event: packet header, status; from the event's header type, length, next position.
 _PACKET_START = Struct("<IB4xB4xII")
 _XID_PAYLOAD_BYTES = STATUS_BYTES + HEADER_BYTES + XID_BYTES + CHECKSUM_BYTES
@@ -186,11 +186,11 @@ def _first_three(gtid: int, begin: int, table_map: int) -> Callable[[bytes, int]
 # has a bitmap of up to 4096 columns for each image.
 _SPOOL_HEAD_BYTES = 4000
 _PAYLOAD_TYPE_AT = STATUS_BYTES + TYPE_AT
-_END_PAYLOAD_BYTES = 9  # a payload with status END and at least so many bytes is no end of the stream
+_END_PAYLOAD_BYTES = 9  # a payload with status END and at least so many bytes does not end the stream
 _NEXT_POSITION = slice(NEXT_POSITION_AT, NEXT_POSITION_AT + 4)
-_FILE_BEGINS = 4  # bytes that are no event
+_FILE_BEGINS = 4  # the bytes of a file before its first event
 _ERROR_CODE = slice(1, 3)
-_ERROR_TEXT_AT = 9  # behind the code and the SQLSTATE
+_ERROR_TEXT_AT = 9  # after the code and the SQLSTATE
 _DAMAGED_HINT = "check the leader's disk; give the producer a new topic and the follower a fresh copy"
 _FILE = re.compile(rb".+\.[0-9]{6,}")
 # Errors with which a server ends a dump because it shuts down, or because the connection or its thread was ended.

@@ -209,7 +209,7 @@ def _connect(reader: BinLogStreamReader, *, name: str, position: Position) -> No
 
 
 _FIND_SECONDS = 60.0
-_MADE_UP_SERVER_ID = 1 << 31  # this bit is set in server ids that are made from a name
+_MADE_UP_SERVER_ID = 1 << 31  # this bit is set in server ids that are derived from a name
 _NO_CHANGE = frozenset({et.ROTATE, et.FORMAT_DESCRIPTION, *et.HEARTBEATS, *et.HARMLESS})
 _XA_START_OR_END = re.compile(rb"XA (?:START|END) X'[0-9A-Fa-f]*',X'[0-9A-Fa-f]*',\d+\Z")
 

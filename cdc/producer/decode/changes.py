@@ -121,7 +121,7 @@ def passed_over(effects: Iterable[Effect]) -> tuple[Effect, ...]:
     return tuple(found) or (ANY_DATABASE,)
 
 
-_ENTRY_BYTES = 300  # of the dict and the key, without the key's content
+_ENTRY_BYTES = 300  # for the dict and the key, without the key's content
 
 
 class RowDecoder(Protocol):
@@ -181,7 +181,7 @@ class TableShape:
         return self.names[1]
 
 
-@lru_cache(maxsize=4096)  # as many as a table may have columns
+@lru_cache(maxsize=4096)  # the most columns of a table
 def _layout(width: int) -> tuple[Mapping[int, int], set[bytes]]:
     bitmap = (width + 7) // 8
     # After the empty extra data: the number of columns as a length-encoded integer, and a bitmap of them for each image

@@ -145,7 +145,7 @@ class Decoder:
         self._in_transaction = False
         self._saw_rows = False
         self._ends: str | None = None  # the XA transaction that the open one commits or rolls back
-        self._needs_more = False  # whether the next statement needs what was logged before it
+        self._needs_more = False  # whether the next statement needs events that were logged before it
 
     def filter_by(self, wants_table: Callable[[str, str], bool]) -> None:
         """Sets the filters for the next transaction and those after it."""
@@ -251,7 +251,7 @@ class Decoder:
         elif kind == et.ROTATE:
             yield from self._moved(ev.rotate(event))
         elif kind == et.FORMAT_DESCRIPTION:
-            return  # only the reading of packets needs it
+            return  # only the reader of packets needs it
         elif kind == et.EXECUTE_LOAD_QUERY:
             yield from self._statement(event, logged_statement(ev.load_query(event), self._tables.collations))
         elif kind in et.OF_A_STATEMENT:
@@ -291,7 +291,7 @@ class Decoder:
             yield Prepared(xid, location, Position(event.file, event.end))
 
     def _xa_commit(self, xid: str, event: RawEvent) -> Iterator[Change]:
-        self._ends = xid  # also where its rows can't be read and the operator skips them
+        self._ends = xid  # set even if its rows can't be read and the operator skips them
         yield self._begin(event, self._xa.sql_mode(xid))
         for held in self._xa.committed(xid, event):
             yield from self._alone(held)

@@ -20,7 +20,7 @@ __all__ = ["LoggedStatement", "logged_statement"]
 
 _THREAD_SPECIFIC = 0x4  # a flag of the header: the statement used temporary tables or the number of its session
 
-_OF_UTF8MB4 = "utf8mb4_0900_ai_ci"  # which collation makes no difference: only that it has all characters
+_OF_UTF8MB4 = "utf8mb4_0900_ai_ci"  # any collation of utf8mb4 will do: only its characters matter
 
 Collations = Mapping[int, tuple[str, str]]
 

@@ -305,9 +305,9 @@ _CONSTANTS = {
 
 
 ColumnReader = Callable[[bytes, int], tuple[str, int]]
-FIRST_ROWS = 400  # one takes 1.7 times as long as one of the rows after them
+FIRST_ROWS = 400  # each takes 1.7 times as long as a later row
 _BLOB_TYPE = 252
-_LONG_TYPES = frozenset({242, JSON, _BLOB_TYPE, 255})  # up to 4 GB, after their length
+_LONG_TYPES = frozenset({242, JSON, _BLOB_TYPE, 255})  # values of up to 4 GB, after their length
 _ROW_TEXT, _UPDATE_TEXT = '{"cols":[%s]}', '{"before_cols":[%s],"after_cols":[%s]}'
 
 Compile = Callable[[int], RowDecoder]

@@ -40,10 +40,10 @@ _OPERATIONS = {
 }  # fmt: skip
 _STATEMENT_END = 0x01
 _SHAPES_BYTES = 64_000_000  # 10 000 tables of ten columns that have few rows take half
-_SHAPE_BYTES, _COLUMN_BYTES, _MEMBERS_BYTES = 1_000, 90, 2_000  # of a shape without compiled decoders
-_COMPILED_BYTES = 1_000  # of a compiled decoder, for each column and image
+_SHAPE_BYTES, _COLUMN_BYTES, _MEMBERS_BYTES = 1_000, 90, 2_000  # the size of a shape without compiled decoders
+_COMPILED_BYTES = 1_000  # the size of a compiled decoder, for each column and image
 _SAME_DECODER = {et.WRITE_ROWS: (et.WRITE_ROWS, et.DELETE_ROWS)}
-_DESCRIPTION = slice(HEADER_BYTES + TABLE_ID_BYTES, None)  # of a table map
+_DESCRIPTION = slice(HEADER_BYTES + TABLE_ID_BYTES, None)  # the part of a table map that describes the table
 _BEFORE_DESCRIPTION = bytes(HEADER_BYTES + TABLE_ID_BYTES)
 _new = tuple.__new__  # Rows(…) itself takes twice as long
 _UNKNOWN = TableShape("", "", "", {}, 0)
@@ -243,7 +243,7 @@ def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
     missing = 0
     for image in range(images):
         missing |= ~int.from_bytes(data[at + image * width : at + (image + 1) * width], "little")
-    if missing & (1 << columns) - 1:  # the bits after the last column mean nothing
+    if missing & (1 << columns) - 1:  # the bits after the last column have no meaning
         raise PromiseError(
             f"a row of {table.database}.{table.name} was logged without all its columns",
             where=str(event.position),

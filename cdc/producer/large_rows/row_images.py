@@ -12,7 +12,7 @@ __all__ = ["BLOB", "TEXT", "LargeColumn", "large_rows"]
 
 BLOB, TEXT = "Blob", "String"  # the tags of values that may stay on disk
 _LARGE = 1_000_000  # bytes; shorter values are in memory
-_WINDOW = 66_000  # bytes: more than a value with a length of at most two bytes has
+_WINDOW = 66_000  # bytes: more than a value with a length of at most two bytes takes
 _SHORT_PREFIX = 2
 
 
@@ -80,7 +80,7 @@ def _value(spool: Spool, at: int, column: LargeColumn, pieces: list[bytes | Stor
             return size
     text, read = column.read(spool.read(at, size), 0)
     encoded = text.encode("latin-1")
-    encoded.decode()  # raises where a text is not in UTF-8
+    encoded.decode()  # raises if a text is not in UTF-8
     pieces.append(encoded)
     return read
 

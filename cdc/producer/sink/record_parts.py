@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-COPYING = '"copying":true,'  # before the rest of a record
+COPYING = '"copying":true,'  # stands before the rest of a record
 
 # bn_file, transaction and the rest: docs/record-format.md.
 RECORD = (
@@ -190,7 +190,7 @@ def encoded(pieces: Sequence[str | bytes | LargeText]) -> bytes | LargeText:
     return buffer.getvalue()
 
 
-_NO_FOREIGN_KEY_CHECKS = 2  # as in the flags of a rows event
+_NO_FOREIGN_KEY_CHECKS = 2  # a flag, as in a rows event
 
 
 def chunk_body(chunk: Chunk) -> tuple[str, ...]:

@@ -142,7 +142,7 @@ class Router:
         for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
             topic, uri, key = self._heads.get(table.names) or self._head(table)
             columns = table.columns_json if table.told == self._told.statements else self._told.columns(table)
-            texts = b",".join(rows)  # type: ignore[arg-type]  # those of an event on disk come event by event
+            texts = b",".join(rows)  # type: ignore[arg-type]  # rows of an event on disk come event by event
             before, texts, after = rows_body(columns, flags, mode, operation, texts)
             head = RECORD % (
                 uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us
