@@ -14,10 +14,10 @@ from cdc import __version__
 from cdc.config.profile import BOTH_SERVERS, Profile, load
 from cdc.config.renames import Renames
 from cdc.consumer.counters import Counters
-from cdc.consumer.extent.delay import Pause
-from cdc.consumer.extent.until import Place, Until
 from cdc.consumer.metrics import Activity
 from cdc.consumer.pipeline import Options, run
+from cdc.consumer.range.delay import Pause
+from cdc.consumer.range.until import Place, Until
 from cdc.consumer.state.skips import Skips
 from cdc.consumer.state.status import read_status
 from cdc.consumer.state.status_output import as_json, as_text

@@ -7,7 +7,7 @@ from typing import Any
 from cdc.model.commit_entry import Entry, Partial
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position, file_number
-from cdc.producer.decode.changes import Begin, Change, Commit, Moved, Prepared, Whole
+from cdc.producer.decode.changes import Begin, Change, Commit, PositionAdvanced, Prepared, RowsTransaction
 
 __all__ = ["Progress"]
 
@@ -37,7 +37,7 @@ class Progress:
 
     def note(self, change: Change) -> None:
         """Counts ``change``."""
-        if type(change) is Whole:  # the fast path comes first because nearly all changes take it
+        if type(change) is RowsTransaction:  # the fast path comes first because nearly all changes take it
             (name, gtid, self.through_us, _), _, file, end = change
             self._executed(gtid)
             self._ended(name)
@@ -63,7 +63,7 @@ class Progress:
             self._executed(change.location.gtid)
             self._prepared[change.xid] = change.location
             self._advance(change.end.file, change.end.offset)
-        elif isinstance(change, Moved):
+        elif isinstance(change, PositionAdvanced):
             self._advance(change.end.file, change.end.offset)
 
     def _executed(self, gtid: str | None) -> None:

@@ -22,13 +22,13 @@ from cdc.producer.decode.changes import (
     Change,
     Commit,
     Idle,
-    Moved,
     OtherEvent,
+    PositionAdvanced,
     Refused,
     Rows,
+    RowsTransaction,
     Statement,
     TableShape,
-    Whole,
 )
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.metrics import ProducerMetrics
@@ -147,7 +147,7 @@ class Stream:
 
     def _write(self, change: Change) -> None:
         match change:
-            case Whole():
+            case RowsTransaction():
                 self._make_ready([rows.table for rows in change.rows])
                 self.sink.write(self.router.whole(change))
             case Begin():
@@ -214,7 +214,7 @@ class Stream:
         """
         if state.filters is not None and state.filters != self.progress.filters:
             widened = self.copier.widened
-            if widened is None or state.filters != widened.now.listed():
+            if widened is None or state.filters != widened.after.listed():
                 raise UserError(
                     f"readers see the records that a start with other filters has written: {state.filters}",
                     where="profile key filters",
@@ -222,14 +222,14 @@ class Stream:
                 )
             if not self.progress.has_executed(state.executed):
                 return False
-            self._use_filters(widened.now)
+            self._use_filters(widened.after)
             self.copier.let_in()
         self.copier.adopt(state.pending)
         return True
 
     def _check_skips(self, change: Change) -> None:
         # The rows of a prepared XA transaction are refused when it commits.
-        if isinstance(change, Commit | Whole | Moved) and not self.progress.has_prepared:
+        if isinstance(change, Commit | RowsTransaction | PositionAdvanced) and not self.progress.has_prepared:
             self.router.skips.check_passed(self.progress.position)
 
     def _make_ready(self, tables: list[TableShape]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 __all__ = ["keys_condition", "misplaced_rows", "range_condition"]
 
 
-def range_condition(columns: Sequence[str], after: Sequence[str] | None, upto: Sequence[str] | None) -> str:
+def range_condition(columns: Sequence[str], after: Sequence[str] | None, through: Sequence[str] | None) -> str:
     """The condition that a row is behind ``after`` and not behind ``through`` in the order of the key ``columns``.
 
     All are SQL: quoted names, and a literal for each. None means no bound. Raises ValueError for a bound with another
@@ -18,8 +18,8 @@ def range_condition(columns: Sequence[str], after: Sequence[str] | None, upto: S
     conditions = []
     if after is not None:
         conditions.append(_chain(columns, after, ">", ">"))
-    if upto is not None:
-        conditions.append(_chain(columns, upto, "<", "<="))
+    if through is not None:
+        conditions.append(_chain(columns, through, "<", "<="))
     return " AND ".join(conditions) or "TRUE"
 
 

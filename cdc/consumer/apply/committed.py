@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from cdc.consumer.errors import HINTS, Interrupted
 from cdc.consumer.follower.session import Session
-from cdc.consumer.plan.covering import Covering
+from cdc.consumer.plan.chunk_plan import ChunkPlan
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.source.assembler import Batch
 from cdc.consumer.state.checkpoint import Checkpoint
@@ -44,7 +44,7 @@ class PendingBatch:
     filtered: int
     started: float
     again: bool = False
-    chunk: Covering | None = None
+    chunk: ChunkPlan | None = None
 
 
 def loads(packet: Sequence[Statement], *, front: int = 0) -> dict[int, bytes]:

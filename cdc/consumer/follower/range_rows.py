@@ -10,7 +10,7 @@ from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.before_images import INCOMPARABLE
 from cdc.consumer.literals.image_keys import ImageKeys, image_keys
 from cdc.consumer.literals.values import identifier, quoted, table_name
-from cdc.consumer.plan.covering import Covering, Found, check_chunk, covering, in_range
+from cdc.consumer.plan.chunk_plan import ChunkPlan, Found, check_chunk, chunk_plan, in_range
 from cdc.consumer.plan.net_effects import Image, row_identity
 from cdc.consumer.plan.planner import Change, Step
 from cdc.consumer.plan.statements import statements
@@ -32,20 +32,20 @@ class RangeRows:
         self._counts = counts
         self._placed: dict[Uri, TableSchema] = {}
 
-    def covering(self, chunk: Record, schema: TableSchema, *, size: int) -> Covering:
+    def plan(self, chunk: Record, schema: TableSchema, *, size: int) -> ChunkPlan:
         """Plans how the chunk is applied, by statements of about ``size`` bytes. Raises Unapplicable, Interrupted."""
         try:
             check_chunk(chunk, schema)
             self._require_placed(chunk, schema)
-            return covering(chunk, schema, self._found(chunk, schema, size))
+            return chunk_plan(chunk, schema, self._found(chunk, schema, size))
         except ValueError as error:
             raise unreadable(chunk, error) from None
 
     def _require_placed(self, chunk: Record, schema: TableSchema) -> None:
         """Raises Unapplicable if rows lie in a partition in which the chunk's range would not find them."""
         assert chunk.range is not None
-        after, upto, _, piece, keys = chunk.range
-        begins = after is None and piece is None and (upto is not None or keys is not None)
+        after, through, _, piece, keys = chunk.range
+        begins = after is None and piece is None and (through is not None or keys is not None)
         if not begins or self._placed.get(chunk.uri) is schema:
             return
         uri, key = chunk.uri, [*map(identifier, chunk.key or ())]

@@ -14,7 +14,7 @@ from cdc.consumer.errors import Interrupted, Refused
 from cdc.consumer.follower.locks import is_paused, lock_name
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
-from cdc.consumer.state import checkpoint, conflicts, copied, ledger_table
+from cdc.consumer.state import base_copy, checkpoint, conflicts, ledger_table
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.consumer.state.rewinds import with_rewind
 from cdc.errors import UserError
@@ -181,7 +181,7 @@ def _applied(session: Session, resource: str, *, many: bool) -> Applied | None:
 
 
 def _copied(session: Session, resource: str) -> str:
-    rows = session.rows(copied.select(session.schema, resource))
+    rows = session.rows(base_copy.select(session.schema, resource))
     return str(rows[0][0]) if rows else ""
 
 

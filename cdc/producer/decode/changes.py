@@ -27,16 +27,16 @@ __all__ = [
     "Commit",
     "Damaged",
     "Idle",
-    "Moved",
     "OtherEvent",
+    "PositionAdvanced",
     "Prepared",
     "Refused",
     "RowDecoder",
     "Rows",
+    "RowsTransaction",
     "ShapeCache",
     "Statement",
     "TableShape",
-    "Whole",
     "nameless",
     "not_closed",
     "passed_over",
@@ -248,7 +248,7 @@ class Rows(NamedTuple):
     flags: int
 
 
-class Whole(NamedTuple):
+class RowsTransaction(NamedTuple):
     """A complete transaction of nothing but rows: equivalent to its Begin, its Rows and its Commit.
 
     ``file`` and ``end`` are the position after it.
@@ -315,7 +315,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class PositionAdvanced:
     """The binlog is read up to ``end`` without a change."""
 
     end: Position
@@ -334,4 +334,4 @@ class Idle:
     inside: bool
 
 
-Change = Begin | Rows | Whole | Statement | Refused | Commit | Prepared | Moved | Idle | OtherEvent
+Change = Begin | Rows | RowsTransaction | Statement | Refused | Commit | Prepared | PositionAdvanced | Idle | OtherEvent

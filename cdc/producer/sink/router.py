@@ -16,7 +16,7 @@ from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.event_types import NAMES
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.copy.chunk import Beginning, Chunk
-from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableShape, Whole, passed_over
+from cdc.producer.decode.changes import Begin, Refused, Rows, RowsTransaction, Statement, TableShape, passed_over
 from cdc.producer.sink.filter_boundary import may_fire, may_pass, passing, tables
 from cdc.producer.sink.partial_transaction import CommittedPart, content_sum, row_sum
 from cdc.producer.sink.record_parts import (
@@ -128,7 +128,7 @@ class Router:
                 "that continues with it, or give the producer a new topic and the follower a fresh copy",
             )
 
-    def whole(self, change: Whole) -> Iterator[Message]:
+    def whole(self, change: RowsTransaction) -> Iterator[Message]:
         """The messages of a transaction of the fast path. Raises PromiseError as ``begin`` and ``commit`` do.
 
         This runs for nearly every transaction, hence without further calls.
@@ -153,7 +153,7 @@ class Router:
         self.next_sequence += last + 1
         self._index = 0
 
-    def _event_by_event(self, change: Whole) -> Iterator[Message]:
+    def _event_by_event(self, change: RowsTransaction) -> Iterator[Message]:
         self.begin(change.begin)
         for rows in change.rows:
             yield from self.rows(rows)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cdc.consumer.extent.survey import Survey
+from cdc.consumer.range.survey import Survey
 from cdc.model.record import Record, Uri
 from tests.unit.consumer.plan.test_planner import record
 

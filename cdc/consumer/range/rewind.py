@@ -14,17 +14,17 @@ from typing import NamedTuple
 from cdc.config.profile import Profile
 from cdc.config.topic_names import PER_TABLE
 from cdc.consumer.errors import Interrupted, Refused, Stopped
-from cdc.consumer.extent.survey import Survey
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS
+from cdc.consumer.range.survey import Survey
 from cdc.consumer.scope import listed
 from cdc.consumer.source.assembler import Located, Transaction
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.state import ledger_table, rewinds
+from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
-from cdc.consumer.state.copied import Copied
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.model.record import Record, Uri
 from cdc.service.logs import event
@@ -61,7 +61,7 @@ class Rewind:
     tables: SchemaCache
     renaming: Renaming
     passes: Callable[[Uri], bool]
-    copied: Copied
+    copied: BaseCopy
 
     @property
     def upto(self) -> int:
