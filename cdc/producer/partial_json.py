@@ -21,7 +21,7 @@ def refuse(database: str, table: str, columns: Sequence[str]) -> None:
     """Raises PromiseError: the profile does not allow differences."""
     raise PromiseError(
         f"a row of {database}.{table} has differences in place of a JSON document (partial JSON)",
-        hint=f'{_WHOLE}; or set producer.partial_json = "apply", whose terms are in docs/limitations.md',
+        hint=f'{_WHOLE}; or set producer.partial_json = "apply", whose terms are in docs/types.md',
     )
 
 
