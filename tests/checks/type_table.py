@@ -13,8 +13,7 @@ from cdc.model.charset import bytes_of_character
 from cdc.producer.decode.row_codegen import column_reader
 from cdc.producer.decode.table_map import Column, column_type
 from cdc.producer.table_rows.column_texts import column_text
-from cdc.producer.table_rows.definition import CopiedColumn
-from cdc.producer.table_rows.members import shown_type
+from cdc.producer.table_rows.definition import CopiedColumn, shown_type
 from cdc.spark.frames.typed import Options, spark_type
 from cdc.sql.column_types import read_type
 
