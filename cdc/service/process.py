@@ -6,14 +6,14 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import FrameType
 
 from cdc.errors import CdcError, UserError
 from cdc.service.logs import print_error
 
-__all__ = ["exit_status", "stop_on_signals"]
+__all__ = ["exit_status", "print_line", "printed", "stop_on_signals"]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -68,6 +68,36 @@ def exit_status(work: Callable[[], int], *, program: str) -> int:
         _discard(1)
         return _said(program, UserError(f"the disk is full: {error}", hint="make room, and run it again"))
     return status
+
+
+def printed(lines: Iterable[str], *, program: str, status: int = 0) -> int:
+    """Print what a program has done, and give its exit status, that of what was done: the output can't undo it.
+
+    Where the output can't be written one line says so, and a status of 0 becomes another one. Where its reader has gone
+    nothing is said, as by other programs.
+    """
+    try:
+        for line in lines:
+            print(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard(1)
+    except OSError as error:
+        _discard(1)
+        what = f"all is done, but standard output can't be written: {error.strerror}"
+        said = _said(program, UserError(what, hint="make room; only what was to be printed is lost"))
+        return status or said
+    return status
+
+
+def print_line(line: str) -> None:
+    """Print a line of a program that runs for ever. Raises UserError where it can't be written or nobody reads it."""
+    try:
+        print(line, flush=True)
+    except OSError as error:
+        _discard(1)
+        hint = "give it a reader, or room where it is written to, and start again, which goes on"
+        raise UserError(f"standard output can't be written: {error.strerror}", hint=hint) from None
 
 
 def _open_closed_streams() -> None:

@@ -71,7 +71,7 @@ class Skips:
         return bool(uris) and all((uri.database, uri.table) in self._here.values() for uri in uris)
 
     def see(self, chunk: Record) -> None:
-        """Note a chunk: with a table's first one, or the next where the run begins amid its copy, no more is left out."""
+        """Note a chunk: from the first one of a table that a run meets, no more of the table is left out."""
         is_copied = chunk.range is not None and chunk.range.keys is None
         if is_copied and chunk.uri.table is not None:
             self._here.pop((chunk.uri.database, chunk.uri.table), None)
