@@ -13,7 +13,7 @@ from cdc.kafka.errors import NOT_AUTHORIZED, denied
 from cdc.model.partition import Partition
 from cdc.service.logs import LIBRDKAFKA
 
-__all__ = ["backwards", "begin_offsets", "end_offsets", "led", "newest", "oldest", "unended"]
+__all__ = ["backwards", "begin_offsets", "end_offsets", "led", "newest", "newest_within", "oldest", "unended"]
 
 _ANSWER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.1
@@ -64,6 +64,15 @@ def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> 
     Raises Disconnected or KafkaException where the brokers do not answer.
     """
     begins, ends = begin_offsets(properties, partitions), end_offsets(properties, partitions)
+    return newest_within(properties, {each: (begins[each], ends[each]) for each in partitions})
+
+
+def newest_within(
+    properties: Mapping[str, Any], ranges: Mapping[Partition, tuple[int, int]]
+) -> dict[Partition, Message]:
+    """The same, of the messages between two offsets of each partition, the second one excluded."""
+    begins = {partition: begin for partition, (begin, _) in ranges.items()}
+    ends = {partition: end for partition, (_, end) in ranges.items()}
     found: dict[Partition, Message] = {}
     window = _FIRST_WINDOW
     consumer = _consumer(properties, committed=True)
@@ -97,7 +106,9 @@ def oldest(properties: Mapping[str, Any], partition: Partition) -> Message | Non
 
 
 @overload
-def backwards(properties: Mapping[str, Any], partition: Partition, *, committed: bool = True) -> Iterator[Message]: ...
+def backwards(
+    properties: Mapping[str, Any], partition: Partition, *, committed: bool = True, end: int | None = None
+) -> Iterator[Message]: ...
 @overload
 def backwards(
     properties: Mapping[str, Any], partition: Partition, *, committed: bool = True, pick: Callable[[Message], Picked]
@@ -107,17 +118,19 @@ def backwards(
     partition: Partition,
     *,
     committed: bool = True,
+    end: int | None = None,
     pick: Callable[[Message], Any] = lambda message: message,
 ) -> Iterator[Any]:
     """What ``pick`` takes of each of the partition's messages, newest first; by default the messages themselves.
 
-    Without ``committed`` those of open and aborted transactions too. Many are read at once, and only what is picked is
-    kept of them.
+    Without ``committed`` those of open and aborted transactions too; with an ``end`` those before that offset. Many
+    are read at once, and only what is picked is kept of them.
 
     Raises Disconnected or KafkaException where the brokers do not answer.
     """
     begin = begin_offsets(properties, [partition])[partition]
-    end = end_offsets(properties, [partition], committed=committed)[partition]
+    if end is None:
+        end = end_offsets(properties, [partition], committed=committed)[partition]
     consumer = _consumer(properties, committed=committed)
     try:
         window = _FIRST_WINDOW

@@ -11,7 +11,7 @@ from dataclasses import replace
 from cdc.consumer.apply.committed import Mismatch, check
 from cdc.consumer.apply.row_by_row import RowByRow
 from cdc.consumer.errors import Refused, Unapplicable
-from cdc.consumer.follower.range_rows import RangeRows
+from cdc.consumer.follower.range_rows import MISPLACED, RangeRows, misplaced
 from cdc.consumer.follower.row_counts import RowCounts
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
@@ -77,7 +77,10 @@ class Chunks:
 
     def _apply_rows(self, covering: Covering) -> None:
         self._back()
-        self._run(_made(covering.emptying))
+        try:
+            self._run(_made(covering.emptying))
+        except Refused as error:
+            raise misplaced(covering.chunk) if error.code == MISPLACED else error from None
         self._row_by_row.apply(in_order([covering.written]), again=False)
 
     def _apply_piece(self, covering: Covering) -> None:

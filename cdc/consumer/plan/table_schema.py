@@ -73,6 +73,10 @@ class TableSchema:
             _is(parts, key) and not any(part.nullable for part in parts) for parts in self.unique_keys.values()
         )
 
+    def index_of(self, key: Sequence[str]) -> str | None:
+        """The name of a unique key of these columns, as a whole, and no others."""
+        return next((name for name, parts in self.unique_keys.items() if _is(parts, key)), None)
+
     def is_keyed_by(self, columns: Sequence[str], key: Sequence[str]) -> bool:
         """As ``matches``, where the key may have only the first characters of its columns."""
         return self.has(columns) and any(

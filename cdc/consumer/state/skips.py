@@ -72,9 +72,9 @@ class Skips:
         return bool(uris) and all((uri.database, uri.table) in self._here.values() for uri in uris)
 
     def see(self, chunk: Record) -> None:
-        """Note a chunk: with the first one of a table its copy begins, and no more of it is left out."""
-        begins = chunk.range is not None and chunk.range.keys is None and chunk.range.after is None
-        if begins and chunk.uri.table is not None:
+        """Note a chunk: from the first one of a table that a run meets, no more of the table is left out."""
+        is_copied = chunk.range is not None and chunk.range.keys is None
+        if is_copied and chunk.uri.table is not None:
             self._here.pop((chunk.uri.database, chunk.uri.table), None)
 
     def check_start(self, applied: int, *, following: int | None) -> None:

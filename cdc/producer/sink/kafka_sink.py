@@ -296,7 +296,7 @@ class KafkaSink:
                 )
             return False
         value = message.value
-        plain = without_types(value) if isinstance(value, bytes) else value
+        plain = without_types(value)
         if checksum not in (checksum_of(plain), checksum_of(value)):
             begin = bytes(message.value)[:_QUOTED_BYTES].decode("utf-8", "replace")
             raise PromiseError(

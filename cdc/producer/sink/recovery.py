@@ -20,8 +20,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import Any
+from itertools import chain, takewhile
+from typing import Any, overload
 from zlib import crc32
 
 from confluent_kafka import Message, Producer
@@ -35,6 +35,7 @@ from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition, partition_name
 from cdc.model.position import Position
 from cdc.model.record import Record, Uri
+from cdc.producer.large_rows.large_text import LargeText
 from cdc.producer.sink.partial_record import Begun
 from cdc.producer.sink.record_parts import COPIED
 from cdc.producer.sink.topic_admin import TopicAdmin
@@ -255,10 +256,17 @@ def _visible_records(
     return found, chunks
 
 
-def without_types(record: bytes) -> bytes:
+@overload
+def without_types(record: bytes) -> bytes: ...
+@overload
+def without_types(record: LargeText) -> LargeText: ...
+def without_types(record: bytes | LargeText) -> bytes | LargeText:
     """The JSON of a record without the types of its columns, which are told anew after each start of the producer."""
-    head, operation, rest = record.partition(_OPERATION)
-    return _TYPES.sub(b"", head, count=1) + operation + rest
+    if isinstance(record, LargeText):
+        head = list(takewhile(lambda piece: isinstance(piece, bytes), record.pieces))
+        return LargeText.joined([without_types(bytes(LargeText(head))), LargeText(record.pieces[len(head) :])])
+    before, operation, rest = record.partition(_OPERATION)
+    return _TYPES.sub(b"", before, count=1) + operation + rest
 
 
 def require_chunks_before(
