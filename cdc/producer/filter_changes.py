@@ -1,6 +1,6 @@
-"""Compares the filters with those of the previous run: what exists, and passes them only now, is to be copied.
+"""Compares the filters with those of the previous run: existing objects that pass only the new ones are to be copied.
 
-A table that passes the filters only now, and exists on the leader already, has a definition and perhaps rows that no
+A table that passes only the new filters, and exists on the leader already, has a definition and perhaps rows that no
 follower would ever get from its changes.
 """
 
@@ -24,8 +24,9 @@ _BY_HAND = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Asks the leader: for its ``objects``, and whether what is ``widened`` can be copied (``require_copyable`` raises
-    UserError)."""
+    """The queries to the leader about changed filters: its ``objects``, and whether the objects that are ``widened``
+    can be copied (``require_copyable`` raises UserError).
+    """
 
     objects: Callable[[], Objects]
     require_copyable: Callable[[Widened], None]
@@ -33,8 +34,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class FilterChange:
-    """``widened``: what is to be copied before the filters hold, None where they hold at once. ``lets_in``: something
-    may pass from now on that did not."""
+    """The effect of changed filters. ``widened`` finds what is to be copied before the new filters hold, None if they
+    hold at once. ``lets_in``: an object may pass from now on that did not.
+    """
 
     lets_in: bool = False
     widened: Widened | None = None
@@ -43,10 +45,10 @@ class FilterChange:
 def change_of(
     before: dict[str, list[str]] | None, now: Filters, *, ask: Asked, accepted: bool, log: Callable[..., None]
 ) -> FilterChange:
-    """Log that the filters ``before`` (None where they are not known) were changed, and what passes them only ``now``.
+    """Logs that the filters ``before`` (None if they are not known) were changed, and which objects pass only ``now``.
 
-    The leader is only asked where there can be such objects. Raises UserError where there are, or may be, and they
-    can't be copied, unless the user has ``accepted`` that they are not.
+    The leader is queried only if there can be such objects. Raises UserError if there are, or may be, and they can't be
+    copied, unless the user has ``accepted`` that they are not.
     """
     if before is None or before == now.listed():
         return FilterChange()
@@ -101,7 +103,9 @@ def _globs(listed: list[str]) -> str:
 
 
 def newly_included(widened: Widened, objects: Objects) -> Iterator[str]:
-    """The tables that pass now and did not pass then, and such databases without any of these tables."""
+    """The tables that pass the new filters and did not pass the old ones, and such databases without any of these
+    tables.
+    """
     databases = {name for name in objects.databases if widened.wants_database(name)}
     for database, table in objects.tables:
         if widened.wants_table(database, table):

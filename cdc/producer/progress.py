@@ -1,4 +1,4 @@
-"""Changes in, the commit log's next entry out: how far the leader's binlog has been read."""
+"""Computes the commit log's next entry from the changes: the place up to which the leader's binlog has been read."""
 
 import time
 from dataclasses import replace
@@ -15,7 +15,7 @@ _QUIET_SECONDS = 5.0  # how often the position is committed while nothing passes
 
 
 class Progress:
-    """Starts at ``entry``.
+    """The progress from ``entry`` on.
 
     ``alive_seconds``: how often an unchanged position is committed, as a sign of life. ``transactions`` counts those
     read to their end, ``through_us`` is the commit time of the newest of them.
@@ -36,8 +36,8 @@ class Progress:
         self.through_us: int | None = None
 
     def note(self, change: Change) -> None:
-        """Count ``change``."""
-        if type(change) is Whole:  # of the fast path, first because nearly all changes are this
+        """Counts ``change``."""
+        if type(change) is Whole:  # the fast path comes first because nearly all changes take it
             (name, gtid, self.through_us, _), _, file, end = change
             self._executed(gtid)
             self._ended(name)
@@ -45,7 +45,8 @@ class Progress:
             self._advance(file, end)
         elif isinstance(change, Begin):
             self._open = change
-            # A set with holes where transactions had no GTID would ask the leader for the wrong ones.
+            # With a set that has holes for transactions without GTIDs, the producer would request the wrong ones from
+            # the leader.
             self._gtids_complete = self._gtids_complete and change.gtid is not None
         elif isinstance(change, Commit):
             if self._open is not None:
@@ -66,31 +67,33 @@ class Progress:
             self._advance(change.end.file, change.end.offset)
 
     def _executed(self, gtid: str | None) -> None:
-        """Add the GTID of a transaction that is read to its end."""
+        """Adds the GTID of a transaction that is read to its end."""
         if gtid is None:
-            # A set with holes where transactions had no GTID would ask the leader for the wrong ones.
+            # With a set that has holes for transactions without GTIDs, the producer would request the wrong ones from
+            # the leader.
             self._gtids_complete = False
         else:
             self._gtids.add(gtid)
 
     def _ended(self, transaction: str) -> None:
-        # Another server may have transactions of its own, of which nothing passes, before the partially committed one.
+        # Another server may have transactions of its own before the partially committed one, none of which passes the
+        # filters.
         if self._partial is not None and self._partial.transaction == transaction:
             self._partial = None
 
     def _advance(self, file: str, offset: int) -> None:
-        # With GTIDs the leader starts at the beginning of a file and leaves out what we have; the position must not go
-        # back then.
+        # With GTIDs the leader starts at the beginning of a file and leaves out the transactions that we have; the
+        # position must not go back then.
         if (offset > self._offset) if file == self._file else (file_number(file) > file_number(self._file)):
             self._file, self._offset, self._moved = file, offset, True
 
     @property
     def position(self) -> Position:
-        """How far the binlog is read, at the end of a transaction."""
+        """The position up to which the binlog is read, at the end of a transaction."""
         return Position(self._file, self._offset)
 
     def read_without(self, gtid: str | None) -> GtidSet | None:
-        """The GTIDs of all transactions read but ``gtid``; None where some have none."""
+        """The GTIDs of all transactions read except ``gtid``; None if some have none."""
         return self._gtids.without(gtid) if gtid and self._gtids_complete else None
 
     @property
@@ -108,8 +111,8 @@ class Progress:
         return self._entry.filters
 
     def use_filters(self, filters: dict[str, list[str]]) -> None:
-        """These filters, listed, hold from here on."""
-        # Of what passes from now on the topic begins here: a copy of the leader must have all before.
+        """Sets the filters, listed, that hold from here on."""
+        # The topic begins here for objects that pass from now on: a copy of the leader must have all changes before.
         self._entry = replace(self._entry, filters=filters, origin=self.gtid_text or self._entry.origin)
 
     @property
@@ -137,8 +140,9 @@ class Progress:
         return file_number(self._file) >= file_number(target.file)
 
     def entry(self, *, next_sequence: int, partial: Partial | None = None, copy: dict[str, Any] | None = None) -> Entry:
-        """The entry to commit now: after the last complete transaction, with ``partial``, what of an open one is in the
-        same commit, and the state of the ``copy``."""
+        """The entry to commit now: after the last complete transaction, with ``partial``, the part of an open
+        transaction in the same commit, and the state of the ``copy``.
+        """
         # A transaction that was partially committed before stays so until its end has been read again.
         partial = partial or self._partial
         self._committed_at, self._moved = time.monotonic(), False

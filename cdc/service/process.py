@@ -1,4 +1,4 @@
-"""Runs a program's work: signals become an event that stops it, errors become one line and an exit status."""
+"""Runs a program's work: signals set an event that stops it, errors become one line and an exit status."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def stop_on_signals(log: Callable[..., None] | None = None) -> threading.Event:
     """An event that SIGTERM and SIGINT set. A second signal ends the process at once, as users expect of Ctrl-C.
 
-    ``log(event, **fields)`` is called for the first one, by programs that are to run for ever.
+    ``log(event, **fields)`` is called for the first one, by programs that run until they are stopped.
     """
     stop = threading.Event()
     # The handler runs in the main thread between any two instructions, also inside ``stop.wait``, which holds the
@@ -38,7 +38,7 @@ def stop_on_signals(log: Callable[..., None] | None = None) -> threading.Event:
         received.put(number)
 
     def set_event() -> None:
-        # Who finds the program ended must know that nothing has failed.
+        # An operator who finds the program ended must see that nothing has failed.
         number = received.get()
         if log is not None:
             log("ended by a signal", signal=signal.Signals(number).name)
@@ -51,7 +51,7 @@ def stop_on_signals(log: Callable[..., None] | None = None) -> threading.Event:
 
 
 def exit_status(work: Callable[[], int], *, program: str) -> int:
-    """Run ``work`` and return its exit status; a CdcError becomes one line on standard error and its exit status."""
+    """Runs ``work`` and returns its exit status; a CdcError becomes one line on standard error and its exit status."""
     _open_closed_streams()
     try:
         status = work()
@@ -105,8 +105,9 @@ def print_line(line: str) -> None:
 
 
 def _open_closed_streams() -> None:
-    """What is closed becomes /dev/null: else Python has None there, and the next file opened has the descriptor, into
-    which a library writes its log."""
+    """Opens /dev/null for each closed standard stream: else Python has None there, and the next file opened gets the
+    descriptor, into which a library writes its log.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             # In this order each gets its own descriptor, the lowest that is free.
@@ -114,7 +115,7 @@ def _open_closed_streams() -> None:
 
 
 def _said(program: str, error: CdcError) -> int:
-    """Print the error, if that is possible; its exit status."""
+    """Prints the error, if that is possible; returns its exit status."""
     try:
         print_error(program, error)
     except OSError:
@@ -123,6 +124,8 @@ def _said(program: str, error: CdcError) -> int:
 
 
 def _discard(descriptor: int) -> None:
-    """What Python still holds of an output that can't be written would fail again at exit, with another status."""
+    """Discards what Python still buffers for an output that can't be written: it would fail again at exit, with another
+    status.
+    """
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

@@ -1,9 +1,9 @@
-"""A copier between a stream and a reading, both of which a test tells: questions and what is written come out, as text.
+"""A copier between a stream and a reader, both played by a test: shows its requests, and the chunks it writes, as text.
 
-A question is ``t`` for the first rows of the table d.t, ``t behind 3`` for those after that key, ``t, next piece`` for
-more of a snapshot, ``t keys 1 2`` for rows with these keys, and ``structure`` for what creates the leader's objects.
-What is written is ``t: 1 2, up to 2``, ``t behind 2: 3, to its end``, ``t piece 0: 1 2``, ``t keys 1 2: 1`` or
-``structure of t u``, with the filters where they are others from there on.
+A request is ``t`` for the first rows of the table d.t, ``t behind 3`` for those after that key, ``t, next piece`` for
+more of a snapshot, ``t keys 1 2`` for rows with these keys, and ``structure`` for the statements that create the
+leader's objects. A chunk is ``t: 1 2, up to 2``, ``t behind 2: 3, to its end``, ``t piece 0: 1 2``, ``t keys 1 2: 1``
+or ``structure of t u``, with the filters if they change from there on.
 """
 
 import re
@@ -80,7 +80,7 @@ def _written(due: Chunk | Beginning) -> str:
 
 
 class _Reading:
-    """Keeps what is asked for; the test answers."""
+    """Records requests; the test gives the answers."""
 
     wake = 0
 
@@ -107,7 +107,9 @@ class _Reading:
 
 
 class Copying:
-    """``asked`` are the questions, ``told`` the states written with what is due, ``sizes`` its bytes by sequence."""
+    """``asked`` are the requests, ``told`` the states that were written with the chunks, ``sizes`` their bytes by
+    sequence.
+    """
 
     def __init__(self, pending: Pending | None = None, *requests: Request, widened: Widened | None = None) -> None:
         self._reading = _Reading()
@@ -131,7 +133,7 @@ class Copying:
 
     @property
     def state(self) -> Pending:
-        """What is yet to be copied, as the commit log has it."""
+        """The tables that are still to be copied, as the commit log has them."""
         return self._copier.pending
 
     @property
@@ -141,11 +143,11 @@ class Copying:
 
     @property
     def is_hurried(self) -> bool:
-        """Whether the reading has been told that the stream waits for it."""
+        """Whether the reader was notified that the stream waits for it."""
         return self._reading.hurried.is_set()
 
     def turn(self, at: int = 0) -> str | None:
-        """The stream is between two transactions, at a place of the binlog: what is written there."""
+        """Lets the copier write between two transactions, at a place of the binlog; returns what it writes."""
         if at:
             self._progress.note(Moved(Position("b.1", at)))
         due = self._copier.due(self._progress)
@@ -165,7 +167,7 @@ class Copying:
         self._answer(end, structure=structure)
 
     def snapshot(self, seen: str, *, end: int) -> None:
-        """An answer: a snapshot of a table without a key, which sees these transactions for certain."""
+        """An answer: a snapshot of a table without a key, which certainly contains these transactions."""
         self._answer(end, definition=WHOLE, seen=GtidSet.parse(seen))
 
     def piece(self, *keys: int, last: bool = False) -> None:
@@ -173,7 +175,7 @@ class Copying:
         self._answer(50, definition=WHOLE, chunk=ReadChunk([row(key) for key in keys], None if last else (), 10))
 
     def _answer(self, end: int, **more: Any) -> None:
-        self._end = end  # which is the time, too
+        self._end = end  # it serves as the time, too
         self._reading.answers.append(Answer(Position("b.1", end), end, **more))
 
     def changed(self, operation: str, key: int, *, flags: int = 0x10, table: TableShape = SHAPE) -> None:
@@ -182,7 +184,7 @@ class Copying:
         self._copier.note(Rows(event, table, operation, [row(key).encode()], flags))
 
     def begins(self, transaction: int) -> Begin:
-        """A transaction of the stream begins."""
+        """The begin of a transaction of the stream."""
         begin = Begin("", f"{UUID}:{transaction}", 0)
         self._copier.note(begin)
         return begin
@@ -199,17 +201,17 @@ class Copying:
             self._copier.note(Statement(event, "d", text, effects, {}))
 
     def refused(self) -> None:
-        """What can't be decoded, and is skipped."""
+        """A change that can't be decoded, and is skipped."""
         event: Any = None
         self._copier.note(Refused(event, PromiseError("unknown"), (), ""))
 
     def request(self, *requests: Request) -> bool:
-        """Requests come; whether any was taken up."""
+        """Delivers requests; returns whether any was taken up."""
         self._requests[:] = requests
         taken = self._copier.take_requests()
         self._requests.clear()
         return taken
 
     def adopt(self, pending: Pending) -> None:
-        """A run before left this state in the stream."""
+        """Adopts this state, left in the stream by a former run."""
         self._copier.adopt(pending)

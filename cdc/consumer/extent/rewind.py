@@ -126,7 +126,7 @@ class Rewind:
         event(_LOG, "the checkpoint went back", sequence=target.sequence, again_upto=target.rewound)
 
     def _check_statements(self) -> None:
-        """Raises UserError where a statement behind the checkpoint was executed."""
+        """Raises UserError if a statement behind the checkpoint was executed."""
         schema, resource = self.session.schema, self.checkpoint.resource
         ((executed,),) = self.session.rows(ledger_table.last_executed(schema, resource, after=self.upto))
         if executed is not None:
@@ -146,7 +146,7 @@ class Rewind:
     def _survey(self, survey: Survey) -> Target:
         """Show ``survey`` the records that are applied again; where to begin with them.
 
-        Raises UserError where the topic lacks one, Stopped.
+        Raises UserError if the topic lacks one, Stopped.
         """
         event(_LOG, "looking at what is to be applied again", after=self.sequence, upto=self.upto)
         located = self._located()
@@ -226,7 +226,7 @@ class Rewind:
         return ""
 
     def _check(self, survey: Survey) -> None:
-        """Raises UserError where something is in the way."""
+        """Raises UserError if something is in the way."""
         if survey.obstacles:
             raise self._refused(survey.obstacles, survey.behind)
         event(_LOG, "everything can be applied again", records=self.upto - self.sequence)
@@ -243,7 +243,7 @@ class Rewind:
 
 
 def check_filters(session: Session, checkpoint: Checkpoint, profile: Profile) -> None:
-    """Raises UserError where the follower is in a rewind that began with other filters or renames.
+    """Raises UserError if the follower is in a rewind that began with other filters or renames.
 
     Other tables were not checked: foreign rows in them would be overwritten without a report.
     """

@@ -23,7 +23,7 @@ Table = tuple[Uri, tuple[str, ...], tuple[str, ...] | None, int]  # with columns
 
 class Survey:
     """``passes(uri)`` says what is replicated, by the leader's names, ``copied(record)`` whether the follower began
-    with it. ``why_not(record)`` says why rows of this table can't be applied again, empty where they can. ``skipped``
+    with it. ``why_not(record)`` says why rows of this table can't be applied again, empty if they can. ``skipped``
     are the sequences of records that were skipped.
 
     ``first`` and ``last`` are the first and the last record that were seen. ``behind`` is the end of the last
@@ -51,7 +51,7 @@ class Survey:
 
     @property
     def obstacles(self) -> str:
-        """What is in the way, for people; empty where nothing is."""
+        """What is in the way, for people; empty if nothing is."""
         told = [f"{what} (sequence {sequence})" for what, sequence in self._obstacles.items()]
         more = [f"and {len(told) - _SHOWN} more"] if len(told) > _SHOWN else []
         return "; ".join(told[:_SHOWN] + more)

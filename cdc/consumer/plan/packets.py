@@ -1,6 +1,6 @@
 """Joins SQL statements into packets that are no larger than the server accepts.
 
-Each statement says how many rows it must match; the session counts matched rows (FOUND_ROWS), not changed ones.
+Each statement has the number of rows it must match; the session counts matched rows (FOUND_ROWS), not changed ones.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ __all__ = ["PACKET_BYTES", "Statement", "larger_packet", "packets", "session_fla
 # Larger packets are no faster, and use more memory in the consumer and in the server.
 PACKET_BYTES = 4_000_000
 _LARGEST_PACKET = 1 << 30  # bytes: the maximum of max_allowed_packet
-# The server executes a packet to its end even where this program has ended meanwhile.
+# The server executes a packet to its end even if this program has ended meanwhile.
 _MOST_SCANS = 20
 
 
@@ -24,8 +24,8 @@ _MOST_SCANS = 20
 class Statement:
     """SQL, the number of rows it must match (None: any) and the changes that it applies.
 
-    ``scans``: the server may have to read the whole table for it. ``data`` is what it asks for while it executes a LOAD
-    DATA LOCAL.
+    ``scans``: the server may have to read the whole table. ``data`` are the rows that the server requests while it
+    executes a LOAD DATA LOCAL.
     """
 
     sql: bytes
@@ -36,14 +36,16 @@ class Statement:
 
 
 def session_flags(flags: int) -> Statement:
-    """The checks of a rows event's ``flags``; what the leader's foreign keys have logged the follower's must not do."""
+    """Sets the checks of a rows event's ``flags``. Foreign keys are off if the leader logged their changes: the
+    follower must not repeat them.
+    """
     foreign = 0 if flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) else 1
     unique = 0 if flags & RELAXED_UNIQUE_CHECKS else 1
     return Statement(f"SET foreign_key_checks={foreign}, unique_checks={unique}".encode())
 
 
 def usual_session(mode: str, flags: int) -> Iterator[Statement]:
-    """What gives a session the usual sql_mode and checks again, after those of rows."""
+    """The statements that set a session back to the usual sql_mode and checks, after those of rows."""
     if mode != STRICT:
         yield Statement(setting(STRICT))
     if flags:
@@ -53,7 +55,7 @@ def usual_session(mode: str, flags: int) -> Iterator[Statement]:
 def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Statement]]:
     """Groups of statements to send as one packet each; ``limit`` is the server's max_allowed_packet in bytes.
 
-    A packet has few statements that scan a table: that bounds what goes on in the server after this program was killed.
+    A packet has few statements that scan a table: that bounds the work of the server after this program was killed.
 
     Raises PromiseError if a single statement is larger.
     """

@@ -52,7 +52,7 @@ def with_rewind(session: Session, checkpoint: Checkpoint) -> Checkpoint:
 
 
 def filters(session: Session, checkpoint: Checkpoint) -> str:
-    """The filters with which the rewind began; empty where there is none. Raises Interrupted or Refused."""
+    """The filters with which the rewind began; empty if there is none. Raises Interrupted or Refused."""
     found = _rows(session, checkpoint, "filters")
     return str(found[0]) if found else ""
 
