@@ -17,8 +17,7 @@ from cdc.consumer.plan.packets import packets
 from cdc.consumer.plan.planner import plan
 from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.plan.statements import statements
-from cdc.consumer.source.assembler import Located, assemble
-from cdc.consumer.source.batches import Batch, batches
+from cdc.consumer.source.assembler import Batch, Located, assemble, batches
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.model.record import Record
 

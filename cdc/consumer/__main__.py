@@ -14,9 +14,8 @@ from cdc import __version__
 from cdc.config.profile import BOTH_SERVERS, Profile, load
 from cdc.config.renames import Renames
 from cdc.consumer.counters import Counters
-from cdc.consumer.extent.pause import Pause
-from cdc.consumer.extent.place import Place
-from cdc.consumer.extent.until import Until
+from cdc.consumer.extent.delay import Pause
+from cdc.consumer.extent.until import Place, Until
 from cdc.consumer.metrics import Activity
 from cdc.consumer.pipeline import Options, run
 from cdc.consumer.state.skips import Skips

@@ -8,10 +8,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from cdc.config.profile import Database
 from cdc.consumer.counters import Counters
 from cdc.consumer.errors import Interrupted, Refused
-from cdc.consumer.follower.answers import ask
+from cdc.consumer.follower.session import ask
 from cdc.errors import CdcError
 from cdc.kafka.broker_checks import Brokers
-from cdc.service.health import Check
+from cdc.service.http_endpoint import Check
 from cdc.service.retry import Retry
 
 __all__ = ["Activity"]

@@ -15,8 +15,7 @@ from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.counters import Counters
 from cdc.consumer.errors import Interrupted, Refused, Stopped, Unapplicable
 from cdc.consumer.extent.attachment import Attachment, with_gtids
-from cdc.consumer.extent.delay import Delay
-from cdc.consumer.extent.rate_limit import RateLimit
+from cdc.consumer.extent.delay import Delay, RateLimit
 from cdc.consumer.extent.rewind import Rewind, check_filters, parted
 from cdc.consumer.extent.search import search
 from cdc.consumer.extent.until import Until
@@ -25,17 +24,14 @@ from cdc.consumer.follower.locks import tell_pause
 from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.scope import replicated
-from cdc.consumer.source.assembler import Transaction, UntilError, assemble
-from cdc.consumer.source.batches import batches
+from cdc.consumer.source.assembler import Transaction, UntilError, assemble, batches
 from cdc.consumer.source.follower_statements import FollowerStatements
-from cdc.consumer.source.group_offsets import note_of
 from cdc.consumer.source.merged_topics import MergedSource
-from cdc.consumer.source.reader import KafkaReader
+from cdc.consumer.source.reader import KafkaReader, note_of
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.single_topic import SingleTopic
-from cdc.consumer.stages import applier_of, schema_cache
-from cdc.consumer.startup import Startup
+from cdc.consumer.startup import Startup, applier_of, schema_cache
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.copied import Copied
 from cdc.consumer.state.skips import Skips

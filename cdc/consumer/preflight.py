@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Stopped
 from cdc.consumer.extent.attachment import Beginning
-from cdc.consumer.follower.answers import require_mysql
-from cdc.consumer.follower.session import Session
+from cdc.consumer.follower.session import Session, require_mysql
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.state import checkpoint, conflicts, ledger_table, rewinds
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition

@@ -1,4 +1,7 @@
-"""Waits for both servers at the start, checks them, and returns the topic and the checkpoint to continue from."""
+"""Waits for both servers at the start, checks them, and returns the topic and the checkpoint to continue from.
+
+Connects the stages that apply batches to a follower: from its checkpoint on, whatever the records come from.
+"""
 
 import logging
 import time
@@ -8,20 +11,32 @@ from typing import TypeVar
 
 from cdc.config.profile import Profile
 from cdc.consumer import preflight
+from cdc.consumer.apply.applier import Applier
+from cdc.consumer.apply.chunks import Chunks
+from cdc.consumer.apply.committed import Committed
+from cdc.consumer.apply.ddl_ledger import DdlLedger
+from cdc.consumer.apply.execution import Execution
+from cdc.consumer.apply.parallel import ParallelExecutor
+from cdc.consumer.apply.preparation import Preparation
+from cdc.consumer.apply.row_by_row import RowByRow
+from cdc.consumer.apply.row_differences import RowDifferences
+from cdc.consumer.apply.serial import SerialExecutor
 from cdc.consumer.errors import Interrupted, Stopped
 from cdc.consumer.extent.attachment import Beginning
-from cdc.consumer.follower.sent_packet import NOT_TAKEN, SWITCH_ON
-from cdc.consumer.follower.session import Session
+from cdc.consumer.follower.schema_cache import SchemaCache
+from cdc.consumer.follower.session import NOT_TAKEN, SWITCH_ON, Session
+from cdc.consumer.follower.triggers import Triggers
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.copied import Copied
 from cdc.errors import Disconnected, Unreachable, UserError
+from cdc.model.uri import Uri
 from cdc.service.logs import event
 from cdc.service.retry import RetriedCalls
 
-__all__ = ["Startup"]
+__all__ = ["Startup", "applier_of", "schema_cache"]
 
 Answer = TypeVar("Answer")
 _LOG = logging.getLogger("cdc.consumer")
@@ -118,3 +133,46 @@ class Startup:
                     retry.success()
                 return answer
         raise Stopped("stopped while the follower was away")
+
+
+def schema_cache(startup: Startup, passes: Callable[[Uri], bool]) -> SchemaCache:
+    """What is known of the follower's tables; ``passes(uri)`` says which are replicated, by their names there."""
+    session = startup.session
+    triggers = Triggers(session, drop=startup.profile.consumer.triggers == "drop", passes=passes)
+    return SchemaCache(session, triggers, passes=passes)
+
+
+def applier_of(
+    startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool], copied: Copied
+) -> Applier:
+    """The stages that apply: batches are prepared, and executed serially or in parallel, row by row where they fail.
+
+    ``passes(uri)`` says which tables are replicated, by their names on the follower.
+    """
+    session, settings, read_ahead = startup.session, startup.profile.consumer, startup.source.read_ahead
+    tables = schema_cache(startup, passes)
+    differences = RowDifferences(session, tables) if settings.before_images == "compare" else None
+    row_by_row = RowByRow(
+        session,
+        tables,
+        on_conflict=settings.on_conflict,
+        differences=differences,
+        skips=ledger.skips,
+        note=ledger.skip,
+    )
+    chunks = Chunks(session, tables, row_by_row, skips=ledger.skips, note=ledger.skip)
+    execution = Execution(
+        SerialExecutor(session, row_by_row, chunks, read_ahead=read_ahead),
+        ParallelExecutor(session, connections=settings.connections, read_ahead=read_ahead),
+    )
+    preparation = Preparation(
+        session,
+        ledger,
+        tables,
+        differences=differences,
+        passes=lambda record: passes(record.uri) and not copied.has(record),
+        checkpoint=checkpoint,
+    )
+    committed = Committed(session, checkpoint)
+    calls = startup.calls
+    return Applier(session, preparation, execution, committed=committed, retry=calls.retry, stop=calls.stop)

@@ -10,7 +10,7 @@ from cdc.errors import CdcError
 from cdc.kafka.broker_log import BrokerLog
 from cdc.kafka.commit_log import newest_commits
 from cdc.model.commit_entry import Commits
-from cdc.service.health import Check
+from cdc.service.http_endpoint import Check
 
 __all__ = ["Brokers"]
 

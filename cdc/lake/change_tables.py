@@ -13,12 +13,11 @@ from pyspark.sql import functions as F
 
 from cdc.errors import UserError
 from cdc.lake.arrived import Arrived
-from cdc.lake.folder import CHANGES, State
-from cdc.lake.names import folder
+from cdc.lake.folder import CHANGES, State, folder
 from cdc.lake.note import Note, Written
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Act, Name, table_name
-from cdc.spark.frames.changes import of_all_tables
+from cdc.spark.frames.api import of_all_tables
 from cdc.spark.input.local_frame import local_frame
 
 __all__ = ["Append", "ChangeTables"]

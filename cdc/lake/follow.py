@@ -9,9 +9,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from cdc.lake.outcome import Copying, Refused, Run, refused_run
 from cdc.lake.pipeline import Lake
-from cdc.model.printable import visible
-from cdc.service.health import Check
-from cdc.service.http_endpoint import Endpoint
+from cdc.model.values import visible
+from cdc.service.http_endpoint import Check, Endpoint
 from cdc.spark.frames.messages import Source
 
 __all__ = ["Following"]

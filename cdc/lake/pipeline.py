@@ -14,10 +14,9 @@ from cdc.errors import CdcError, PromiseError, UserError
 from cdc.lake.arrived import Arrived, refused_tables, same_topics
 from cdc.lake.change_tables import ChangeTables
 from cdc.lake.decisions import Known, Step, What, decided, touches
-from cdc.lake.folder import Held, LakeFolder, State
+from cdc.lake.folder import Held, LakeFolder, State, folder
 from cdc.lake.history_text import upto as history_upto
 from cdc.lake.history_text import with_more
-from cdc.lake.names import folder
 from cdc.lake.note import Note, Written
 from cdc.lake.outcome import Copying, Run, named, refused_run
 from cdc.lake.refusals import NoValue, has_doubts, of_error, uncertain_value

@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DayTimeIntervalType
 
-from cdc.lake.names import quoted
+from cdc.lake.folder import quoted
 from cdc.spark.frames.rows import changed_rows, last_images, left_rows, typed_columns, typed_rows
 from cdc.spark.frames.typed import Options
 from cdc.spark.frames.versions import Plan

@@ -11,8 +11,7 @@ from functools import cache
 from itertools import product
 from typing import NamedTuple
 
-from cdc.model.charset import latin1_decode, latin1_encode
-from cdc.model.charset_differences import DIFFERENCES
+from cdc.model.charset import DIFFERENCES, latin1_decode, latin1_encode
 
 __all__ = ["NO_BLANKS", "UTF8", "Blanks", "blanks", "client_decode", "client_encode", "sent", "stored_name", "units"]
 

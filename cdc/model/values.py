@@ -22,13 +22,32 @@ A value is ``"Null"`` or an object with one key, its tag:
                                                 Opaque {"type": MySQL's field type, "base64"}, or plain JSON
     Geometry, Vector                            base64 of the stored bytes
 
-subsecond counts microseconds."""
+subsecond counts microseconds.
+
+Makes text from a database safe to print: replaces invisible characters and those that control a terminal.
+"""
 
 import base64
 import json
+import re
 from typing import Any
 
-__all__ = ["NULL", "Value", "display"]
+__all__ = ["NULL", "UNSEEN", "Value", "display", "visible"]
+
+# Control characters, halves of surrogate pairs, and characters that change the direction of the text around them.
+UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def visible(text: str, *, keep: str = "") -> str:
+    """``text`` on one line, with a picture (␀ … ␡) or an escape for each invisible character but those in ``keep``."""
+    return UNSEEN.sub(lambda match: match[0] if match[0] in keep else _picture(ord(match[0])), text)
+
+
+def _picture(code: int) -> str:
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "␡" if code == 0x7F else f"\\u{code:04x}"
+
 
 Value = Any  # JSON as above; a narrower type would cost a check per value
 NULL = "Null"

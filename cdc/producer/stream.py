@@ -1,4 +1,7 @@
-"""Changes in, Kafka transactions out: each has the records of some changes and the position after them."""
+"""Changes in, Kafka transactions out: each has the records of some changes and the position after them.
+
+Decides when to commit to Kafka: at once while the leader has no more, in large transactions while it is ahead.
+"""
 
 import threading
 import time
@@ -10,9 +13,8 @@ from cdc.config.filters import Filters
 from cdc.config.profile import Producer as Limits
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.model.position import Position
-from cdc.producer import commit_policy
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.fast_path import SimpleTransaction
+from cdc.producer.binlog.packets import SimpleTransaction
 from cdc.producer.copy.chunk import Beginning, Chunk, State
 from cdc.producer.copy.copier import Copier
 from cdc.producer.decode.changes import (
@@ -35,7 +37,36 @@ from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_sink import KafkaSink
 from cdc.producer.sink.router import Router
 
-__all__ = ["Stream"]
+__all__ = ["Stream", "must_commit", "pause_seconds"]
+
+_MAX_OPEN_SECONDS = 10.0  # how long a Kafka transaction may stay open inside one leader transaction
+_BROKER_SECONDS = 0.002
+_SECONDS_PER_RECORD = 20e-6
+_MAX_GATHER_SECONDS = 0.05
+
+
+def must_commit(change: Change, sink: KafkaSink, progress: Progress, limits: Limits) -> bool:
+    """Whether to commit after ``change``: the leader has no more, or a limit is reached at the end of a transaction.
+
+    A leader transaction that alone reaches the limits is split; the commit log counts what of it is committed.
+    """
+    full, now = sink.records >= limits.commit_records or sink.is_full, time.monotonic()
+    if not progress.between_transactions:
+        return sink.records > 0 and (full or now - sink.begun_at > _MAX_OPEN_SECONDS)
+    if type(change) is Idle:
+        return sink.records > 0 or progress.is_stale(now)
+    return full or (now - sink.begun_at) * 1000 > limits.commit_ms or progress.is_stale(now)
+
+
+def pause_seconds(records: int) -> float:
+    """Seconds to pause after committing ``records`` while the leader has no more, so that events gather.
+
+    A broker is still busy with the end of a transaction for a moment after it has reported the commit; a client that
+    begins the next one in that time must ask again, 20 ms later. Beyond that moment, a busy leader gets larger Kafka
+    transactions: their number costs, not their size.
+    """
+    return _BROKER_SECONDS + min(records * _SECONDS_PER_RECORD, _MAX_GATHER_SECONDS)
+
 
 _FORMER_FILTERS = (
     "here the filters of before still hold, since those of the profile let in tables that are not copied yet: where it "
@@ -82,12 +113,12 @@ class Stream:
                     self._copy(change)
                 if skips:
                     self._check_skips(change)
-                due = commit_policy.due(change, self.sink, self.progress, self.limits)
+                due = must_commit(change, self.sink, self.progress, self.limits)
                 if due:
                     records = self.sink.records
                     self._commit(self.router.sent)
                     if isinstance(change, Idle):
-                        stop.wait(commit_policy.pause_seconds(records))
+                        stop.wait(pause_seconds(records))
                 taken = (due or isinstance(change, Idle)) and self._take_requests()
                 if taken and self.progress.between_transactions:
                     self._commit(self.router.sent)  # so that --copy-status shows it
@@ -145,7 +176,7 @@ class Stream:
         while self.copier.holds(change) and not stop.is_set():
             self.copier.wait()
             self._copy_due()
-            if commit_policy.due(change, self.sink, self.progress, self.limits):
+            if must_commit(change, self.sink, self.progress, self.limits):
                 self._commit(self.router.sent)
             self.sink.check()
 

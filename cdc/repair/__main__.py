@@ -9,7 +9,7 @@ from cdc import __version__
 from cdc.config import profile
 from cdc.config.profile import Profile
 from cdc.errors import UserError
-from cdc.producer import stages
+from cdc.producer import pipeline
 from cdc.producer.copy.asked import definitions, require_copyable
 from cdc.producer.copy.requests import write_repairs, write_request
 from cdc.producer.table_rows.definition import TableDefinition
@@ -88,7 +88,7 @@ def _plans(settings: Profile, report: Report) -> list[Plan]:
     ]
     if any(plan.keys or plan.whole for plan in plans):
         asked = [each for plan, each in zip(plans, found, strict=True) if plan.keys or plan.whole]
-        require_copyable(stages.leader(settings), asked)
+        require_copyable(pipeline.find_leader(settings), asked)
     return plans
 
 

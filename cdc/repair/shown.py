@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from cdc.model.printable import visible
+from cdc.model.values import visible
 from cdc.repair.plan import statement_of
 from cdc.repair.report import DriftedTable
 from cdc.spark.report.printable import cut, differing, value_text

@@ -24,26 +24,23 @@ from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.preflight import First
 from cdc.consumer.scope import listed, replicated
-from cdc.consumer.source.assembler import Transaction
-from cdc.consumer.source.batches import Batch, batches
+from cdc.consumer.source.assembler import Batch, Transaction, batches
 from cdc.consumer.source.follower_statements import FollowerStatements
 from cdc.consumer.source.merged_topics import MergedSource
 from cdc.consumer.source.reader import KafkaReader, Topic
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.single_topic import SingleTopic
-from cdc.consumer.stages import applier_of
-from cdc.consumer.startup import Startup
+from cdc.consumer.startup import Startup, applier_of
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.copied import Copied
 from cdc.consumer.state.seeds import Seed
 from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
 from cdc.kafka.follower_places import group_of
-from cdc.seed.checks import require_one_stream, require_whole
 from cdc.seed.fold import Line, lines
 from cdc.seed.follower import SeedBeginning, finish, seed_in
-from cdc.seed.places import places
+from cdc.seed.places import places, require_one_stream, require_whole
 from cdc.seed.statements import read_statements
 from cdc.seed.stream import NO_DATABASE, Stream
 from cdc.seed.tables import parts_of

@@ -1,10 +1,15 @@
-"""Serves ``/metrics`` and ``/healthz`` over HTTP, from daemon threads."""
+"""Serves ``/metrics`` and ``/healthz`` over HTTP, from daemon threads.
 
+A health check's result, and all results as the answer of ``/healthz``.
+"""
+
+import json
 import logging
 import socket
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from socketserver import TCPServer, ThreadingMixIn
@@ -16,10 +21,30 @@ from prometheus_client.exposition import choose_encoder
 
 from cdc import __version__
 from cdc.errors import UserError
-from cdc.service.health import Check, verdict
 from cdc.service.logs import event
 
-__all__ = ["Endpoint"]
+__all__ = ["Check", "Endpoint", "verdict"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check and whether it is ok; ``says`` describes the result to the operator."""
+
+    name: str
+    ok: bool
+    says: str
+
+
+def verdict(checks: Iterable[Check]) -> tuple[bool, bytes]:
+    """Whether every check is ok, and all results as JSON. No checks at all count as failing."""
+    results = list(checks)
+    healthy = bool(results) and all(check.ok for check in results)
+    body = {
+        "status": "ok" if healthy else "failing",
+        "checks": {check.name: {"ok": check.ok, "says": check.says} for check in results},
+    }
+    return healthy, json.dumps(body, ensure_ascii=False).encode() + b"\n"
+
 
 _LOG = logging.getLogger("cdc.endpoint")
 _REQUEST_SECONDS = 5  # that a client may take to send its request

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TextIO
 
 from cdc.errors import CdcError
-from cdc.model.printable import UNSEEN, visible
+from cdc.model.values import UNSEEN, visible
 
 __all__ = ["LIBRDKAFKA", "LastLine", "event", "print_error", "setup_logging"]
 

@@ -10,8 +10,7 @@ from typing import Protocol
 from prometheus_client.core import Metric
 
 from cdc.config.profile import Metrics
-from cdc.service.health import Check
-from cdc.service.http_endpoint import Endpoint
+from cdc.service.http_endpoint import Check, Endpoint
 from cdc.service.logs import LastLine
 
 __all__ = ["Activity", "shown"]

@@ -1,10 +1,24 @@
-"""Writes files and folders that only their owner can read, whatever the umask: they hold rows or passwords."""
+"""Writes files and folders that only their owner can read, whatever the umask: they hold rows or passwords.
+
+Replaces files as a whole, and flushes files to disk.
+"""
 
 import errno
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["FILE", "MASK", "make_folder", "take_from_others", "tighten", "write_lines", "write_text"]
+__all__ = [
+    "FILE",
+    "MASK",
+    "flush",
+    "make_folder",
+    "replace_file",
+    "take_from_others",
+    "tighten",
+    "write_lines",
+    "write_text",
+]
 
 _FOLDER, FILE = 0o700, 0o600
 MASK = 0o077  # the umask that gives others no rights
@@ -63,3 +77,24 @@ def take_from_others(path: Path) -> None:
     mode = path.stat().st_mode & 0o7777
     if mode & MASK:
         path.chmod(mode & ~MASK)
+
+
+def replace_file(file: Path, text: str, *, private: bool) -> None:
+    """Write the file aside, flush it, and rename it: a crash leaves the old one or the new one. Raises OSError."""
+    aside = file.with_name(f"{file.name}.new")
+    if private:
+        write_text(aside, text)
+    else:
+        aside.write_text(text, encoding="utf-8")
+    flush(aside)
+    aside.replace(file)
+    flush(file.parent)
+
+
+def flush(path: Path) -> None:
+    """Flush a file, or the names in a folder, to disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

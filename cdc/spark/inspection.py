@@ -8,8 +8,7 @@ from pyspark.sql import DataFrame
 
 from cdc.model.statement_gtid import StatementSequences
 from cdc.spark.ddl.lineage import Act
-from cdc.spark.input.one_part import in_one_part, set_tiny
-from cdc.spark.input.questions import answers
+from cdc.spark.input.one_part import answers, in_one_part, set_tiny
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.job.session import configure_for
 from cdc.spark.job.stages import log_stage

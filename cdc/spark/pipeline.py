@@ -10,24 +10,25 @@ from cdc.config.profile import Profile
 from cdc.spark.comparison import compared_rows, extent, histories
 from cdc.spark.continuation import covered, keep, past_verdicts
 from cdc.spark.findings import (
+    AcceptedFindings,
+    RowFindings,
     compared_definitions,
     not_replicated,
     progress,
+    row_findings,
     schema_findings,
     stream_findings,
     tables_unknown_to_follower,
     with_signs_of_life,
 )
-from cdc.spark.input.one_part import uncache
+from cdc.spark.input.one_part import meanwhile, uncache
 from cdc.spark.input.records import LEADER
 from cdc.spark.inspection import inspected, preconditions
 from cdc.spark.job.options import NO_TERMS, Terms
 from cdc.spark.job.stages import log_stage
-from cdc.spark.job.threads import meanwhile
 from cdc.spark.page.document import page
 from cdc.spark.report.files import staged
 from cdc.spark.report.outcome import Audit, write
-from cdc.spark.row_findings import AcceptedFindings, RowFindings, row_findings
 from cdc.spark.state.coverage import Covered
 from cdc.spark.state.store import StateStore
 from cdc.spark.streams.preconditions import unmet

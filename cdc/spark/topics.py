@@ -10,13 +10,12 @@ from cdc.config.renames import Renames
 from cdc.config.topic_names import PER_TABLE
 from cdc.spark.ddl.scope import Scope
 from cdc.spark.input.kafka_options import kafka_options
-from cdc.spark.input.one_part import cached, in_one_part, set_tiny
+from cdc.spark.input.one_part import cached, in_one_part, meanwhile, set_tiny
 from cdc.spark.input.records import FOLLOWER, LEADER, before_limits, parse, read
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
 from cdc.spark.input.spans import Span, span, topic_ids
 from cdc.spark.job.session import configure_for
 from cdc.spark.job.stages import log_stage
-from cdc.spark.job.threads import meanwhile
 from cdc.spark.lag.arrivals import intervals, read_entries
 from cdc.spark.state.coverage import Held
 from cdc.spark.state.layers import lines_read

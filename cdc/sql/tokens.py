@@ -2,6 +2,8 @@
 
 Comments are left out, except the content of executable ones (``/*! … */``): a server logs those that it did not execute
 as plain comments. ``/*M! … */`` is MariaDB's, a plain comment to MySQL.
+
+Shortens a statement for logs and errors: one line, without anything that may be a secret.
 """
 
 import re
@@ -11,7 +13,16 @@ from typing import NamedTuple
 
 from cdc.model.client_text import NO_BLANKS, Blanks
 
-__all__ = ["Span", "Token", "spans", "tokens"]
+__all__ = ["Span", "Token", "excerpt", "spans", "tokens"]
+
+# After the first quote, text may be inside a string, whatever the session's sql_mode; password hashes may be 0x….
+_LITERAL = re.compile(r"""['"]|\b0x[0-9a-f]""", re.IGNORECASE)
+
+
+def excerpt(statement: str, *, length: int = 120) -> str:
+    """The beginning of a statement, up to its first string or hexadecimal literal and at most ``length`` characters."""
+    text = _LITERAL.split(" ".join(statement[: 4 * length].split()), maxsplit=1)[0][:length]
+    return text if text == " ".join(statement.split()) else text.rstrip() + " …"
 
 
 class Token(NamedTuple):

@@ -2,9 +2,8 @@
 
 from datetime import UTC, datetime
 
-from cdc.model.printable import visible
 from cdc.model.record import COPY, SKIPPED, KeyRange, Record, Row
-from cdc.model.values import Value, display
+from cdc.model.values import Value, display, visible
 
 __all__ = ["line"]
 

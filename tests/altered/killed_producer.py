@@ -12,7 +12,7 @@ from typing import Any
 import confluent_kafka
 
 from cdc.producer import __main__ as program
-from cdc.producer import commit_policy
+from cdc.producer import stream
 from cdc.producer.sink import kafka_transactions
 from tests.altered.replaced import replace
 
@@ -60,7 +60,7 @@ def main() -> int:
     Killed.left = int(count)
     if "eager" in options:
         options.remove("eager")
-        replace(commit_policy, "due", lambda *_: True)
+        replace(stream, "due", lambda *_: True)
     replace(kafka_transactions, "Producer", Killed)
     sys.argv = ["cdc-producer", profile, "--until-current", *options]
     return program.main()

@@ -14,7 +14,7 @@ import zstandard
 
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.fast_path import SIMPLE_TRANSACTION, SimpleTransaction
+from cdc.producer.binlog.packets import SIMPLE_TRANSACTION, SimpleTransaction
 
 FILE = "binlog.000001"
 SOURCE = bytes.fromhex("3e11fa4771ca11e19e33c80aa9429562")

@@ -8,7 +8,7 @@ import pytest
 from cdc.model.commit_entry import PreparedXa
 from cdc.model.position import Position
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.fast_path import SimpleTransaction
+from cdc.producer.binlog.packets import SimpleTransaction
 from cdc.producer.decode.changes import Begin, Change, Commit, Idle, Refused, Rows, Whole
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.table_cache import TableCache

@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 from cdc.config.profile import load as load_profile
 from cdc.lake.change_tables import ChangeTables
 from cdc.lake.folder import CHANGES, LakeFolder
+from cdc.lake.folder import folder as folder_of
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.formats.iceberg import IcebergTables, in_files, metadata_file
 from cdc.lake.formats.parquet import POINTER, ParquetTables
-from cdc.lake.names import folder as folder_of
 from cdc.lake.outcome import Refused, Run
 from cdc.lake.pipeline import Lake
 from cdc.lake.program import identity

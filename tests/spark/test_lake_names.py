@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.lake.folder import Held
-from cdc.lake.names import folder as folder_of
+from cdc.lake.folder import folder as folder_of
 from cdc.lake.outcome import Refused
 from tests.harness.pair import Pair
 from tests.harness.programs import run_well

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, TimestampNTZType, TimestampType
 
-from cdc.lake.names import folder as folder_of
-from cdc.lake.names import quoted
+from cdc.lake.folder import folder as folder_of
+from cdc.lake.folder import quoted
 from cdc.lake.outcome import Refused
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from cdc.seed.leading_values import image_texts, leading_values, pattern
+from cdc.seed.fold import image_texts, leading_values, pattern
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import LEADER, parse
 from tests.harness.seed import SEED

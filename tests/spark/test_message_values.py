@@ -5,7 +5,7 @@ import random
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.seed.message_values import values_at
+from cdc.seed.fold import values_at
 from cdc.spark.input.local_frame import local_frame
 from tests.harness.seed import SEED
 

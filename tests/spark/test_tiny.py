@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.spark.input import one_part
-from cdc.spark.input.questions import Question, answers
+from cdc.spark.input.one_part import Question, answers
 from tests.generators.streams import Table, tutorial
 from tests.spark.conftest import Judge
 

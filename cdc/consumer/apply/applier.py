@@ -13,7 +13,7 @@ from cdc.consumer.apply.preparation import Preparation
 from cdc.consumer.errors import Interrupted, Refused, WaitedOut
 from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.covering import Covering
-from cdc.consumer.source.batches import Batch
+from cdc.consumer.source.assembler import Batch
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import CdcError, PromiseError
 from cdc.model.record import Record

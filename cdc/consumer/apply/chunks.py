@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from cdc.consumer.apply.pending_batch import Mismatch, check
+from cdc.consumer.apply.committed import Mismatch, check
 from cdc.consumer.apply.row_by_row import RowByRow
 from cdc.consumer.errors import Refused, Unapplicable
 from cdc.consumer.follower.range_rows import RangeRows

@@ -22,26 +22,23 @@ from typing import Any
 from cdc.config.filters import filtered_name
 from cdc.config.table_globs import copy_command
 from cdc.consumer.errors import Interrupted, Refused, Unapplicable
-from cdc.consumer.follower.answers import version_text
-from cdc.consumer.follower.lock_waits import LockWait
 from cdc.consumer.follower.row_numbers import key_columns, other_numbers
-from cdc.consumer.follower.session import Session
-from cdc.consumer.follower.statement_connection import StatementConnection
+from cdc.consumer.follower.session import Session, version_text
+from cdc.consumer.follower.statement_connection import LockWait, StatementConnection
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.scope import way_across
 from cdc.consumer.source.follower_statements import FollowerStatements, maintained_here, only_maintains
-from cdc.consumer.source.statement_check import check_claims, numbering
-from cdc.consumer.source.statement_text import to_send
+from cdc.consumer.source.statement_check import check_claims, numbering, to_send
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.copied import Copied
-from cdc.consumer.state.intents import Commit, Intents
+from cdc.consumer.state.ledger_table import Commit, Intents
 from cdc.consumer.state.skips import Skips
 from cdc.errors import CdcError
 from cdc.model.record import Record, Uri
 from cdc.service.logs import event
 from cdc.sql.effects import LEADER_ONLY
-from cdc.sql.redaction import excerpt
+from cdc.sql.tokens import excerpt
 
 __all__ = ["DdlLedger"]
 

@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from cdc.consumer.apply.committed import PendingBatch
 from cdc.consumer.apply.parallel import ParallelExecutor
-from cdc.consumer.apply.pending_batch import PendingBatch
 from cdc.consumer.apply.serial import SerialExecutor
-from cdc.consumer.plan.independence import independent, row_operations
 from cdc.consumer.plan.packets import Statement
-from cdc.consumer.plan.planner import Step
+from cdc.consumer.plan.planner import Step, independent, row_operations
 from cdc.consumer.plan.table_schema import TableSchema
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.model.record import Uri

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from cdc.consumer.apply.committed import moved, sequence_in
-from cdc.consumer.apply.pending_batch import FRONT_BYTES, Mismatch, PendingBatch, check, loads
+from cdc.consumer.apply.committed import FRONT_BYTES, Mismatch, PendingBatch, check, loads, moved, sequence_in
 from cdc.consumer.errors import LOCK_CONFLICT, Interrupted, Refused, Stopped, Unapplicable
 from cdc.consumer.follower.session import LOCK_WAIT_SECONDS, Session
 from cdc.consumer.plan.packets import Statement, packets

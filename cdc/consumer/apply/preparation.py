@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from cdc.consumer.apply.committed import FRONT_BYTES, PendingBatch
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.apply.execution import PreparedBatch
-from cdc.consumer.apply.pending_batch import FRONT_BYTES, PendingBatch
 from cdc.consumer.apply.row_differences import RowDifferences
 from cdc.consumer.errors import Unapplicable
 from cdc.consumer.follower.range_rows import RangeRows
@@ -21,13 +21,13 @@ from cdc.consumer.plan.planner import Step, removes
 from cdc.consumer.plan.rewound import check_copying, plan_again, plan_copying
 from cdc.consumer.plan.statements import statements
 from cdc.consumer.plan.table_schema import TableSchema
-from cdc.consumer.source.batches import Batch
+from cdc.consumer.source.assembler import Batch
 from cdc.consumer.state import rewinds
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.consumer.state.intents import Commit
+from cdc.consumer.state.ledger_table import Commit
 from cdc.model.record import Record, Uri
 from cdc.service.logs import event
-from cdc.sql.redaction import excerpt
+from cdc.sql.tokens import excerpt
 
 __all__ = ["Preparation"]
 

@@ -9,8 +9,7 @@ from contextlib import suppress
 from itertools import chain
 
 from cdc.consumer.apply.chunks import Chunks
-from cdc.consumer.apply.committed import moved, sequence_in
-from cdc.consumer.apply.pending_batch import FRONT_BYTES, Mismatch, PendingBatch, check, loads
+from cdc.consumer.apply.committed import FRONT_BYTES, Mismatch, PendingBatch, check, loads, moved, sequence_in
 from cdc.consumer.apply.refusals import refusal
 from cdc.consumer.apply.row_by_row import RowByRow
 from cdc.consumer.errors import Refused, Unapplicable

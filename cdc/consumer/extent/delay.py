@@ -1,4 +1,10 @@
-"""Holds each transaction until ``consumer.delay_seconds`` after its commit on the leader."""
+"""Holds each transaction until ``consumer.delay_seconds`` after its commit on the leader.
+
+Holds all transactions from SIGUSR1 on, until SIGUSR2: the consumer keeps its place, its lock and its connections.
+
+Limits how many rows a second are applied (``consumer.rows_per_second``), so that others get their share of the
+follower.
+"""
 
 import logging
 import threading
@@ -8,7 +14,101 @@ from collections.abc import Callable, Iterable, Iterator
 from cdc.consumer.source.assembler import Transaction
 from cdc.service.logs import event
 
-__all__ = ["Delay"]
+__all__ = ["Delay", "Pause", "RateLimit"]
+
+_AHEAD_SECONDS = 0.5  # so many seconds' rows may go at once: a limit for each transaction would be a commit for each
+_RATE_LOOK_SECONDS = 0.5
+
+
+class RateLimit:
+    """``holding`` says that a transaction is held back, ``held_seconds`` for how long transactions were, in all.
+
+    A statement and a transaction without rows count as one row. ``stop`` ends a wait at once.
+    """
+
+    def __init__(self, rows: int, *, stop: threading.Event, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rows = rows
+        self._stop = stop
+        self._clock = clock
+        self.holding = False
+        self.held_seconds = 0.0
+
+    def paced(self, transactions: Iterable[Transaction | None]) -> Iterator[Transaction | None]:
+        """``transactions``; a None now and then while one is held back, so that those before commit.
+
+        Ends where ``stop`` is set meanwhile. Without a limit (0) nothing is held back.
+        """
+        # Where the records are read again, the generator of before has ended while it held one.
+        self.holding = False
+        free_at = 0.0  # when the rows so far have had their time
+        for item in transactions:
+            if item is not None and self._rows:
+                if free_at > self._clock() + _AHEAD_SECONDS:
+                    yield from self._hold(free_at)
+                    if self.holding:
+                        return
+                free_at = max(free_at, self._clock()) + max(item.rows, 1) / self._rows
+            yield item
+
+    def _hold(self, free_at: float) -> Iterator[None]:
+        since = self._clock()
+        self.holding = True
+        while (left := free_at - self._clock()) > 0:
+            yield None
+            if self._stop.wait(min(left, _RATE_LOOK_SECONDS)):
+                return
+        self.holding = False
+        self.held_seconds += self._clock() - since
+
+
+_LOOK_SECONDS = 0.2
+
+
+class Pause:
+    """``wanted`` is set by a signal handler, at any moment; ``holding`` says that nothing more is applied.
+
+    ``committed_at`` is when the leader committed the transaction that is held (``time.time()``); None while none is.
+    """
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self.holding = False
+        self.committed_at: float | None = None
+
+    def between(
+        self, transactions: Iterable[Transaction | None], *, stop: threading.Event, tell: Callable[[bool], object]
+    ) -> Iterator[Transaction | None]:
+        """``transactions``; while a pause is wanted, a None now and then instead, so that those before commit.
+
+        ``tell`` is called with whether there is a pause, now and then and at its end. Ends where ``stop`` is set
+        meanwhile.
+        """
+        # Where the records are read again, the generator of before has ended while it held one.
+        self.holding, self.committed_at = False, None
+        inside = False  # of a large transaction, which is not left half applied
+        for item in transactions:
+            if self.wanted and not inside:
+                yield from self._hold(item, stop, tell)
+                if stop.is_set():
+                    return
+            if item is not None:
+                inside = not item.ends
+            yield item
+
+    def _hold(self, item: Transaction | None, stop: threading.Event, tell: Callable[[bool], object]) -> Iterator[None]:
+        self.committed_at = item.records[0].ts_us / 1e6 if item is not None else None
+        self.holding = True
+        yield None  # what came before commits
+        tell(True)
+        event(_LOG, "paused until SIGUSR2", next=item.records[0].sequence if item else "not here yet")
+        while self.wanted and not stop.wait(_LOOK_SECONDS):
+            yield None
+            tell(True)  # again, since the connection may be another one
+        tell(False)
+        self.holding, self.committed_at = False, None
+        if not stop.is_set():
+            event(_LOG, "going on after the pause")
+
 
 _LOG = logging.getLogger("cdc.consumer")
 _LEAST, _MOST = 0.1, 0.5  # seconds of a wait: what is due soon after one another makes one batch

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from cdc.config.filters import filtered_name
 from cdc.model.record import COPY, SKIPPED, Record, Uri
-from cdc.sql.redaction import excerpt
+from cdc.sql.tokens import excerpt
 
 __all__ = ["Survey"]
 

@@ -1,6 +1,20 @@
-"""Our session on the follower: SQL in packets goes in, counts of matched rows and result rows come out."""
+"""Our session on the follower: SQL in packets goes in, counts of matched rows and result rows come out.
 
+Whether the server answers a new connection, the classes of its errors, and its version.
+
+A packet of statements that was sent: answers the server's requests for data, and receives the counts.
+
+A server can answer any statement by asking for any file of the client's. This program never opens one: the data of a
+LOAD DATA LOCAL come from memory, the name in the request is not looked at, and where no data were sent along with the
+statement pymysql refuses the request.
+
+The bytes that a MySQL server sends, read from the socket for pymysql without blocking for long.
+"""
+
+import re
+import select
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,16 +28,132 @@ from pymysql.constants import CLIENT, COMMAND
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.config.profile import Database
-from cdc.consumer.errors import Interrupted, Refused, Stopped
-from cdc.consumer.follower.answers import require_mysql, responds, translated, version_number
+from cdc.consumer.errors import UNREACHABLE, Interrupted, Refused, Stopped, server_error
 from cdc.consumer.follower.locks import SILENT_SECONDS, lock_name, outlast, take
-from cdc.consumer.follower.sent_packet import SentPacket
-from cdc.consumer.follower.socket_reader import SocketReader
 from cdc.consumer.literals.json_documents import EXACT
 from cdc.consumer.literals.own_variables import own_variables
+from cdc.errors import UserError
 from cdc.service.mysql_connection import connected
 
-__all__ = ["LOCK_WAIT_SECONDS", "Session"]
+__all__ = [
+    "LOCK_WAIT_SECONDS",
+    "NOT_TAKEN",
+    "SWITCH_ON",
+    "SentPacket",
+    "Session",
+    "SocketReader",
+    "ask",
+    "require_mysql",
+    "responds",
+    "stored_rows",
+    "translated",
+    "version_number",
+    "version_text",
+]
+
+_RECEIVED_BYTES = 65_536
+_POLL_SECONDS = 0.1
+
+
+class SocketReader:
+    """Replaces the file object from which a pymysql connection reads.
+
+    ``waiting(seconds)`` is called several times a second while nothing arrives, with the seconds waited so far. It may
+    raise to end the wait: any exception but OSError, which pymysql translates.
+    """
+
+    def __init__(self, connected: socket.socket, waiting: Callable[[float], None]) -> None:
+        self._socket = connected
+        self._waiting = waiting
+        self._buffer = bytearray()
+        self._poll = select.poll()
+        self._poll.register(connected, select.POLLIN)
+
+    def read(self, size: int) -> bytes:
+        """``size`` bytes; fewer where the connection has ended. Raises OSError, and what ``waiting`` raises."""
+        while len(self._buffer) < size:
+            self._wait()
+            data = self._socket.recv(_RECEIVED_BYTES)
+            if not data:
+                break
+            self._buffer += data
+        data = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return data
+
+    def arrived(self, seconds: float) -> bool:
+        """Whether there is something to read, after at most ``seconds``; also where the connection has ended."""
+        return bool(self._buffer) or self._readable(seconds)
+
+    def abort(self) -> None:
+        """Close the socket at once, so that nothing is sent or received on it any more."""
+        self._socket.close()
+
+    def close(self) -> None:
+        """Nothing: the connection closes its socket itself."""
+
+    def _wait(self) -> None:
+        started = time.monotonic()
+        while not self._readable(_POLL_SECONDS):
+            self._waiting(time.monotonic() - started)
+
+    def _readable(self, seconds: float) -> bool:
+        # TLS may have read more from the socket than it has returned; poll does not see that.
+        if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
+            return True
+        return bool(self._poll.poll(seconds * 1000))
+
+
+_PROBE_SECONDS = 3.0
+_OLDEST = 8
+
+
+def ask(database: Database, *, seconds: float) -> None:
+    """Run a query over a connection of its own. Raises Interrupted or Refused where no result comes in time."""
+    limits = {"connect_timeout": seconds, "read_timeout": seconds, "write_timeout": seconds}
+    try:
+        with connected(**database.settings() | limits) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except (pymysql.MySQLError, OSError) as error:
+        raise translated(error) from None
+
+
+def responds(database: Database) -> bool:
+    """Whether the server answers a new connection, even if with an error."""
+    try:
+        ask(database, seconds=_PROBE_SECONDS)
+    except Interrupted as error:
+        return error.code not in UNREACHABLE
+    except Refused:
+        pass
+    return True
+
+
+def translated(error: Exception) -> Interrupted | Refused:
+    """The error of our own for one of pymysql's, or of the socket's."""
+    code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    text = str(error.args[1]) if len(error.args) > 1 else str(error)
+    # pymysql reports a connection that is already closed as InterfaceError 0.
+    failed = isinstance(error, (OSError, pymysql.InterfaceError))
+    return server_error(code, text or ("" if code else repr(error)), connection_failed=failed)
+
+
+def require_mysql(version: str, *, where: str) -> None:
+    """Raise UserError where a server with this ``VERSION()`` is no MySQL, or too old."""
+    if "mariadb" in version.lower() or int(re.findall(r"\d+", version)[0]) < _OLDEST:
+        raise UserError(f"the follower is {version}", where=where, hint="MySQL 8.0 or newer is needed, not MariaDB")
+
+
+def version_text(number: int) -> str:
+    """The version with this ``version_number``, as people write it."""
+    return f"{number // 10_000}.{number // 100 % 100}.{number % 100}"
+
+
+def version_number(version: str) -> int:
+    """The number of a server's version, as in executable comments: 90704 for 9.7.4."""
+    major, minor, patch = re.findall(r"\d+", version)[:3]
+    return int(major) * 10_000 + int(minor) * 100 + int(patch)
+
 
 # Short lock waits that are repeated: during one long wait the consumer could neither log nor react to a signal.
 LOCK_WAIT_SECONDS = 10
@@ -309,3 +439,82 @@ class Session:
     def reset(self, *, savepoint: str = "") -> None:
         """Roll back, to the savepoint if one is named, and give the session variables their values after connecting."""
         self.run([f"ROLLBACK TO SAVEPOINT {savepoint}".encode() if savepoint else b"ROLLBACK", _SETUP.encode()])
+
+
+NOT_TAKEN = "the follower does not take LOAD DATA LOCAL: adding many rows costs it twice as much CPU"
+SWITCH_ON = "on the follower: SET PERSIST local_infile = ON, then start the consumer again"
+_CHUNK = 1 << 16
+
+
+class SentPacket:
+    """``statements`` were sent over the pymysql ``connection``; ``loads`` are the data for some of them, by index.
+
+    ``wait``, a parameter of the methods, is called before each reply is read.
+    """
+
+    def __init__(self, connection: Any, statements: int, loads: Mapping[int, bytes], *, max_packet: int) -> None:
+        self._connection = connection
+        self._statements = statements
+        self._loads = loads
+        self._chunk = min(_CHUNK, max_packet - 1)
+        self._counts: list[int] = []
+        self._failure: Interrupted | Refused | None = None
+
+    def feed(self, wait: Callable[[], None]) -> None:
+        """Give the server all data that it asks for, once all before is executed. ``receive`` raises what fails here:
+        a COMMIT before the data may have failed, and who receives knows what that means.
+        """
+        try:
+            for index in range(max(self._loads, default=-1) + 1):
+                if index in self._loads:
+                    self._count(index - 1, wait)
+                    wait()
+                    self._send(self._loads[index])
+        except (Interrupted, Refused) as error:
+            self._failure = error
+        except (pymysql.MySQLError, OSError) as error:
+            self._failure = translated(error)
+
+    def receive(self, wait: Callable[[], None]) -> list[int]:
+        """The number of rows that each statement has matched, or has loaded as they were sent.
+
+        Raises Interrupted or Refused.
+        """
+        if self._failure is not None:
+            raise self._failure
+        try:
+            self._count(self._statements - 1, wait)
+        except (pymysql.MySQLError, OSError) as error:
+            raise translated(error) from None
+        return self._counts
+
+    def _count(self, last: int, wait: Callable[[], None]) -> None:
+        """Receive the counts of the statements up to ``last`` that are outstanding."""
+        for index in range(len(self._counts), last + 1):
+            wait()
+            count = self._connection.next_result()
+            self._counts.append(stored_rows(self._connection._result) if index in self._loads else count)
+
+    def _send(self, data: bytes) -> None:
+        # As pymysql does before it reads a reply: after an error there are no more results of this packet.
+        self._connection._result = None
+        if not self._connection._read_packet().is_load_local_packet():
+            raise OSError("the server does not ask for the rows of a LOAD DATA LOCAL")
+        for begin in range(0, len(data), self._chunk):
+            self._connection.write_packet(data[begin : begin + self._chunk])
+        self._connection.write_packet(b"")  # the end
+
+
+def stored_rows(result: Any) -> int:
+    """How many rows a LOAD DATA LOCAL has stored as they were sent, judging by the ``result`` that pymysql has read.
+
+    LOCAL makes warnings of errors: one for a value that was changed, one for a row that was left out because its key
+    was there. Which row a warning is about is not told, so each counts for one.
+    """
+    # Four numbers, in this order in all languages: records, deleted, skipped, warnings. A length comes before the text.
+    counts = list(map(int, re.findall(rb"[0-9]+", bytes(result.message or b""))[-4:]))
+    if len(counts) < 4:
+        return 0
+    records, *others = counts
+    rows = min(records, int(result.affected_rows))
+    return max(rows - max(int(result.warning_count), *others), 0)

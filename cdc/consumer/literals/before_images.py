@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from cdc.consumer.literals.scalars import SCALARS
-from cdc.consumer.literals.timestamps import timestamp_text
+from cdc.consumer.literals.scalars import SCALARS, timestamp_text
 from cdc.consumer.literals.values import identifier, literal
 from cdc.large_rows.stored_blob import StoredBlob
 from cdc.model.record import Record

@@ -15,7 +15,7 @@ from itertools import compress, count, repeat
 from operator import itemgetter, ne
 from typing import Any
 
-from cdc.consumer.literals.timestamps import timestamp_text
+from cdc.consumer.literals.scalars import timestamp_text
 from cdc.consumer.literals.values import literal, quoted
 from cdc.model.values import NULL, Value
 

@@ -1,14 +1,29 @@
-"""Turns a record's values into SQL literals, names into identifiers, and both into conditions that find a row."""
+"""Turns a record's values into SQL literals, names into identifiers, and both into conditions that find a row.
 
-from collections.abc import Mapping
+The condition that finds a row on the follower: by its key, or by all its values.
+"""
+
+from collections.abc import Callable, Mapping
 
 from cdc.consumer.literals.json_documents import document, same_document, typed_document
 from cdc.consumer.literals.rounded import NONE_ROUNDED, Rounded, found_rounded, to_copy
 from cdc.consumer.literals.scalars import SCALARS, from_base64, hexadecimal, quoted
-from cdc.model.record import Uri
+from cdc.model.record import Record, Uri
 from cdc.model.values import NULL, Value
 
-__all__ = ["DEFAULT", "equal", "exact", "identifier", "is_document", "literal", "quoted", "seconds", "table_name"]
+__all__ = [
+    "DEFAULT",
+    "equal",
+    "exact",
+    "identifier",
+    "is_document",
+    "key_indexes",
+    "literal",
+    "matcher",
+    "quoted",
+    "seconds",
+    "table_name",
+]
 
 _DOCUMENTS = frozenset({"Json", "JsonTyped"})
 _LITERALS = SCALARS | {"Json": document, "JsonTyped": typed_document}
@@ -100,3 +115,17 @@ def is_document(value: Value) -> bool:
 
 def _minus(content: float) -> str:
     return "=" if str(float(content)).startswith("-") else "<>"
+
+
+def matcher(record: Record, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Callable[[list[Value]], str]:
+    """The condition that finds a row by its before-image: by its key or, without one, by all its exact values."""
+    if record.key is not None:
+        key = [(index, record.columns[index]) for index in key_indexes(record)]
+        return lambda image: " AND ".join([equal(column, image[index], rounded) for index, column in key])
+    columns = record.columns
+    return lambda image: " AND ".join(map(exact, columns, image)) + " LIMIT 1"
+
+
+def key_indexes(record: Record) -> list[int]:
+    """Where the columns of the key are in the record's images."""
+    return [record.columns.index(column) for column in record.key or ()]

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from cdc.consumer.literals.before_images import compared
-from cdc.consumer.literals.row_conditions import matcher
-from cdc.consumer.literals.values import exact, is_document, table_name
+from cdc.consumer.literals.values import exact, is_document, matcher, table_name
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.plan.planner import Step
 

@@ -14,6 +14,18 @@ before any comes, so that a nullable unique key cannot conflict either.
 The leader's order is kept, change by change, where more than the rows matters: in tables in which a foreign key makes
 the follower change rows, in tables that differ from the leader's, and in tables without a key that compute or number
 their rows, or of which few rows change. There, adjacent changes of the same kind share a step.
+
+Decides from the steps of two batches whether both can be executed at once, on different connections.
+
+Two consecutive batches are independent if, in each table that both change, both only insert rows or both only delete
+rows. All rows that both insert exist on the leader after the second batch, so no two of them share a unique key; all
+rows that both delete existed there before the first one. Neither argument holds for a table with foreign keys that the
+follower checks, since then the follower reads or changes other rows. Inserts into a table without a key are
+independent, too, unless the follower's table has further columns: one of them may number the rows in the order in which
+they arrive.
+
+The follower may have further unique keys, and other clients may have written to it. Then a statement fails, matches
+another number of rows, or waits for a lock, and the batches are executed one after the other instead.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,8 +51,10 @@ __all__ = [
     "Step",
     "for_table",
     "in_order",
+    "independent",
     "plan",
     "removes",
+    "row_operations",
 ]
 
 # Flags of a rows event (MySQL source, class Rows_event). The last one means that the leader also logged the rows that
@@ -292,3 +306,27 @@ def _number(image: Image | None, column: int) -> float:
     value = image[column] if image else NULL
     content = next(iter(value.values()), 0) if isinstance(value, dict) else 0
     return content if isinstance(content, int | float) else 0
+
+
+def row_operations(steps: Iterable[Step], schema: Callable[[Uri], TableSchema]) -> dict[Uri, str] | None:
+    """For each table the only operation on its rows, Add or Delete; None if the batch does anything else."""
+    found: dict[Uri, str] = {}
+    for step in steps:
+        uri, kind = step.record.uri, step.operation
+        if uri in found or not _needs_no_order(step, schema(uri)):
+            return None
+        found[uri] = kind
+    return found or None
+
+
+def independent(one: Mapping[Uri, str], other: Mapping[Uri, str]) -> bool:
+    """Whether two batches with these ``row_operations`` are independent."""
+    return all(other.get(uri, kind) == kind for uri, kind in one.items())
+
+
+def _needs_no_order(step: Step, schema: TableSchema) -> bool:
+    if schema.related and not step.flags & NO_FOREIGN_KEY_CHECKS:
+        return False
+    if step.record.key is None:
+        return step.operation == "Add" and schema.columns | schema.generated == frozenset(step.record.columns)
+    return step.operation in ("Add", "Delete") and schema.matches(step.record.columns, step.record.key)

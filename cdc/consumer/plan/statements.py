@@ -7,15 +7,13 @@ from typing import NamedTuple
 from cdc.consumer.errors import unreadable
 from cdc.consumer.literals.before_images import INCOMPARABLE, as_before, compared, comparison
 from cdc.consumer.literals.rounded import NONE_ROUNDED, Rounded
-from cdc.consumer.literals.row_conditions import key_indexes, matcher
 from cdc.consumer.literals.row_sql_mode import STRICT, lax, setting, strict
 from cdc.consumer.literals.row_text import row_texts
-from cdc.consumer.literals.values import identifier, literal, table_name
+from cdc.consumer.literals.values import identifier, key_indexes, literal, matcher, table_name
 from cdc.consumer.literals.variables import Variables
 from cdc.consumer.plan.computed_documents import comparisons_of_documents
 from cdc.consumer.plan.copied_numbers import apart, copying_insert, copying_update
-from cdc.consumer.plan.inserts import chunks, inserts, written_indexes
-from cdc.consumer.plan.loads import additions
+from cdc.consumer.plan.inserts import additions, chunks, inserts, written_indexes
 from cdc.consumer.plan.packets import PACKET_BYTES, Statement, session_flags, usual_session
 from cdc.consumer.plan.planner import Change, Step
 from cdc.model.record import Row, Uri

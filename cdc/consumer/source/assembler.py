@@ -1,13 +1,17 @@
-"""Assembles records into leader transactions, and raises for a gap, a repetition or an incomplete transaction. Pure."""
+"""Assembles records into leader transactions, and raises for a gap, a repetition or an incomplete transaction. Pure.
 
-from collections.abc import Iterable, Iterator
+Joins leader transactions into batches, each for one commit of the follower. Pure.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, PromiseError, UserError
 from cdc.model.record import COPY, SKIPPED, Record
 
-__all__ = ["MOST_BYTES", "Located", "Transaction", "UntilError", "assemble"]
+__all__ = ["MOST_BYTES", "Batch", "Located", "Transaction", "UntilError", "assemble", "batches"]
 
 MOST_BYTES = 2_000_000  # of JSON; parsed it takes up to fifteen times as much memory, and four batches are in memory
 
@@ -134,3 +138,154 @@ def _foreign(item: Located, resource: str) -> CdcError:
         where=_place(item),
         hint="set mysql_resource_name or kafka.topic in the profile to the producer's",
     )
+
+
+_STATEMENTS = 64  # in a batch
+_UNLIMITED = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Complete leader transactions for one follower commit, and the offsets that follow them in their partitions.
+
+    ``statement`` is the Query record of a batch that is a single transaction with one; ``records`` holds the others.
+    ``run`` are the batches that are joined in a batch of many statements, each of which is a transaction of its own.
+    ``left_out`` are the records of events that the producer has skipped (its option --skip).
+    A large transaction is many batches for one commit: the first has ``begins``, the last ``ends``. ``full``: the batch
+    has reached its limit of rows or bytes, but is small enough that several such batches fit in memory.
+    """
+
+    records: list[Record]
+    last: Record
+    offsets: dict[TopicIdPartition, int]
+    statement: Record | None = None
+    begins: bool = True
+    ends: bool = True
+    full: bool = False
+    left_out: tuple[Record, ...] = ()
+    run: tuple["Batch", ...] = ()
+
+    @property
+    def statements(self) -> list[Record]:
+        """The Query records, in order."""
+        return [one.statement for one in self.run or (self,) if one.statement is not None]
+
+    def cut(self, count: int) -> tuple["Batch", "Batch | None"]:
+        """The batch of the first ``count`` statements of the run, and the batch of the others if there are any."""
+        if count >= len(self.run):
+            return self, None
+        return _run(self.run[:count]), _run(self.run[count:])
+
+    @property
+    def chunk(self) -> Record | None:
+        """The chunk of a table that is being copied, if the batch is one."""
+        return self.records[0] if self.records and self.records[0].operation == COPY else None
+
+    @property
+    def rows(self) -> int:
+        """How many rows the records have."""
+        return sum(len(record.rows) for record in self.records)
+
+
+def batches(
+    transactions: Iterable[Transaction | None],
+    *,
+    rows: int,
+    size: int = MOST_BYTES,
+    room: Callable[[], int] = lambda: _UNLIMITED,
+) -> Iterator[Batch | None]:
+    """Joins transactions until they have about ``rows`` rows or ``size`` bytes, or a None comes.
+
+    Nor are they joined where they have more than ``room`` bytes together: the follower could not commit them as one.
+
+    Transactions that are a statement each are joined, too, but not with rows. One with a statement and rows, each part
+    of a large one, and each chunk of a table that is being copied is a batch of its own. A None is passed on after the
+    batches of all transactions before it.
+    Raises PromiseError for a transaction with rows before its statement.
+    """
+    run: list[Batch] = []
+    try:
+        for batch in _batches(transactions, rows=rows, size=size, room=room):
+            if batch is not None and _joins_a_run(batch):
+                run.append(batch)
+                if len(run) < _STATEMENTS and sum(len(one.last.query) for one in run) < size:
+                    continue
+            if run:
+                yield _run(run)
+            if not (run and run[-1] is batch):
+                yield batch
+            run = []
+    except PromiseError:
+        # What comes before it is applied.
+        if run:
+            yield _run(run)
+        raise
+    if run:
+        yield _run(run)
+
+
+def _batches(
+    transactions: Iterable[Transaction | None], *, rows: int, size: int, room: Callable[[], int]
+) -> Iterator[Batch | None]:
+    waiting: list[Transaction] = []
+    count = total = 0
+    for transaction in transactions:
+        if transaction is not None and _can_wait(transaction):
+            if waiting and total + transaction.size > room():
+                yield _joined(waiting, full=True)
+                waiting, count, total = [], 0, 0
+            waiting.append(transaction)
+            count += transaction.rows
+            total += transaction.size
+            if count < rows and total < size:
+                continue
+        if waiting:
+            # One large row can be far more than the limit; then no other batch may be in memory beside it.
+            yield _joined(waiting, full=(count >= rows or total >= size) and total < 2 * size)
+            waiting, count, total = [], 0, 0
+        if transaction is None:
+            yield None
+        elif not _can_wait(transaction):
+            yield _alone(transaction)
+    if waiting:
+        yield _joined(waiting, full=False)
+
+
+def _joins_a_run(batch: Batch) -> bool:
+    """Whether the batch is a statement and nothing else."""
+    return batch.statement is not None and batch.ends and not batch.records and not batch.left_out
+
+
+def _run(run: Sequence[Batch]) -> Batch:
+    if len(run) == 1:
+        return run[0]
+    offsets = {partition: offset for one in run for partition, offset in one.offsets.items()}
+    return Batch([], run[-1].last, offsets, run[0].statement, run=tuple(run))
+
+
+def _can_wait(transaction: Transaction) -> bool:
+    alone = transaction.statement or transaction.records[0].operation == COPY
+    return transaction.begins and transaction.ends and not alone
+
+
+def _joined(transactions: list[Transaction], *, full: bool) -> Batch:
+    records = [record for transaction in transactions for record in transaction.records]
+    offsets = {partition: offset for transaction in transactions for partition, offset in transaction.offsets.items()}
+    return Batch(records, records[-1], offsets, full=full)
+
+
+def _alone(transaction: Transaction) -> Batch:
+    records, last = transaction.records, transaction.records[-1]
+    statement = None
+    left_out = tuple(record for record in records if record.operation == SKIPPED) if transaction.statement else ()
+    if left_out:
+        records = [record for record in records if record.operation != SKIPPED]
+    if transaction.statement and any(record.operation == "Query" for record in records):
+        statement, *records = records
+        if not transaction.begins or statement.operation != "Query" or any(row.operation == "Query" for row in records):
+            raise PromiseError(
+                "a leader transaction mixes statements and rows in a way that cannot be applied as one",
+                where=f"sequence {statement.sequence}, leader position {statement.position}",
+                hint="only CREATE TABLE … SELECT puts a statement and rows into one transaction",
+            )
+    return Batch(records, last, transaction.offsets, statement, transaction.begins, transaction.ends, left_out=left_out)

@@ -11,13 +11,12 @@ from dataclasses import replace
 
 from cdc.consumer.errors import Unapplicable
 from cdc.consumer.source.renaming import Renaming
-from cdc.consumer.source.statement_text import parsed, quoting, spliced
+from cdc.consumer.source.statement_check import parsed, quoting, spliced
 from cdc.model.record import Record, Uri
 from cdc.service.logs import event
 from cdc.sql.maintenance import MAINTAIN, of_these_tables
-from cdc.sql.redaction import excerpt
 from cdc.sql.table_options import Option, table_options
-from cdc.sql.tokens import tokens
+from cdc.sql.tokens import excerpt, tokens
 
 __all__ = ["FollowerStatements", "maintained_here", "only_maintains"]
 

@@ -1,29 +1,73 @@
 """A connection to the brokers: reads committed messages from given offsets, and looks up topics and their offsets.
 
 The consumer group is never asked for offsets. They are committed to it for others alone (``GroupOffsets``).
+
+Commits the offsets of what is applied to the consumer group, for those who look on from outside.
 """
 
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 
-from cdc.consumer.source.group_offsets import GroupOffsets
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, settings_refused, unreachable
 from cdc.kafka.first_partition import FIRST, require_others_empty
+from cdc.kafka.follower_places import place_note
 from cdc.kafka.fragments import Fragments, first_whole_sequence
 from cdc.kafka.partitions import begin_offsets, end_offsets, oldest
 from cdc.model.commit_entry import Commits
 from cdc.service.logs import event
 
-__all__ = ["KafkaReader", "Topic"]
+__all__ = ["GroupOffsets", "KafkaReader", "Topic", "note_of"]
+
+# A producer that copies tables waits for these. Lag tools look much less often.
+_COMMIT_SECONDS = 0.2
+
+
+def note_of(topic: str, *, delayed: bool) -> Callable[[int], str]:
+    """What offsets say of the sequence that is applied, of those in ``topic``: nothing where the follower is to stay
+    behind, so that no copy of a table waits for it."""
+    return (lambda _: "") if delayed else partial(place_note, topic)
+
+
+class GroupOffsets:
+    """Those of ``consumer``, which is never asked for them: the follower's checkpoint is what counts.
+
+    ``note`` gives what is said of a sequence.
+    """
+
+    def __init__(self, consumer: Consumer, *, note: Callable[[int], str]) -> None:
+        self._consumer = consumer
+        self._note = note
+        self._committed_at = 0.0
+        self._waiting: dict[TopicIdPartition, TopicPartition] = {}
+
+    def commit(self, offsets: Mapping[TopicIdPartition, int], *, sequence: int | None = None) -> None:
+        """Commit the offsets, up to record ``sequence``, within 0.2 s if this is called until then, also without any.
+
+        The result is not waited for.
+        """
+        note = "" if sequence is None else self._note(sequence)
+        for partition, at in offsets.items():
+            self._waiting[partition] = TopicPartition(partition.topic, partition.number, at, note)
+        if time.monotonic() - self._committed_at > _COMMIT_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Commit now what has not been committed yet."""
+        if self._waiting:
+            self._committed_at = time.monotonic()
+            self._consumer.commit(offsets=list(self._waiting.values()), asynchronous=True)
+            self._waiting.clear()
+
 
 _LOG = logging.getLogger("cdc.consumer")
 _ASK_SECONDS = 10.0

@@ -1,17 +1,121 @@
-"""Replaces the leader's database names in records by the follower's names (the profile's ``[renames]``)."""
+"""Replaces the leader's database names in records by the follower's names (the profile's ``[renames]``).
+
+Renames the databases in a statement's text, as far as the text alone proves which of its words are databases.
+
+A name before a dot may be a database, a table or an alias, and only the server knows which. It is a database if
+
+- it comes before the first bracket or query of a statement on tables or indexes, where only objects are named;
+- or if each occurrence of it in the statement has a dot after it and none before it: a table or an alias of that name
+  would also occur alone, or after a dot.
+
+Names without a database need no change: the statement runs with the renamed database as its default.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from cdc.config.renames import Renames
 from cdc.consumer.errors import Unapplicable, position_of
+from cdc.consumer.literals.values import identifier
 from cdc.consumer.source.assembler import Located
-from cdc.consumer.source.renamed_sql import names_database, rewritten
+from cdc.consumer.source.statement_check import charset_of, parsed, quoting, spliced
 from cdc.errors import UserError
+from cdc.model.client_text import stored_name
 from cdc.model.record import SKIPPED, Record, Uri
-from cdc.sql.redaction import excerpt
+from cdc.sql.tokens import Span, Token, excerpt, spans
 
-__all__ = ["Renaming"]
+__all__ = ["Renaming", "names_database", "rewritten"]
+
+_DOT, _BRACKET, _NOTHING = Token("mark", "."), Token("mark", "("), Token("mark", "")
+# Words after which columns may be named: those of a query, and ORDER BY of ALTER TABLE.
+_COLUMNS = {"SELECT", "WITH", "AS", "ORDER"}
+_BODIES = ("View", "Procedure", "Function", "Library")
+
+
+def rewritten(record: Record, renames: Renames) -> Record:
+    """The record with the follower's names in its statement.
+
+    Raises Unapplicable if it is ambiguous what is a database, or the statement's character set lacks a new name.
+    """
+    found = _spans(record)
+    occurrences = [span for name in renames.databases for span in _occurrences(record, found, name)]
+    charset = charset_of(record)
+    for span in sorted(occurrences, key=lambda each: each.start, reverse=True):
+        record = _replaced(record, span, identifier(renames.new(stored_name(span.token.text, charset))))
+    return record
+
+
+def _replaced(record: Record, span: Span, new: str) -> Record:
+    try:
+        # New names are ASCII (cdc.config.renames), which has the same bytes in each character set but swe7.
+        return spliced(record, span.start, span.end, new)
+    except ValueError:
+        raise Unapplicable(
+            f"a statement's character set, {charset_of(record)}, does not have the new name {new}: "
+            f"{excerpt(record.query)}",
+            record=record,
+            hint="run the statement on the follower by hand, with the new name",
+        ) from None
+
+
+def names_database(record: Record, name: str) -> bool:
+    """Whether the statement names the database ``name``. Raises Unapplicable if that is ambiguous."""
+    return bool(_occurrences(record, _spans(record), name))
+
+
+def _spans(record: Record) -> list[Span]:
+    return list(spans(parsed(record), **quoting(record)))
+
+
+def _occurrences(record: Record, found: list[Span], name: str) -> list[Span]:
+    """Where the statement names the database ``name``. Raises Unapplicable if that is ambiguous."""
+    charset = charset_of(record)
+    qualifiers: list[int] = []
+    others: list[int] = []
+    for at, (before, token, after) in enumerate(_neighbours(found)):
+        if token.kind not in ("word", "quoted") or after.kind == "host":
+            continue
+        if stored_name(token.text, charset) == name:
+            (qualifiers if after == _DOT and before != _DOT else others).append(at)
+    actions = [affect["action"] for affect in record.affects]
+    if actions and all(action.endswith("Database") for action in actions):
+        # Such a statement names only its object, and ALTER DATABASE may leave the name out.
+        if qualifiers or len(others) > 1:
+            raise _ambiguous(record, name)
+        return [found[at] for at in others]
+    has_body = any(action.endswith(_BODIES) and not action.startswith("Drop") for action in actions)
+    head = 0 if has_body else _head(found)
+    if (others and any(at >= head for at in qualifiers)) or (has_body and _may_be_in_string(found, name)):
+        raise _ambiguous(record, name)
+    return [found[at] for at in qualifiers]
+
+
+def _neighbours(found: list[Span]) -> Iterator[tuple[Token, Token, Token]]:
+    items = [_NOTHING, *[span.token for span in found], _NOTHING]
+    return zip(items, items[1:], items[2:], strict=False)
+
+
+def _head(found: list[Span]) -> int:
+    """How many tokens come before the first bracket or word after which columns may be named."""
+    for at, span in enumerate(found):
+        if span.token == _BRACKET or span.token.word() in _COLUMNS:
+            return at
+    return len(found)
+
+
+def _may_be_in_string(found: list[Span], name: str) -> bool:
+    """Whether the body of a view or routine may use the name from a string, or in a statement that it prepares."""
+    return any(
+        (span.token.kind == "string" and name in span.token.text) or span.token.word() == "PREPARE" for span in found
+    )
+
+
+def _ambiguous(record: Record, name: str) -> Unapplicable:
+    return Unapplicable(
+        f"it is ambiguous where a statement names the database {name}, which is renamed: {excerpt(record.query)}",
+        record=record,
+        hint="run the statement on the follower by hand, with the new name",
+    )
 
 
 class Renaming:

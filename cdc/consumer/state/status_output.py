@@ -8,14 +8,14 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from cdc.consumer.follower.sent_packet import NOT_TAKEN, SWITCH_ON
+from cdc.consumer.follower.session import NOT_TAKEN, SWITCH_ON
 from cdc.consumer.literals.values import identifier, quoted, seconds
 from cdc.consumer.state.ledger_table import BYTES
 from cdc.consumer.state.status import Applied, Entry, ResolvedConflict, Status, lag
 from cdc.model.client_text import UTF8, client_decode
-from cdc.model.printable import visible
-from cdc.sql.redaction import excerpt
+from cdc.model.values import visible
 from cdc.sql.text import is_lost
+from cdc.sql.tokens import excerpt
 
 __all__ = ["as_json", "as_text"]
 

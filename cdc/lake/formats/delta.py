@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import TimestampNTZType
 
+from cdc.lake.folder import unfit
 from cdc.lake.formats.merging import merge_statement
-from cdc.lake.names import unfit
 from cdc.lake.note import Note, Written
 from cdc.spark.folders.folder import Folder
 

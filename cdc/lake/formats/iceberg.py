@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
+from cdc.lake.folder import unfit
 from cdc.lake.formats.merging import merge_statement
-from cdc.lake.names import unfit
 from cdc.lake.note import Note, Written
 from cdc.spark.folders.folder import Folder
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cdc.lake.names import quoted
+from cdc.lake.folder import quoted
 
 __all__ = ["merge_statement"]
 

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cdc.lake.names import quoted, unfit, version_folder
+from cdc.lake.folder import quoted, unfit, version_folder
 from cdc.lake.note import Note, Written
 from cdc.spark.folders.folder import Folder
 

@@ -14,9 +14,8 @@ import zstandard
 from cdc.errors import PromiseError
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog import events as ev
-from cdc.producer.binlog.events import Inner, RawEvent
-from cdc.producer.binlog.fast_path import SimpleTransaction
-from cdc.producer.binlog.layout import HEADER_BYTES, LARGEST_PAYLOAD, LENGTH_AT, TYPE_AT
+from cdc.producer.binlog.events import HEADER_BYTES, LARGEST_PAYLOAD, LENGTH_AT, TYPE_AT, Inner, RawEvent
+from cdc.producer.binlog.packets import SimpleTransaction
 from cdc.producer.binlog.spool import Spool
 
 __all__ = ["is_small", "payload", "unpacked"]

@@ -1,30 +1,102 @@
 """Raw binlog events, and readers of those without rows: header, Query, Rotate and Heartbeat.
 
 Layouts: MySQL source documentation, "Binlog Event" (libs/mysql/binlog/event). Integers are little-endian.
+
+Named byte offsets and sizes of packets and binlog events, for code that reads them without a parser.
+
+Sources: MySQL protocol documentation, "MySQL Packets" and "COM_BINLOG_DUMP"; MySQL source, libs/mysql/binlog/event
+(control_events.h, rows_event.h, statement_events.h) and its documentation, "Binlog Event". Integers are little-endian.
+An offset counts from the first byte of the event's header unless its name says PACKET.
+
+Reads GTID events: the name and the commit time of the transaction that follows.
+
+Layouts: MySQL source documentation, "Binlog Event" (libs/mysql/binlog/event, class Gtid_event). Integers are
+little-endian.
+
+Reads from a BEGIN event the sql_mode under which a server must compute from the rows of the transaction.
+
+The leader logs it with the BEGIN of the transaction, and MySQL's own replicas apply rows under it. Modes that only
+forbid values, or only change how a statement is parsed, have no effect on rows.
 """
 
+import functools
+import uuid
 from dataclasses import dataclass, field
 from struct import Struct
+from struct import error as StructError
 from typing import Any, NamedTuple
 
 from cdc.errors import PromiseError
 from cdc.model.position import Position
-from cdc.producer.binlog.event_types import HEARTBEAT
-from cdc.producer.binlog.layout import HEADER_BYTES, ROTATE_FILE_AT, ROTATE_POSITION
+from cdc.producer.binlog.event_types import GTID, GTID_TAGGED, HEARTBEAT
 from cdc.producer.binlog.spool import Spool
 
 __all__ = [
+    "Gtid",
     "Header",
     "Inner",
     "Query",
     "RawEvent",
+    "gtid",
     "header",
     "header_fields",
     "heartbeat",
     "load_query",
+    "named",
     "query",
     "rotate_name",
+    "row_mode",
 ]
+
+# A packet: length (3 bytes), sequence number (1), payload. A payload of the largest size continues in the next packet.
+PACKET_HEADER_BYTES = 4
+PACKET_LENGTH_MASK = 0xFFFFFF  # of the first four bytes, read as one integer
+LARGEST_PAYLOAD = 0xFFFFFF
+# The first byte of a payload in a dump.
+STATUS_BYTES = 1
+STATUS_EVENT, STATUS_END, STATUS_ERROR = 0, 0xFE, 0xFF
+PACKET_EVENT_AT = PACKET_HEADER_BYTES + STATUS_BYTES
+
+# Every event: timestamp (4), type (1), server id (4), event length (4), next position (4), flags (2); then its own
+# fields; then a CRC-32, unless the format description of the file says that there is none.
+TYPE_AT = 4
+LENGTH_AT = 9
+NEXT_POSITION_AT = 13
+HEADER_BYTES = 19
+CHECKSUM_BYTES = 4
+
+# Table map and rows events: table id (6), flags (2). The names of a table map, and the extra data of a rows event with
+# its own length (2) in front, follow.
+TABLE_ID_BYTES = 6
+TABLE_ID = slice(HEADER_BYTES, HEADER_BYTES + TABLE_ID_BYTES)
+ROWS_FLAGS_AT = HEADER_BYTES + TABLE_ID_BYTES
+TABLE_MAP_NAMES_AT = ROWS_FLAGS_AT + 2
+ROWS_EXTRA_AT = ROWS_FLAGS_AT + 2
+ROWS_EXTRA_LENGTH_BYTES = 2  # the length counts itself
+
+# GTID: flags (1), UUID (16), number (8), type of the logical clock (1), last committed (8), sequence number (8), commit
+# time in microseconds (7).
+GTID_UUID_AT = HEADER_BYTES + 1
+GTID_LAST_COMMITTED = slice(GTID_UUID_AT + 16 + 8 + 1, GTID_UUID_AT + 16 + 8 + 1 + 8)
+GTID_SEQUENCE_NUMBER = slice(GTID_LAST_COMMITTED.stop, GTID_LAST_COMMITTED.stop + 8)
+
+# Query: thread (4), seconds (4), length of the database name (1), error code (2), length of the status variables (2).
+QUERY_STATUS_VARIABLES_AT = HEADER_BYTES + 13
+
+# Xid: the number of the transaction.
+XID_BYTES = 8
+XID = slice(HEADER_BYTES, HEADER_BYTES + XID_BYTES)
+
+# Rotate: the position in the next file (8), and the name of that file.
+ROTATE_POSITION = slice(HEADER_BYTES, HEADER_BYTES + 8)
+ROTATE_FILE_AT = HEADER_BYTES + 8
+
+# Format description: version of the format (2), version of the server (50), time (4); its last byte is the checksum
+# algorithm (0 none, 1 CRC-32).
+FORMAT_VERSION = slice(HEADER_BYTES, HEADER_BYTES + 2)
+FORMAT_SERVER = slice(FORMAT_VERSION.stop, FORMAT_VERSION.stop + 50)
+FORMAT_CREATED = slice(FORMAT_SERVER.stop, FORMAT_SERVER.stop + 4)
+
 
 header_fields = Struct("<IBIIIH").unpack_from  # those of class Header
 _QUERY = Struct("<IIBHH")
@@ -231,3 +303,125 @@ def _named(found: dict[str, Any], where: str) -> dict[str, Any]:
             packed & 0xFFFF, packed >> 16 & 0xFFFF, packed >> 32,
         )  # fmt: skip
     return found
+
+
+_FIELDS = Struct("<16sq17xQ").unpack_from  # UUID, number, 17 bytes of the logical clock, commit time (7 of 8 bytes)
+_COMMIT_US = (1 << 55) - 1
+_new_gtid = tuple.__new__  # Gtid(…) itself takes twice as long
+
+
+class Gtid(NamedTuple):
+    """A transaction's name (None where GTIDs are off) and its commit time on this server in µs."""
+
+    gtid: str | None
+    commit_us: int
+
+
+def gtid(event: RawEvent) -> Gtid:
+    """Read a GTID event of any kind."""
+    try:
+        return named(event[1])
+    except StructError:
+        raise PromiseError(
+            "the leader does not log commit times",
+            where=str(event.position),
+            hint="the leader must be MySQL 8.0 or newer",
+        ) from None
+
+
+def named(data: bytes) -> Gtid:
+    """Read the bytes of a GTID event of any kind. Raises struct.error where it has no commit time."""
+    kind = data[TYPE_AT]
+    if kind == GTID_TAGGED:
+        return _tagged(data)
+    source, number, commit_us = _FIELDS(data, GTID_UUID_AT)
+    # The top bit of the 7-byte time says that the original server's time follows; the rest is this server's time.
+    return _new_gtid(Gtid, (f"{_uuid(source)}:{number}" if kind == GTID else None, commit_us & _COMMIT_US))
+
+
+def _tagged(data: bytes) -> Gtid:
+    """Read a GTID event with a tag, in the format of MySQL's serialization library: fields, each after its number.
+
+    Source: MySQL source, libs/mysql/serialization (readme) and class Gtid_event, define_fields: 0 flags, 1 UUID, 2
+    number, 3 tag, 4 last_committed, 5 sequence_number, 6 commit time on this server, then fields not needed here.
+    """
+    at = HEADER_BYTES
+    for _ in range(3):  # format version, size, last field that must not be ignored
+        _, at = serialized_integer(data, at)
+    source, tag, number, commit_us = b"", "", 0, 0
+    field = 0
+    while field < 6:
+        field, at = serialized_integer(data, at)
+        if field == 1:
+            digits = []
+            for _ in range(16):
+                digit, at = serialized_integer(data, at)
+                digits.append(digit)
+            source = bytes(digits)
+        elif field == 3:
+            length, at = serialized_integer(data, at)
+            tag, at = data[at : at + length].decode("ascii"), at + length
+        else:
+            value, at = serialized_integer(data, at)
+            if field == 2:
+                number = value >> 1  # the lowest bit is the sign
+            elif field == 6:
+                commit_us = value
+    return Gtid(f"{_uuid(source)}:{tag}:{number}", commit_us)
+
+
+def serialized_integer(data: bytes, at: int) -> tuple[int, int]:
+    """An integer of MySQL's serialization library, and the offset after it.
+
+    The number of low bits set in the first byte is the number of further bytes, and the value starts after the first
+    bit that is not set.
+    """
+    more = (~data[at] & (data[at] + 1)).bit_length() - 1
+    end = at + more + 1
+    if more >= 8:
+        return int.from_bytes(data[at + 1 : end], "little"), end
+    return int.from_bytes(data[at:end], "little") >> more + 1, end
+
+
+@functools.lru_cache(maxsize=1000)
+def _uuid(source: bytes) -> str:
+    return str(uuid.UUID(bytes=source))
+
+
+# By their bits (MySQL source, sql/system_variables.h), in the order of the record's text.
+_EFFECTIVE = {
+    6: "NO_UNSIGNED_SUBTRACTION", 23: "NO_ZERO_IN_DATE", 24: "NO_ZERO_DATE", 25: "ALLOW_INVALID_DATES",
+    31: "PAD_CHAR_TO_FULL_LENGTH", 32: "TIME_TRUNCATE_FRACTIONAL",
+}  # fmt: skip
+_DEFAULT = "NO_ZERO_IN_DATE,NO_ZERO_DATE"  # MySQL's default
+_MAX_KNOWN = 1000
+# A Query event's status variables start with flags2 and sql_mode: code 0, 4 bytes, code 1, 8 bytes.
+_START = slice(QUERY_STATUS_VARIABLES_AT, QUERY_STATUS_VARIABLES_AT + 14)
+_FLAGS2, _SQL_MODE = 0, 1
+_SECOND_CODE_AT, _SQL_MODE_AT = 5, 6
+_known: dict[bytes, str | None] = {}
+
+
+def row_mode(event: bytes) -> str | None:
+    """The modes, by name, that affect rows, from the bytes of a Query event; None where they are MySQL's default.
+
+    Raises PromiseError, ValueError or LookupError for bytes that are not a Query event.
+    """
+    head = event[_START]
+    try:
+        return _known[head]
+    except KeyError:
+        pass
+    if head[0] != _FLAGS2 or head[_SECOND_CODE_AT] != _SQL_MODE:  # another order: no server is known to write one
+        names = query(RawEvent(event[TYPE_AT], event, "", 0, 0)).variables.get("sql_mode", _DEFAULT).split(",")
+        return _text([name for name in _EFFECTIVE.values() if name in names])
+    if len(_known) >= _MAX_KNOWN:
+        _known.clear()
+    bits = int.from_bytes(head[_SQL_MODE_AT:], "little")
+    mode = _known[head] = _text([name for bit, name in _EFFECTIVE.items() if bits >> bit & 1])
+    return mode
+
+
+def _text(names: list[str]) -> str | None:
+    text = ",".join(names)
+    return None if text == _DEFAULT else text

@@ -6,7 +6,7 @@ from functools import partial
 from cdc.config.profile import Profile
 from cdc.config.table_globs import TableGlobs
 from cdc.errors import UserError
-from cdc.producer import stages
+from cdc.producer import pipeline
 from cdc.producer.commands.copy_status import current_state
 from cdc.producer.copy.asked import tables_asked
 from cdc.producer.copy.notices import Notices
@@ -21,7 +21,7 @@ _STOP = "--copy-stop"
 def ask_for_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., None]) -> int:
     """Ask for a copy of the tables that match ``globs``; the exit status. Raises UserError, Disconnected."""
     leave_out = partial(Notices(log).left_out, repair=False)
-    tables = tables_asked(profile.database.settings(), stages.leader(profile), globs, profile.filters, leave_out)
+    tables = tables_asked(profile.database.settings(), pipeline.find_leader(profile), globs, profile.filters, leave_out)
     write_request(profile.kafka, profile.mysql_resource_name, tables)
     log("asked for a copy", tables=len(tables))
     return 0

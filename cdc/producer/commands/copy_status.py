@@ -14,8 +14,8 @@ from cdc.kafka.errors import open_error
 from cdc.kafka.follower_places import places_now
 from cdc.kafka.partitions import backwards
 from cdc.model.commit_entry import Entry
-from cdc.model.printable import visible
-from cdc.producer import stages
+from cdc.model.values import visible
+from cdc.producer import pipeline
 from cdc.producer.binlog.leader import translated
 from cdc.producer.copy.pending import Pending, Table
 from cdc.producer.copy.requests import Request, waiting
@@ -91,7 +91,7 @@ def _states(profile: Profile) -> Iterator[State]:
     kafka = profile.kafka
     commits = kafka.topics().commits
     try:
-        if stages.topic_admin(profile).look(profile.mysql_resource_name) is None:
+        if pipeline.topic_admin(profile).look(profile.mysql_resource_name) is None:
             return
         for number, message in enumerate(backwards(kafka.properties(), (commits, 0))):
             if not message.value():

@@ -13,8 +13,8 @@ from cdc.config.profile import Profile
 from cdc.errors import CdcError, UserError
 from cdc.kafka.errors import open_error
 from cdc.model.commit_entry import Entry
-from cdc.model.printable import visible
-from cdc.producer import stages
+from cdc.model.values import visible
+from cdc.producer import pipeline
 from cdc.producer.binlog.leader import Leader, translated
 from cdc.producer.copy.asked import base_tables, definitions, matching, require_copyable, require_gtids
 from cdc.producer.copy.pending import Pending, Table
@@ -69,11 +69,11 @@ class _Look:
         profile = self._profile
         with self._noting():
             problems: list[UserError] = []
-            self.leader = stages.leader(profile, problems)
+            self.leader = pipeline.find_leader(profile, problems)
             self.errors += problems
         with self._noting():
             try:
-                self._newest = stages.topic_admin(profile).look(profile.mysql_resource_name)
+                self._newest = pipeline.topic_admin(profile).look(profile.mysql_resource_name)
                 self._kafka_seen = True
             except KafkaException as error:
                 topic, properties = profile.kafka.topic, profile.kafka.properties()
@@ -111,9 +111,9 @@ class _Look:
 
     def _filters(self, leader: Leader, newest: Entry | None, accepted: bool) -> FilterChange:
         return change_of(
-            stages.former_filters(newest),
+            pipeline.former_filters(newest),
             self._profile.filters,
-            ask=stages.asked(self._profile, leader),
+            ask=pipeline.asked(self._profile, leader),
             accepted=accepted,
             log=_say_event,
         )

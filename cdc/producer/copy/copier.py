@@ -9,14 +9,12 @@ from cdc.producer.copy.chunk import Beginning, Chunk
 from cdc.producer.copy.key_rows import has_key
 from cdc.producer.copy.notices import Notices, named
 from cdc.producer.copy.pending import Pending, concerns
-from cdc.producer.copy.question import Place, Question, Questions, chunk_of, following
+from cdc.producer.copy.question import Overrun, Place, Question, Questions, Snapshot, chunk_of, following
 from cdc.producer.copy.reading import Answer, Reading, Wanted
 from cdc.producer.copy.repairs import Repairs
 from cdc.producer.copy.requests import Requests
-from cdc.producer.copy.snapshot import Snapshot
 from cdc.producer.copy.structure import Creations
-from cdc.producer.copy.window import Overrun
-from cdc.producer.copy_pace.speed import Copying, Speed
+from cdc.producer.copy_pace.pace import Copying, Speed
 from cdc.producer.decode.changes import Begin, Change, Refused, Rows, Statement, Whole
 from cdc.producer.progress import Progress
 from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition

@@ -1,21 +1,146 @@
-"""What was asked of a reading, and what the stream has changed since; out of both come the chunks."""
+"""What was asked of a reading, and what the stream has changed since; out of both come the chunks.
 
+A chunk of a table, read while its rows change, and these changes in; the chunk as of after all of them out.
+
+The SELECT of a chunk sees some of the transactions that were committed meanwhile, and it is not known which. All that
+it may not have seen come in the stream after it was asked for. So the rows that these name are taken from them: what
+was seen is the same or older.
+
+The snapshot of a table that is copied as a whole, and whether it is the table at a place of the stream.
+
+A snapshot sees some of the transactions in the binlog, in no certain order. Those that were executed before it, it sees
+for certain (``seen``). What it may see besides is before the binlog's end of just after it. So where the stream has
+reached that end, and nothing else in it has changed the table since the snapshot was asked for, what the snapshot shows
+is the table there.
+"""
+
+import json
 import select
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from cdc.model.gtid import GtidSet
 from cdc.producer.copy.chunk import Chunk, Keys
 from cdc.producer.copy.pending import Pending, Table
 from cdc.producer.copy.reading import Answer, Reading, Wanted
-from cdc.producer.copy.snapshot import Changers, Snapshot, is_exact
-from cdc.producer.copy.window import Overrun, Window
-from cdc.producer.decode.changes import Rows
+from cdc.producer.decode.changes import Begin, Change, Rows, Whole
+from cdc.producer.large_rows.large_text import LargeText
 from cdc.producer.table_rows.chunk_reader import ReadChunk
 from cdc.producer.table_rows.definition import TableDefinition
 
-__all__ = ["Place", "Question", "Questions", "chunk_of", "following"]
+__all__ = [
+    "Changers",
+    "Overrun",
+    "Place",
+    "Question",
+    "Questions",
+    "Snapshot",
+    "Window",
+    "chunk_of",
+    "following",
+    "is_exact",
+    "merged",
+]
+
+_MOST = 100_000
+
+
+def is_exact(changers: Iterable[str | None], seen: GtidSet) -> bool:
+    """Whether each of the transactions that changed the table is ``seen``; None stands for any."""
+    return all(gtid is not None and gtid in seen for gtid in changers)
+
+
+class Changers:
+    """The transactions of the stream that changed a table since it was asked for, as many as can be kept."""
+
+    def __init__(self) -> None:
+        self.gtids: set[str | None] = set()
+
+    def note(self, gtid: str | None) -> None:
+        """A transaction has changed the table; None for one without a name, which no snapshot sees for certain."""
+        self.gtids.add(gtid if len(self.gtids) < _MOST else None)
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """How far the copy of a table as a whole is: so many ``tries`` since ``began``, or, once one of these was exact, so
+    many ``pieces`` (None before). ``tables`` are those that must not change from then on until all pieces are written.
+    """
+
+    tables: frozenset[Table]
+    began: float
+    tries: int = 0
+    told: float = 0.0
+    pieces: int | None = None
+    waits: bool = False  # the stream, for the pieces
+
+    def may_end_with(self, change: Change) -> bool:
+        """Whether the snapshot may not be the table any more once ``change`` has come: it begins a transaction which
+        changes one of the tables, or of which it is not known yet what it changes."""
+        if type(change) is Whole:
+            return any(rows.table.names in self.tables for rows in change.rows)
+        return type(change) is Begin
+
+
+_LIMIT = 64_000_000  # bytes of changes that are kept while a chunk is read
+
+
+class Overrun(Exception):
+    """More was changed than can be kept: the chunk has to be read again."""
+
+
+class Window:
+    """The changes of one table since a chunk of it was asked for."""
+
+    def __init__(self) -> None:
+        self._changes: list[tuple[str, list[bytes] | list[LargeText]]] = []
+        self._size = 0
+
+    def note(self, operation: str, rows: list[bytes] | list[LargeText]) -> None:
+        """Keep the JSON texts of changed ``rows``."""
+        self._size += sum(map(len, rows))
+        if self._size > _LIMIT:
+            self._changes.clear()
+        else:
+            self._changes.append((operation, rows))
+
+    def apply(self, rows: list[str], key: Sequence[int]) -> list[str]:
+        """The chunk's ``rows``, JSON texts, after all changes; ``key`` has the numbers of the key's columns.
+
+        Raises Overrun.
+        """
+        if self._size > _LIMIT:
+            raise Overrun
+        changes = ((operation, json.loads(bytes(row))) for operation, texts in self._changes for row in texts)
+        return merged(rows, key, changes)
+
+
+def merged(rows: list[str], key: Sequence[int], changes: Iterable[tuple[str, dict[str, Any]]]) -> list[str]:
+    """``rows`` after ``changes``, each with its operation and the row as an object of the record format."""
+    last: dict[str, list[Any] | None] = {}
+    for operation, row in changes:
+        before = row.get("before_cols") if operation == "Update" else row["cols"] if operation == "Delete" else None
+        after = row.get("after_cols") if operation == "Update" else row["cols"] if operation == "Add" else None
+        if before is not None:
+            last[_identity(before, key)] = None
+        if after is not None:
+            last[_identity(after, key)] = after
+    if not last:
+        return rows
+    kept = [row for row in rows if _identity(json.loads(row)["cols"], key) not in last]
+    return kept + [_text({"cols": image}) for image in last.values() if image is not None]
+
+
+def _identity(image: list[Any], key: Sequence[int]) -> str:
+    return _text([image[at] for at in key])
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
 
 # A table and the key behind which a chunk of it is wanted, or the keys whose rows are; nothing: what is to be created.
 Place = tuple[Table | None, tuple[str, ...] | None, Keys | None]

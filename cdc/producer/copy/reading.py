@@ -28,12 +28,10 @@ from cdc.producer.copy.chunk import Keys, Structure
 from cdc.producer.copy.key_rows import has_key, read_keys
 from cdc.producer.copy.pending import Table
 from cdc.producer.copy_pace.pace import Pace
-from cdc.producer.table_rows.cascades import above, unlogged_cascades
-from cdc.producer.table_rows.chunk_reader import ChunkReader, ReadChunk, TableChanged
-from cdc.producer.table_rows.definition import TableDefinition, read_definition
+from cdc.producer.table_rows.chunk_reader import ChunkReader, ReadChunk, SnapshotReader, TableChanged
+from cdc.producer.table_rows.definition import TableDefinition, above, read_definition, unlogged_cascades
 from cdc.producer.table_rows.estimates import estimates
 from cdc.producer.table_rows.misplaced_rows import MisplacedRows
-from cdc.producer.table_rows.snapshot_reader import SnapshotReader
 from cdc.service.mysql_connection import connected
 from cdc.sql.effects import Effect
 

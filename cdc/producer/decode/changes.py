@@ -1,6 +1,10 @@
-"""The changes that the decoder produces: rows and their tables, statements, bounds of transactions, new positions."""
+"""The changes that the decoder produces: rows and their tables, statements, bounds of transactions, new positions.
 
-from collections.abc import Callable, Mapping, Sequence
+The errors for events that can't be replicated, and what such an event may have changed.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -8,17 +12,20 @@ from typing import Any, NamedTuple, Protocol
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import PreparedXa
 from cdc.model.position import Position
+from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.event_types import ROWS, UPDATES
-from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.layout import ROWS_EXTRA_AT, ROWS_EXTRA_LENGTH_BYTES
+from cdc.producer.binlog.events import ROWS_EXTRA_AT, ROWS_EXTRA_LENGTH_BYTES, RawEvent
 from cdc.producer.large_rows.large_text import LargeText
 from cdc.producer.large_rows.row_images import LargeColumn
-from cdc.sql.ddl import Effect
+from cdc.sql.effects import ANY_DATABASE, Effect
+from cdc.sql.text import is_lost
+from cdc.sql.tokens import excerpt
 
 __all__ = [
     "Begin",
     "Change",
     "Commit",
+    "Damaged",
     "Idle",
     "Moved",
     "OtherEvent",
@@ -30,7 +37,89 @@ __all__ = [
     "Statement",
     "TableShape",
     "Whole",
+    "nameless",
+    "not_closed",
+    "passed_over",
+    "refused_statement",
+    "unknown_event",
+    "unreadable",
 ]
+
+_VERB = re.compile("^(Create|Alter|Drop|Rename|Truncate|Maintain)")
+_UNKNOWN_STATEMENT = (
+    "run it on the follower by hand, then start a new topic there, or report the statement so that it can be added"
+)
+
+
+class Damaged(PromiseError):
+    """The events are not in an order that a binlog can have: skipping one would not help."""
+
+
+def nameless(event: RawEvent) -> Damaged:
+    return Damaged(
+        "a transaction has no GTID event", where=str(event.position), hint="the leader must be MySQL 8.0 or newer"
+    )
+
+
+def not_closed(event: RawEvent) -> Damaged:
+    return Damaged(
+        "a transaction begins before the previous one has ended",
+        where=str(event.position),
+        hint="the leader's binlog is damaged: give the producer a new topic and the follower a fresh copy",
+    )
+
+
+def unreadable(event: RawEvent, error: Exception) -> PromiseError:
+    return PromiseError(
+        f"event {event.type} ({et.NAMES.get(event.type, 'unknown')}) cannot be read: {error!r}",
+        where=str(event.position),
+        hint="this leader writes events that this version of cdc does not know",
+    )
+
+
+def unknown_event(event: RawEvent) -> PromiseError:
+    name = et.NAMES.get(event.type, "unknown")
+    return PromiseError(
+        f"event {event.type} ({name}) is not supported, and ignoring it would lose a change",
+        where=str(event.position),
+        hint=et.FATAL.get(event.type, "this leader writes events that this version of cdc does not know"),
+    )
+
+
+def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
+    """The error for a statement of this ``kind``, which can't be replicated."""
+    quoted = excerpt(text)
+    if kind == "dml":
+        return PromiseError(
+            f"a change was logged as a statement, not as rows: {quoted}",
+            where=str(event.position),
+            hint="some session runs with another binlog_format: SET PERSIST binlog_format = ROW on the leader",
+        )
+    if kind in ("rollback", "rollback to"):
+        return PromiseError(
+            "a transaction was rolled back in part after rows of non-transactional tables",
+            where=str(event.position),
+            hint="use InnoDB tables only",
+        )
+    return PromiseError(
+        f"the statement is not known, so what it affects is not known: {quoted}",
+        where=str(event.position),
+        hint=_UNKNOWN_STATEMENT,
+    )
+
+
+def passed_over(effects: Iterable[Effect]) -> tuple[Effect, ...]:
+    """``effects`` of a statement that is skipped, as the record of the skip has them: without names with lost bytes."""
+    found: dict[Effect, None] = {}
+    for effect in effects:
+        action = _VERB.sub("Skip", effect.action).replace("Index", "Table")
+        for database, name in ((effect.database, effect.name), *([effect.to] if effect.to is not None else [])):
+            if is_lost(database):
+                return (ANY_DATABASE,)
+            known = name is None or not is_lost(name)
+            found[Effect(action, database, name) if known else Effect("SkipDatabase", database)] = None
+    return tuple(found) or (ANY_DATABASE,)
+
 
 _ENTRY_BYTES = 300  # of the dict and the key, without the key's content
 

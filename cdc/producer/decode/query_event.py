@@ -8,13 +8,13 @@ from typing import Any
 from cdc.errors import PromiseError
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.decode.unsupported import passed_over
+from cdc.producer.decode.changes import passed_over
 from cdc.sql.accounts import accounts
 from cdc.sql.ddl import Effect, classify
 from cdc.sql.dml import changed_by
 from cdc.sql.effects import ANY_DATABASE, adds_foreign_keys, numbered_otherwise
-from cdc.sql.redaction import excerpt
 from cdc.sql.text import StatementText, as_stored, readable, statement_text
+from cdc.sql.tokens import excerpt
 
 __all__ = ["LoggedStatement", "logged_statement"]
 

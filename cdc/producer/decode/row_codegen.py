@@ -10,25 +10,303 @@ The first rows of a table are read column by column instead. To compile a decode
 hundred rows, and then it takes a kB or more of memory for each column: a leader with thousands of tables, most of them
 quiet, would cost far more than its rows. A reader of a column is shared by all columns of its type in all tables. Even
 where each table is forgotten before it has paid for its decoder, all take at most twice the time of the better choice.
+
+Generates the lines of code that read a column of a row and format it as JSON text, for module row_codegen.
+
+The lines work on ``d`` (the event's bytes) and ``p`` (the offset in it). Value layouts: MySQL source,
+libs/mysql/binlog/event/binary_log_funcs and strings/decimal.
+
+The JSON text is in UTF-8, each byte of it a character of the same number: nearly all text comes in UTF-8 and leaves in
+it, and to decode and encode it takes several times as long as all else that is done with a long one. Whoever encodes
+such a text as latin-1 must see whether the result is UTF-8 (``utf8_text.require_utf8``).
 """
 
 import itertools
+from binascii import b2a_base64
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
+from json.encoder import encode_basestring
 from struct import Struct
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
+from cdc.errors import PromiseError
+from cdc.model.charset import member_texts, text_decoder
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import packed_integer
 from cdc.producer.decode.changes import RowDecoder
-from cdc.producer.decode.column_code import UTF8, ColumnCode, column_code, require_known
-from cdc.producer.decode.column_code import constants as new_constants
+from cdc.producer.decode.decimals import decimal_reader
+from cdc.producer.decode.json_binary import json_value
 from cdc.producer.decode.json_differences import json_after
-from cdc.producer.decode.table_map import JSON, Column, Table
+from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table
 from cdc.producer.large_rows.row_images import BLOB, TEXT, LargeColumn
 from cdc.producer.large_rows.utf8_text import quote_long, require_utf8
 
-__all__ = ["FIRST_ROWS", "column_reader", "large_column", "row_decoder", "row_decoders"]
+__all__ = [
+    "FIRST_ROWS",
+    "UTF8",
+    "ColumnCode",
+    "KeptTexts",
+    "column_code",
+    "column_reader",
+    "large_column",
+    "not_ascii",
+    "require_known",
+    "row_decoder",
+    "row_decoders",
+    "shared_constants",
+]
+
+UTF8 = ("utf8mb4", "utf8mb3")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnCode:
+    """How a column's value ``x`` is read and formatted.
+
+    ``packed`` is its struct format, empty where its width varies. ``lines`` then read it and advance ``p``; otherwise
+    they convert the unpacked value. ``text`` is the JSON text, a %-format of ``values``.
+    """
+
+    packed: str
+    lines: tuple[str, ...]
+    text: str
+    values: str
+
+
+def shared_constants() -> dict[str, Any]:
+    """A new namespace with what the lines use."""
+    return dict(_CONSTANTS)
+
+
+def require_known(table: Table) -> None:
+    """Raises PromiseError where a column has a type that can't be replicated exactly."""
+    for column in table.columns:
+        if column.type not in _INTEGERS and column.type not in (ENUM, SET) and column.type not in _TYPES:
+            raise PromiseError(
+                f"column {column.name} has a type that is not replicated yet: {_REFUSED.get(column.type, column.type)}",
+                where=f"table {table.database}.{table.name}",
+                hint="leave the table out with filters.exclude_tables",
+            )
+
+
+def column_code(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    """The code of ``column``, of a known type, with the variable ``x``; it uses ``constants``, and adds to them.
+
+    Nothing of it depends on the column's name, so that columns may share it.
+    """
+    if column.type in _INTEGERS:
+        return _integer(column, x)
+    if column.type in (ENUM, SET):
+        return _members(column, x, constants)
+    return _TYPES[column.type](column, x, constants)
+
+
+_REFUSED = {
+    7: "TIMESTAMP of MySQL before 5.6", 11: "TIME of MySQL before 5.6", 12: "DATETIME of MySQL before 5.6",
+}  # fmt: skip
+_INTEGERS = {1: "b", 2: "h", 9: "3s", 3: "i", 8: "q"}
+
+
+def _integer(column: Column, x: str) -> ColumnCode:
+    text = '{"UnsignedInteger":%d}' if column.unsigned else '{"SignedInteger":%d}'
+    packed = _INTEGERS[column.type]
+    if packed == "3s":
+        return ColumnCode(packed, (f"{x} = int.from_bytes({x}, 'little', signed={not column.unsigned})",), text, x)
+    return ColumnCode(packed.upper() if column.unsigned else packed, (), text, x)
+
+
+def _float(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    return ColumnCode("d", (), '{"Double":%r}', x) if column.type == 5 else ColumnCode("f", (), '{"Float":%r}', x)
+
+
+def _decimal(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    precision, scale = column.meta >> 8, column.meta & 0xFF
+    width, convert = decimal_reader(precision, scale)
+    constants[f"decimal_{precision}_{scale}"] = convert
+    return ColumnCode(f"{width}s", (), '{"Decimal":"%s"}', f"decimal_{precision}_{scale}({x})")
+
+
+def _sized(column: Column, x: str, prefix: int) -> tuple[str, ...]:
+    length = "d[p]" if prefix == 1 else f"int.from_bytes(d[p:p+{prefix}], 'little')"
+    # A slice past the end is shorter without an error: the end is checked once, after the last row.
+    return f"s = p + {prefix} + {length}", f"{x} = d[p+{prefix}:s]", "p = s"
+
+
+def _text(column: Column, x: str, prefix: int, constants: dict[str, Any]) -> ColumnCode:
+    """A character or binary column with its length in ``prefix`` bytes before it."""
+    lines = _sized(column, x, prefix)
+    if column.charset == "binary":
+        if prefix > 2:
+            # A large value is not copied before it is encoded.
+            lines = (lines[0], f"{x} = d[p+{prefix}:s] if s - p < {_LARGE} else view(d)[p+{prefix}:s]", lines[2])
+        # The server strips trailing zero bytes of BINARY(n) in the log; the stored value has n bytes.
+        padded = f"{x}.ljust({column.meta}, b'\\0')" if column.type == 254 else x
+        return ColumnCode("", lines, '{"Blob":"%s"}', f"b64({padded}, newline=False).decode()")
+    if column.charset in UTF8:
+        short = f"quote({x}.decode('latin-1'))"
+        text = short if prefix == 1 else f"quote_long({x}) if {_LONG} < len({x}) < {_LARGE} else {short}"
+        return ColumnCode("", lines, '{"String":%s}', text)
+    decode = text_decoder(column.charset)
+    if decode is None:
+        text = f'{{"Text":{{"charset":"{column.charset}","base64":"%s"}}}}'
+        return ColumnCode("", lines, text, f"b64({x}, newline=False).decode()")
+    if column.charset == "ascii":
+        # Servers of former versions let any byte into such a column; those above 127 are no characters.
+        short = f"'{{\"String\":%s}}' % quote({x}.decode('latin-1'))"
+        return ColumnCode("", lines, "%s", f"({short} if {x}.isascii() else not_ascii({x}))")
+    constants[f"text_{column.charset}"] = decode
+    return ColumnCode(
+        "",
+        lines,
+        '{"String":%s}',
+        f"quote({x}.decode('latin-1') if {x}.isascii() else in_utf8(text_{column.charset}({x})))",
+    )
+
+
+def _string(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    return _text(column, x, 2 if column.meta > 255 else 1, constants)
+
+
+def _blob(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    return _text(column, x, column.meta, constants)
+
+
+def _json(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    return ColumnCode("", _sized(column, x, column.meta), "%s", f"in_utf8(json_value({x}))")
+
+
+def _bytes(tag: str) -> Callable[[Column, str, dict[str, Any]], ColumnCode]:
+    """A type whose stored bytes are sent unchanged."""
+
+    def code(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+        text = f'{{"{tag}":"%s"}}'
+        return ColumnCode("", _sized(column, x, column.meta), text, f"b64({x}, newline=False).decode()")
+
+    return code
+
+
+def _bit(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    width = (column.meta >> 8) + (1 if column.meta & 0xFF else 0)
+    return ColumnCode(f"{width}s", (), '{"Bit":%d}', f"int.from_bytes({x}, 'big')")
+
+
+def _year(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    return ColumnCode("B", (), '{"Year":%d}', f"{x} + 1900 if {x} else 0")
+
+
+def _date(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    return ColumnCode("3s", (), "%s", f"dates[int.from_bytes({x}, 'little')]")
+
+
+def _fraction(column: Column) -> tuple[int, int]:
+    """Bytes of the fraction of a second, and microseconds per unit of it."""
+    width = (column.meta + 1) // 2
+    return width, 10 ** (6 - 2 * width)
+
+
+def _time(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    width, unit = _fraction(column)
+    lines = (
+        f"{x} = int.from_bytes({x}, 'big') - {0x800000 << 8 * width}",
+        f"s{x} = 'true' if {x} < 0 else 'false'",
+        f"{x} = abs({x}); f{x} = ({x} & {(1 << 8 * width) - 1}) * {unit}; {x} >>= {8 * width}",
+    )
+    text = '{"Time":{"negative":%s,"hour":%d,"minute":%d,"second":%d,"subsecond":%d}}'
+    return ColumnCode(f"{3 + width}s", lines, text, f"s{x}, {x} >> 12 & 1023, {x} >> 6 & 63, {x} & 63, f{x}")
+
+
+def _datetime(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    width, unit = _fraction(column)
+    lines = (f"{x} = int.from_bytes({x}, 'big') - {0x8000000000 << 8 * width}",)
+    values = (
+        f"days[{x} >> {17 + 8 * width}], clocks[{x} >> {8 * width} & 0x1FFFF], ({x} & {(1 << 8 * width) - 1}) * {unit}"
+    )
+    return ColumnCode(f"{5 + width}s", lines, '{"DateTime":{%s,%s,"subsecond":%d}}', values)
+
+
+def _timestamp(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    width, unit = _fraction(column)
+    lines = (f"{x} = int.from_bytes({x}, 'big')",)
+    values = f"{x} >> {8 * width}, ({x} & {(1 << 8 * width) - 1}) * {unit}"
+    return ColumnCode(f"{4 + width}s", lines, '{"Timestamp":{"unix_time":%d,"subsecond":%d}}', values)
+
+
+def _members(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    """ENUM by a table of prepared JSON texts; SET by joining those of its bits."""
+    packed, lines = f"{column.meta}s", (f"{x} = int.from_bytes({x}, 'little')",)
+    members = member_texts(column.members, column.charset)
+    if members is None or (column.type == SET and b"" in column.members) or column.equal_members:
+        # As text, a SET with only the member '' would look like the empty set, and of two members that are equal the
+        # second one like the first.
+        return ColumnCode(packed, lines, '{"Enum":%d}' if column.type == ENUM else '{"Set":%d}', x)
+    texts = [_in_utf8(encode_basestring(member)) for member in members]
+    if column.type == ENUM:
+        constants[f"enum_{x}"] = ["0", *texts]
+        return ColumnCode(packed, lines, '{"Enum":%s}', f"enum_{x}[{x}]")
+    constants[f"set_{x}"] = [(1 << bit, text) for bit, text in enumerate(texts)]
+    return ColumnCode(packed, lines, '{"Set":[%s]}', f"','.join([t for b, t in set_{x} if {x} & b])")
+
+
+_TYPES: dict[int, Callable[[Column, str, dict[str, Any]], ColumnCode]] = {
+    4: _float, 5: _float, 10: _date, 13: _year, 15: _string, 16: _bit, 17: _timestamp, 18: _datetime, 19: _time,
+    242: _bytes("Vector"), JSON: _json, 246: _decimal, 252: _blob, 253: _string, 254: _string, 255: _bytes("Geometry"),
+}  # fmt: skip
+
+_LONG = 100  # bytes
+
+
+def not_ascii(data: bytes) -> str:
+    """The JSON text of a value in an ascii column that has bytes above 127."""
+    return f'{{"Text":{{"charset":"ascii","base64":"{b2a_base64(data, newline=False).decode()}"}}}}'
+
+
+def _in_utf8(text: str) -> str:
+    """``text`` in UTF-8, with a character for each byte."""
+    return text if text.isascii() else text.encode().decode("latin-1")
+
+
+_MOST_TEXTS = 50_000
+Value = TypeVar("Value")
+
+
+class KeptTexts(dict[Value, str]):
+    """The JSON text of dates and times of day by value: real columns have few different ones."""
+
+    def __init__(self, make: Callable[[Value], str]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, value: Value) -> str:
+        if len(self) >= _MOST_TEXTS:
+            self.clear()
+        text = self[value] = self._make(value)
+        return text
+
+
+def _day_text(packed: int) -> str:
+    month = packed >> 5
+    return f'"year":{month // 13},"month":{month % 13},"day":{packed & 31}'
+
+
+def _clock_text(packed: int) -> str:
+    return f'"hour":{packed >> 12},"minute":{packed >> 6 & 63},"second":{packed & 63}'
+
+
+def _date_text(packed: int) -> str:
+    return f'{{"Date":{{"year":{packed >> 9},"month":{packed >> 5 & 15},"day":{packed & 31}}}}}'
+
+
+_DATES = KeptTexts(_date_text)  # of DATE: year, month (4 bits), day (5 bits)
+_DAYS = KeptTexts(_day_text)  # the day of DATETIME: year * 13 + month, day (5 bits)
+_CLOCKS = KeptTexts(_clock_text)  # the time of day of DATETIME: hour, minute (6 bits), second (6 bits)
+_LARGE = 1_000_000  # bytes
+_CONSTANTS = {
+    "b64": b2a_base64, "view": memoryview, "quote": encode_basestring, "quote_long": quote_long, "in_utf8": _in_utf8,
+    "not_ascii": not_ascii,
+    "json_value": json_value, "clocks": _CLOCKS, "dates": _DATES, "days": _DAYS,
+}  # fmt: skip
+
 
 ColumnReader = Callable[[bytes, int], tuple[str, int]]
 FIRST_ROWS = 400  # one takes 1.7 times as long as one of the rows after them
@@ -47,23 +325,23 @@ def row_decoder(table: Table, kind: int, *, allow_differences: Callable[[], None
     struct.error on broken data. ``allow_differences`` is called for each row that has differences, and raises where
     they may not be applied.
     """
-    constants = new_constants() | {
+    names = shared_constants() | {
         "json_after": json_after, "packed_integer": packed_integer, "require_utf8": require_utf8,
     }  # fmt: skip
-    codes = [column_code(column, f"x{index}", constants) for index, column in enumerate(table.columns)]
+    codes = [column_code(column, f"x{index}", names) for index, column in enumerate(table.columns)]
     if kind == et.PARTIAL_UPDATE_ROWS:
-        row = _partial_update(table, allow_differences, codes, constants)
+        row = _partial_update(table, allow_differences, codes, names)
     elif kind == et.UPDATE_ROWS:
-        row = [*_image(codes, constants, "before"), *_image(codes, constants, "after"), _UPDATE]
+        row = [*_image(codes, names, "before"), *_image(codes, names, "after"), _UPDATE]
     else:
-        row = [*_image(codes, constants, "image"), _ROW]
+        row = [*_image(codes, names, "image"), _ROW]
     body = ["def decode(d, p):", " out = []", " end = len(d)", " while p < end:", *row]
     body += [
         " if p != end:",
         "  raise ValueError('the last row ends %d bytes after the event' % (p - end))",
         " return out",
     ]
-    return cast(RowDecoder, _function(body, constants))
+    return cast(RowDecoder, _function(body, names))
 
 
 def column_reader(column: Column) -> ColumnReader:
@@ -72,11 +350,11 @@ def column_reader(column: Column) -> ColumnReader:
     It returns the JSON text, which is that of the table's decoder, since the lines are the same, and the offset after
     the value. It raises as such a decoder.
     """
-    constants = new_constants()
-    code = column_code(column, "x0", constants)
-    lines = [f" {line}" for line in _straight([code], constants)]
+    names = shared_constants()
+    code = column_code(column, "x0", names)
+    lines = [f" {line}" for line in _straight([code], names)]
     body = ["def decode(d, p):", *lines, f" return {code.text!r} % ({code.values},), p"]
-    return cast(ColumnReader, _function(body, constants))
+    return cast(ColumnReader, _function(body, names))
 
 
 def _function(body: list[str], constants: dict[str, Any]) -> object:

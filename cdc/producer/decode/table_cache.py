@@ -14,16 +14,16 @@ from struct import error as StructError
 from cdc.errors import PromiseError
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog import events as ev
-from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.fast_path import SimpleTransaction, rows_event
-from cdc.producer.binlog.layout import (
+from cdc.producer.binlog.events import (
     HEADER_BYTES,
     ROWS_EXTRA_AT,
     ROWS_EXTRA_LENGTH_BYTES,
     ROWS_FLAGS_AT,
     TABLE_ID,
     TABLE_ID_BYTES,
+    RawEvent,
 )
+from cdc.producer.binlog.packets import SimpleTransaction, rows_event
 from cdc.producer.decode.changes import RowDecoder, Rows, ShapeCache, TableShape
 from cdc.producer.decode.row_codegen import large_column, row_decoder, row_decoders
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Table, column_type, table_map, table_name

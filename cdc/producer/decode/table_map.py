@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from cdc.errors import PromiseError
 from cdc.model.charset import bytes_of_character, member_texts
-from cdc.producer.binlog.events import RawEvent, packed_integer
-from cdc.producer.binlog.layout import TABLE_MAP_NAMES_AT
+from cdc.producer.binlog.events import TABLE_MAP_NAMES_AT, RawEvent, packed_integer
 from cdc.sql.column_types import character_type, members_type
 
 __all__ = ["Column", "Table", "column_type", "table_map", "table_name"]

@@ -12,8 +12,7 @@ from struct import Struct
 
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import PreparedXa
-from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.layout import HEADER_BYTES
+from cdc.producer.binlog.events import HEADER_BYTES, RawEvent
 
 __all__ = ["XaTransactions", "xid_of"]
 

@@ -5,7 +5,7 @@
 They have no sequence and are not replicated. Rows events, table maps and statements have no message: what passes the
 filters of them is in the records. Of a RowsQuery the message has only the length: its text has values of rows, also of
 tables that the filters leave out. A compressed transaction has one message, the events inside it have none. Layouts:
-module ``cdc.producer.binlog.layout``.
+module ``cdc.producer.binlog.events``.
 """
 
 import json
@@ -18,9 +18,7 @@ from cdc.errors import PromiseError
 from cdc.model.position import Position
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog import events as ev
-from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.gtid_event import gtid
-from cdc.producer.binlog.layout import (
+from cdc.producer.binlog.events import (
     FORMAT_CREATED,
     FORMAT_SERVER,
     FORMAT_VERSION,
@@ -28,6 +26,8 @@ from cdc.producer.binlog.layout import (
     GTID_SEQUENCE_NUMBER,
     HEADER_BYTES,
     XID,
+    RawEvent,
+    gtid,
 )
 from cdc.producer.sink.record_parts import Message
 

@@ -9,8 +9,8 @@ from cdc.errors import PromiseError
 from cdc.producer.decode.changes import Statement
 from cdc.sql.effects import ANY_DATABASE, Effect, way_out
 from cdc.sql.maintenance import MAINTAIN, of_these_tables
-from cdc.sql.redaction import excerpt
 from cdc.sql.text import is_lost
+from cdc.sql.tokens import excerpt
 
 __all__ = ["may_fire", "may_pass", "passing", "tables"]
 

@@ -1,10 +1,13 @@
-"""Messages in, Kafka transactions out: records commit together with the commit log's entry for them."""
+"""Messages in, Kafka transactions out: records commit together with the commit log's entry for them.
+
+Assigns each record its partition, and counts the records and the newest sequence of each partition.
+"""
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 from confluent_kafka import KafkaException
@@ -14,19 +17,90 @@ from cdc.errors import CdcError, Disconnected, PromiseError
 from cdc.kafka.errors import open_error
 from cdc.kafka.fragments import HEADER, cut, cut_blocks
 from cdc.model.commit_entry import Entry
+from cdc.model.partition import Partition, partition_name
 from cdc.model.position import Position
 from cdc.producer.large_rows.large_text import LargeText
 from cdc.producer.large_rows.large_text import checksum as checksum_of
-from cdc.producer.sink.batch_size import BatchSize
-from cdc.producer.sink.kafka_transactions import NEVER, KafkaTransactions
+from cdc.producer.sink.kafka_transactions import NEVER, BatchSize, KafkaTransactions
 from cdc.producer.sink.partial_record import Begun, rest
-from cdc.producer.sink.partitioner import Partitioner
 from cdc.producer.sink.record_parts import Headers, Message
 from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, recover, without_types
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.service.process_name import described
 
-__all__ = ["KafkaSink", "await_successor"]
+__all__ = ["KafkaSink", "Partitioner", "await_successor"]
+
+
+@dataclass(slots=True)
+class _Topic:
+    """``total`` records; ``counts`` and ``last`` are those and the newest sequence (-1: none) of each partition."""
+
+    partitions: int
+    total: int
+    counts: list[int]
+    last: list[int]
+
+
+class Partitioner:
+    """Continues from the counts of ``entry``; ``open_topics`` returns the number of partitions of each topic.
+
+    A topic's records go to its partitions in turn, so the same records always go to the same partitions.
+    ``next_sequence`` is the sequence of the next record.
+    """
+
+    def __init__(self, entry: Entry | None, *, open_topics: Callable[[set[str]], Mapping[str, int]]) -> None:
+        self._open_topics = open_topics
+        self._topics: dict[str, _Topic] = {}
+        self._counts = dict(entry.counts) if entry else {}
+        self._last = dict(entry.last) if entry else {}
+        self.next_sequence = entry.next_sequence if entry else 0
+
+    def next_partition(self, name: str) -> int:
+        """The partition of the next record, if it is one of this topic."""
+        topic = self._topics.get(name) or self.opened(name)
+        return topic.total % topic.partitions
+
+    def count(self, name: str, partition: int) -> None:
+        """Count the next record, which is in this partition now. One that Kafka refused must not be counted."""
+        topic = self._topics[name]
+        topic.total += 1
+        topic.counts[partition] += 1
+        topic.last[partition] = self.next_sequence
+        self.next_sequence += 1
+
+    def opened(self, name: str) -> _Topic:
+        """The counts of the topic, which is opened where it is not yet."""
+        if name not in self._topics:
+            self.open([name])
+        return self._topics[name]
+
+    def knows(self, names: set[str]) -> bool:
+        """Whether all of them are open."""
+        return names <= self._topics.keys()
+
+    def open(self, names: Collection[str]) -> None:
+        """Open the topics, all in one call."""
+        new = set(names) - self._topics.keys()
+        for name, partitions in self._open_topics(new).items() if new else ():
+            names_of_partitions = [partition_name((name, number)) for number in range(partitions)]
+            counts = [self._counts.get(each, 0) for each in names_of_partitions]
+            last = [self._last.get(each, -1) for each in names_of_partitions]
+            self._topics[name] = _Topic(partitions, sum(counts), counts, last)
+
+    def counts(self) -> dict[str, int]:
+        """Records per ``topic/partition``, also of topics that are not open."""
+        return self._counts | {
+            partition_name(partition): topic.counts[partition[1]] for partition, topic in self._each()
+        }
+
+    def last(self) -> dict[str, int]:
+        """The newest sequence per ``topic/partition`` that has a record."""
+        mine = {partition_name(partition): topic.last[partition[1]] for partition, topic in self._each()}
+        return self._last | {name: sequence for name, sequence in mine.items() if sequence >= 0}
+
+    def _each(self) -> list[tuple[Partition, _Topic]]:
+        return [((name, number), topic) for name, topic in self._topics.items() for number in range(topic.partitions)]
+
 
 _ANSWER_SECONDS = 10.0
 _SUCCESSOR_SECONDS = 5.0

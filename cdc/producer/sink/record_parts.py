@@ -1,6 +1,10 @@
-"""Splits the rows of an event into records of limited size, and makes the part of a record after its sequence."""
+"""Splits the rows of an event into records of limited size, and makes the part of a record after its sequence.
+
+What a copy writes in, messages for Kafka out: each is a transaction of its own, which no GTID names.
+"""
 
 import json
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -8,14 +12,32 @@ from typing import NamedTuple, TypeVar
 
 from cdc.model.position import Position
 from cdc.model.record import Uri
+from cdc.producer.copy.chunk import Chunk, Creation
 from cdc.producer.decode.changes import Rows, TableShape
 from cdc.producer.large_rows.large_text import LargeText
 from cdc.sql.effects import Effect
 
 __all__ = [
-    "COPIED", "COPYING", "RECORD", "Headers", "Message", "Part", "ToldTypes", "affects", "encoded", "is_large",
-    "joined", "json_text", "rows_body", "split",
-]  # fmt: skip
+    "COPIED",
+    "COPYING",
+    "RECORD",
+    "Headers",
+    "Message",
+    "Part",
+    "Place",
+    "ToldTypes",
+    "affects",
+    "chunk_body",
+    "copied_message",
+    "creation_body",
+    "encoded",
+    "is_large",
+    "joined",
+    "json_text",
+    "rows_body",
+    "split",
+]
+
 
 COPYING = '"copying":true,'  # before the rest of a record
 
@@ -163,3 +185,46 @@ def encoded(pieces: Sequence[str | bytes | LargeText]) -> bytes | LargeText:
         for begin in range(0, len(piece), _SLICE):
             buffer.write(piece[begin : begin + _SLICE].encode())
     return buffer.getvalue()
+
+
+_NO_FOREIGN_KEY_CHECKS = 2  # as in the flags of a rows event
+
+
+def chunk_body(chunk: Chunk) -> tuple[str, ...]:
+    """The part of a chunk's record after its sequence, in pieces."""
+    name, ends = "Copy", f'"after":{_key(chunk.after)},"upto":{_key(chunk.upto)}'
+    if chunk.keys is not None:
+        name, ends = "Repair", f'"keys":[{",".join(map(_key, chunk.keys))}]'
+    if chunk.piece is not None:
+        ends = f'"piece":{chunk.piece},{ends}'
+    else:
+        ends += f',"collations":{json.dumps(chunk.collations)}'
+    head = f',"flags":{_NO_FOREIGN_KEY_CHECKS},"operation":{{"{name}":{{{ends},"rows":['
+    return chunk.columns_json, head, ",".join(chunk.rows), "]}}"
+
+
+def _key(bound: tuple[str, ...] | None) -> str:
+    return "null" if bound is None else f'{{"cols":[{",".join(bound)}]}}'
+
+
+def creation_body(creation: Creation, *, resource: str, ts_us: int) -> tuple[str, ...]:
+    """The same of a statement, read on the leader ``resource`` at the time ``ts_us``, that creates what is copied."""
+    exact = {} if creation.exact is None else {"Bytes": b64encode(creation.exact).decode("ascii")}
+    query = json_text({"Query": creation.text} | exact)
+    context = json_text(creation.context | {"timestamp_us": ts_us})
+    return COPYING, f'"operation":{query},"context":{context},"affects":{affects(creation.effects, resource)}'
+
+
+class Place(NamedTuple):
+    """Where a copied record is in the stream: its sequence, the binlog's ``position`` there, and when it was read."""
+
+    sequence: int
+    position: Position
+    ts_us: int
+
+
+def copied_message(topic: str, uri: str, body: tuple[str, ...], place: Place, state: str) -> Message:
+    """The record with ``body`` after its head; ``state`` says how far the copy is after it."""
+    (sequence, position, ts_us), last = place, "true"
+    head = RECORD % (uri, sequence, *position, f"copy:{sequence}", 0, last, ts_us)
+    return Message(topic, uri.encode(), encoded((head, *body, "}")), ts_us // 1000, [(COPIED, state)])

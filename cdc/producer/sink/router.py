@@ -14,9 +14,7 @@ from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.event_types import NAMES
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.copy.chunk import Beginning, Chunk
-from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableShape, Whole
-from cdc.producer.decode.unsupported import passed_over
-from cdc.producer.sink.copied_records import Place, chunk_body, copied_message, creation_body
+from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableShape, Whole, passed_over
 from cdc.producer.sink.filter_boundary import may_fire, may_pass, passing, tables
 from cdc.producer.sink.partial_transaction import CommittedPart, content_sum, row_sum
 from cdc.producer.sink.record_parts import (
@@ -25,8 +23,12 @@ from cdc.producer.sink.record_parts import (
     Headers,
     Message,
     Part,
+    Place,
     ToldTypes,
     affects,
+    chunk_body,
+    copied_message,
+    creation_body,
     encoded,
     is_large,
     joined,
@@ -36,7 +38,7 @@ from cdc.producer.sink.record_parts import (
 )  # fmt: skip
 from cdc.producer.skips import Skips
 from cdc.sql.effects import Effect, adds_foreign_keys
-from cdc.sql.redaction import excerpt
+from cdc.sql.tokens import excerpt
 
 __all__ = ["Router"]
 

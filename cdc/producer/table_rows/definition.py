@@ -2,6 +2,13 @@
 
 The leader is asked while the table's metadata lock is held, so that all answers are of one state of it.
 Which key the leader logs is the server's choice: module ``decode.table_map``.
+
+Which tables' foreign keys may change rows of another table without a trace in the binlog.
+
+MySQL logs what its foreign keys change since 9.6, unless ``innodb_native_foreign_keys`` is ON. With an older leader, a
+chunk may have been read before such a change, and nothing in the stream would show it.
+
+The type of a column as the server shows it in, its members and what records tell of it out.
 """
 
 import re
@@ -18,21 +25,87 @@ from cdc.producer.binlog.leader import different, translated
 from cdc.producer.decode.table_cache import columns_json
 from cdc.producer.equal_members import asking
 from cdc.producer.table_rows.exact_members import LOSSY, exact_members
-from cdc.producer.table_rows.members import member_texts, shown_type
-from cdc.sql.column_types import types_json
+from cdc.sql.column_types import character_type, members_type, types_json
 
 __all__ = [
     "ALL_SHOWN",
     "GONE",
     "CopiedColumn",
     "TableDefinition",
+    "above",
     "identifier",
+    "member_texts",
     "read_definition",
     "reading_failed",
     "shown_exactly",
     "shown_row",
+    "shown_type",
     "table_text",
+    "unlogged_cascades",
 ]
+
+_QUOTED = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+
+
+def member_texts(column_type: str) -> tuple[str, ...]:
+    """The members in a column's type as the server shows it."""
+    texts = _QUOTED.findall(column_type)
+    return tuple(
+        re.sub(r"\\(.)|''", lambda at: _ESCAPES.get(at[1], at[1]) if at[1] else "'", text, flags=re.DOTALL)
+        for text in texts
+    )
+
+
+def shown_type(kind: str, full: str, charset: str) -> str:
+    """The type as records of rows tell it (``decode.table_map.column_type``) of a column that is shown as ``full``.
+
+    ``kind`` is its data_type in information_schema.
+    """
+    if kind in ("enum", "set"):
+        return members_type(kind, None if text_decoder(charset) is None else member_texts(full), charset)
+    if kind.endswith(("char", "text")):
+        return character_type(full, charset)
+    if kind.endswith(("point", "linestring", "polygon", "geometry", "geomcollection", "geometrycollection")):
+        return "geometry"
+    if kind in ("vector", "year", "float", "double") or kind.endswith("int"):
+        return f"{kind} unsigned" if "unsigned" in full.split() else kind
+    return full.removesuffix(" zerofill")
+
+
+Table = tuple[str, str]  # database and name
+_LOGGED_SINCE = (9, 6)
+_ACTIONS = "('CASCADE', 'SET NULL', 'SET DEFAULT')"
+
+
+def unlogged_cascades(cursor: Any) -> dict[Table, set[Table]]:
+    """For each table the tables that a foreign key of it follows; empty where the server logs all changes."""
+    cursor.execute("SHOW GLOBAL VARIABLES WHERE variable_name IN ('version', 'innodb_native_foreign_keys')")
+    variables = dict(cursor.fetchall())
+    version = tuple(map(int, re.findall(r"\d+", variables["version"])[:2]))
+    if version >= _LOGGED_SINCE and variables.get("innodb_native_foreign_keys", "OFF") != "ON":
+        return {}
+    cursor.execute(
+        "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME "
+        "FROM information_schema.REFERENTIAL_CONSTRAINTS "
+        f"WHERE UPDATE_RULE IN {_ACTIONS} OR DELETE_RULE IN {_ACTIONS}"
+    )
+    follows: dict[Table, set[Table]] = {}
+    for database, table, above_database, above_table in cursor.fetchall():
+        follows.setdefault((database, table), set()).add((above_database, above_table))
+    return follows
+
+
+def above(table: Table, follows: dict[Table, set[Table]]) -> frozenset[Table]:
+    """All tables that ``table`` follows, by one foreign key or several."""
+    found: set[Table] = set()
+    waiting = [table]
+    while waiting:
+        new = follows.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return frozenset(found)
+
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
@@ -297,7 +370,7 @@ def _quoted(text: str) -> str:
 
 
 def _are_texts(cursor: Any, kind: str, members: tuple[str, ...], charset: str, collation: str) -> bool:
-    """Whether records have the members themselves and not their numbers, see ``decode.column_code``."""
+    """Whether records have the members themselves and not their numbers, see ``decode.row_codegen``."""
     if text_decoder(charset) is None or (kind == "set" and "" in members):
         return False
     # The members are utf8mb4 here, whatever the column's character set is.

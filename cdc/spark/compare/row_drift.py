@@ -14,13 +14,15 @@ and only one has changed since.
 A row that the leader deleted, that its topic never showed, and that the consumer found missing did not drift. Nor did
 one of which a repair was the last to say that the leader does not have it: after it the follower does not, either. For
 rows of tables that were copied into the leader's stream see ``compare.copied_tables``.
+
+Samples of drifted rows: of each table its share, so that a table with many does not hide the others.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from cdc.spark.compare.causes import with_causes
@@ -34,6 +36,7 @@ from cdc.spark.streams.contents import changes_at, offsets
 
 __all__ = [
     "JOINED",
+    "ORDER",
     "Discontinuity",
     "DriftedRow",
     "as_folded",
@@ -41,13 +44,44 @@ __all__ = [
     "compared",
     "discontinuities",
     "drifted_rows",
+    "evenly",
     "fold_of",
     "in_order",
     "key_lines",
     "not_equal",
+    "sampled",
     "with_last_changes",
     "with_offsets",
-]  # fmt: skip
+]
+
+ORDER = ("database", "table", "kind", "leader_last.sequence", "follower_last.sequence", "rows")
+_MOST_TABLES = 1_000  # with a sample
+
+Row = TypeVar("Row")
+
+
+def sampled(drifted: DataFrame, tables: int, *, most: int) -> DataFrame:
+    """About the first ``most`` of the ``drifted`` rows, which are of so many ``tables``, in no order.
+
+    There is at least one of each table, but of the first 1,000 at most.
+    """
+    share = max(1, most // max(1, tables))
+    along = Window.partitionBy("database", "table").orderBy(*ORDER[2:])
+    # Spark keeps only so many rows of each table when it is filtered by the rank alone.
+    ranked = drifted.withColumn("rank", F.row_number().over(along)).where(F.col("rank") <= most)
+    shared = F.col("rank") > share
+    return ranked.orderBy(shared, *ORDER).limit(max(most, min(tables, _MOST_TABLES))).drop("rank")
+
+
+def evenly(names: Sequence[Row], most: int) -> list[int]:
+    """The places of ``most`` rows, so that each table has its share; ``names`` are the rows' tables."""
+    seen: dict[Row, int] = {}
+    turns = []
+    for at, name in enumerate(names):
+        seen[name] = seen.get(name, 0) + 1
+        turns.append((seen[name], at))
+    return sorted(at for _, at in sorted(turns)[:most])
+
 
 _SIDES = ("leader", "follower")
 _FOLDED = ("net", "image", "last", "era", "marked", "breaks", "broken", "found", "stood")

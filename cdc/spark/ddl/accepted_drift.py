@@ -11,7 +11,7 @@ from datetime import date
 from cdc.config.table_globs import TableGlobs
 from cdc.spark.ddl.definitions import SchemaDrift
 from cdc.spark.ddl.lineage import TEXT
-from cdc.spark.ddl.statement_match import words
+from cdc.spark.ddl.object_history import words
 
 __all__ = ["DEFINITION", "ROWS", "SKIPPED_EVENT", "Entry", "first_entry"]
 

@@ -19,11 +19,9 @@ from cdc.config.renames import Renames
 from cdc.model.statement_gtid import StatementSequences
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Act
-from cdc.spark.ddl.object_history import NEVER, Definition, Id, Key, definitions_after
-from cdc.spark.ddl.statement_match import same_statement
+from cdc.spark.ddl.object_history import NEVER, Definition, Id, Key, definitions_after, same_statement
 from cdc.sql.effects import LEADER_ONLY
-from cdc.sql.redaction import excerpt
-from cdc.sql.tokens import tokens
+from cdc.sql.tokens import excerpt, tokens
 
 __all__ = ["Definitions", "SchemaDrift", "Unmatched", "definitions", "renamed_statement"]
 

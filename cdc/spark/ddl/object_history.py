@@ -2,15 +2,89 @@
 
 An object's definition is the list of statements since it was created. A table that is created LIKE another starts with
 that table's list, so a change by way of a copy (gh-ost, pt-online-schema-change) keeps the whole list.
+
+Finds the table whose definition a statement CREATE TABLE … LIKE copies. Pure.
+
+Tells whether the texts of two statements are the same, as when an operator runs a skipped statement by hand. Pure.
+
+SQL is not interpreted here, so only these differences are ignored: white space and comments, upper and lower case
+outside of strings, backquotes, and the follower's names of renamed databases.
 """
 
 from collections.abc import Mapping
+from itertools import islice
 
+from cdc.config.renames import Renames
 from cdc.model.uri import Uri
-from cdc.spark.ddl.like_source import like_source
-from cdc.spark.ddl.lineage import Act
+from cdc.spark.ddl.lineage import TEXT, Act
+from cdc.sql.tokens import Token, tokens
 
-__all__ = ["NEVER", "Definition", "Id", "Key", "definitions_after"]
+__all__ = ["NEVER", "Definition", "Id", "Key", "definitions_after", "like_source", "same_statement", "words"]
+
+_NO_NAMES: Mapping[str, str] = {}
+_BARE_DOT = Token("mark", ".")
+
+
+def same_statement(leader: Act, follower: Act, renames: Renames) -> bool:
+    """Whether both statements, which affect objects of the same names in the same way, have the same text.
+
+    Each statement is given by its first act, whose URI has the leader's names and whose text has its server's own. A
+    text that was truncated is never the same.
+    """
+    truncated = max(len(leader.text), len(follower.text)) >= TEXT
+    return not truncated and _words(leader, {}) == _words(follower, renames.leaders)
+
+
+def words(statement: str, names: Mapping[str, str] = _NO_NAMES, *, of_database: bool = False) -> list[Token]:
+    """A statement's tokens, without what is ignored here, and with databases renamed by ``names``.
+
+    All of its names are databases' if it is ``of_database``.
+    """
+    found = list(tokens(statement, ansi_quotes=False))
+    compared = []
+    for token, following in zip(found, [*found[1:], None], strict=True):
+        if token.kind in ("word", "quoted"):
+            text = names.get(token.text, token.text) if of_database or following == _BARE_DOT else token.text
+            compared.append(Token("name", text.upper()))
+        else:
+            compared.append(token)
+    return compared
+
+
+def _words(act: Act, names: Mapping[str, str]) -> list[Token]:
+    of_database = Uri.parse(act.uri).table is None and act.action.endswith("Database")
+    return words(act.text, names, of_database=of_database)
+
+
+_HEAD = 20  # tokens: enough for both names of such a statement
+_DOT, _BRACKET = Token("mark", "."), Token("mark", "(")
+
+
+def like_source(act: Act, names: Mapping[str, str]) -> str | None:
+    """The URI of the table after LIKE, with the leader's name of its database; None for any other statement.
+
+    Records have it in ``like``. In older records it is parsed from the statement's text: ``names`` maps the server's
+    names of databases to the leader's, and a table without a database is in that of the new table.
+    """
+    if act.like or act.action != "CreateTable":
+        return act.like
+    words = list(islice(tokens(act.text, ansi_quotes=False), _HEAD))
+    _, words = _name(words[5 if [each.word() for each in words[2:5]] == ["IF", "NOT", "EXISTS"] else 2 :])
+    words = words[1:] if words[:1] == [_BRACKET] else words
+    if not words or words[0].word() != "LIKE" or len(words) < 2:
+        return None
+    parts, _ = _name(words[1:])
+    created = Uri.parse(act.uri)
+    database = names.get(parts[0], parts[0]) if len(parts) == 2 else created.database
+    return str(Uri(created.resource, database, parts[-1]))
+
+
+def _name(words: list[Token]) -> tuple[list[str], list[Token]]:
+    """The parts of the name at the start of ``words``, and the words after it."""
+    if len(words) > 2 and words[1] == _DOT:
+        return [words[0].text, words[2].text], words[3:]
+    return [each.text for each in words[:1]], words[1:]
+
 
 NEVER = ("never named",)
 """The definition of an object that no statement names."""

@@ -8,7 +8,7 @@ from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Act
 from cdc.spark.input.renaming import name_on_leader
 from cdc.sql.effects import LEADER_ONLY
-from cdc.sql.redaction import excerpt
+from cdc.sql.tokens import excerpt
 
 __all__ = ["Scope"]
 

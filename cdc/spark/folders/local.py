@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from cdc.service.durable_files import flush, replace_file
-from cdc.service.private_files import FILE, make_folder, take_from_others, tighten
+from cdc.service.private_files import FILE, flush, make_folder, replace_file, take_from_others, tighten
 from cdc.spark.folders.folder import Entry, InUseError
 
 __all__ = ["LocalFolder"]

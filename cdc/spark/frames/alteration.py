@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cdc.model.charset import text_decoder
-from cdc.spark.frames.column_sql import UNKNOWN_CHARSET, ColumnSql, read_column
-from cdc.spark.frames.constants import added_value
+from cdc.spark.frames.column_sql import UNKNOWN_CHARSET, ColumnSql, added_value, read_column
 from cdc.spark.frames.told import Columns, Statement
 from cdc.sql.column_types import ColumnType, read_type
 from cdc.sql.parser import SqlReader

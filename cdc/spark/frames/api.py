@@ -1,26 +1,130 @@
 """The functions of ``cdc.spark``: a leader's tables as of any moment, from its topics, as DataFrames.
 
 Nothing is asked of a server, and executors need nothing of ``cdc``.
+
+Which tables there are at a moment, and the columns of one, as DataFrames.
+
+Changes of rows as a DataFrame: of one table typed, of all tables as the JSON texts that records have.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from cdc.config.profile import KAFKA_ONLY, Profile, load
 from cdc.errors import UserError
-from cdc.spark.ddl.lineage import END, Name
-from cdc.spark.frames.catalog import columns_of, tables_of
-from cdc.spark.frames.changes import of_all_tables, of_table
+from cdc.spark.ddl.lineage import END, Name, lineage
 from cdc.spark.frames.history import history_of, read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment, sequence_at
-from cdc.spark.frames.rows import changed_rows, left_rows, typed_rows
-from cdc.spark.frames.typed import Options
-from cdc.spark.frames.versions import plan, plan_of_changes
+from cdc.spark.frames.rows import changed_rows, exploded, left_rows, typed_columns, typed_rows
+from cdc.spark.frames.told import History, existing
+from cdc.spark.frames.typed import Options, spark_type
+from cdc.spark.frames.versions import Plan, plan, plan_of_changes
+from cdc.spark.input.local_frame import local_frame
+from cdc.spark.input.records import parse
 from cdc.spark.input.sql_meaning import of_session, own_session
 
-__all__ = ["changes", "schema", "table", "tables"]
+__all__ = ["changes", "columns_of", "of_all_tables", "of_table", "schema", "table", "tables", "tables_of"]
+
+_OP = """
+    CASE WHEN chunk.repair THEN 'repair' WHEN chunk IS NOT NULL THEN 'copy' WHEN before IS NULL THEN 'insert'
+        WHEN after IS NULL THEN 'delete' ELSE 'update' END AS op
+"""
+_PLACE = (
+    "sequence", "row", "IF(startswith(transaction, 'copy:'), NULL, transaction) AS gtid",
+    "named_struct('file', file, 'offset', position) AS position", "timestamp_micros(ts_us) AS commit_time",
+    "last AS ends_transaction",
+)  # fmt: skip
+_BY_NAME = """
+    IF({0} IS NULL, NULL, map_from_arrays(columns, transform({0}, v -> IF(v = 'Null', NULL, v)))) AS {0}
+"""
+
+
+def of_table(messages: DataFrame, plan: Plan, options: Options, *, since: int, upto: int) -> DataFrame:
+    """The changes of one table: op, before and after with the plan's columns, and the place in the stream."""
+    changed = changed_rows(messages, plan, since=since, upto=upto)
+    images = [f"{_struct(plan, name, options)} AS {name}" for name in ("before", "after")]
+    return changed.selectExpr(_OP, *images, *_PLACE)
+
+
+def of_all_tables(messages: DataFrame, *, since: int, upto: int) -> DataFrame:
+    """The changes of all tables: database, table, op, before and after as maps from column to JSON text, and the place.
+
+    Spark fails where a message is no record.
+    """
+    fails = "raise_error(concat('not a record: partition ', partition, ', offset ', offset, '; see cdc-audit'))"
+    within = f"IF(valid, sequence BETWEEN {since} AND {upto} AND rows IS NOT NULL, CAST({fails} AS BOOLEAN))"
+    records = parse(messages)
+    rows = exploded(records, within, *(name for name in records.columns if name != "rows"))
+    named = rows.select("*", "image.*")
+    return named.selectExpr(
+        "database", "table", _OP, *(_BY_NAME.format(name) for name in ("before", "after")), *_PLACE
+    )  # fmt: skip
+
+
+def _struct(plan: Plan, image: str, options: Options) -> str:
+    named = "concat('of sequence ', sequence)"
+    made = typed_columns(plan, f"get({image}, {{}})", named, options)
+    fields = ", ".join(f"{text} AS `{name.replace('`', '``')}`" for name, text in made.items())
+    return f"IF({image} IS NULL, NULL, struct({fields}))"
+
+
+# In a generator, behind which Spark moves no filter: with each one that is moved to where messages are read, it parses
+# all of them once more for each field that the filter has.
+_COUNTED = "explode_outer(IF({}, array(struct(database, table, sequence, size(rows) AS count)), NULL))"
+_SEGMENTS = "database STRING, table STRING, first BIGINT, end BIGINT, owner STRUCT<database: STRING, table: STRING>"
+
+
+def columns_of(spark: SparkSession, plan: Plan, options: Options) -> DataFrame:
+    """A line for each column: position from 1, column, mysql_type, spark_type, key_position (NULL outside of it)."""
+    key = plan.key or ()
+    rows = [
+        {
+            "position": at,
+            "column": name,
+            "mysql_type": kind,
+            "spark_type": spark_type(kind, options),
+            "key_position": key.index(name) + 1 if name in key else None,
+        }
+        for at, (name, kind) in enumerate(plan.columns, 1)
+    ]
+    schema = "position INT, column STRING, mysql_type STRING, spark_type STRING, key_position INT"
+    return local_frame(spark, rows, schema)
+
+
+def tables_of(source: Source, history: History, sequence: int) -> DataFrame:
+    """A line for each table: database, table, changes (rows that its records have, since its rows count), and the first
+    and the last sequence of these records."""
+    found = existing(history, sequence)
+    spark = source.spark
+    segments = [
+        {
+            **_table_name(each.database, each.table),
+            "first": each.first,
+            "end": each.end,
+            "owner": _table_name(*each.owner),
+        }
+        for each in lineage(found, history.upto(sequence))
+        if each.owner is not None and each.owner in found
+    ]
+    names = {(str(each["database"]), str(each["table"])) for each in segments}
+    counts = F.expr(_COUNTED.format(f"valid AND rows IS NOT NULL AND sequence <= {sequence}")).alias("record")
+    records = parse(source.of_tables(names)).select(counts).where("record IS NOT NULL").select("record.*")
+    within = F.broadcast(local_frame(spark, segments, _SEGMENTS))
+    owned = records.join(within, ["database", "table"]).where("sequence >= first AND sequence < end")
+    counted = owned.groupBy("owner").agg(
+        F.sum("count").alias("changes"), F.min("sequence").alias("first"), F.max("sequence").alias("last")
+    )
+    counted = counted.select("owner.*", "changes", "first", "last")
+    there = local_frame(spark, [_table_name(*name) for name in sorted(found)], "database STRING, table STRING")
+    return there.join(counted, ["database", "table"], "left").fillna(0, ["changes"]).orderBy("database", "table")
+
+
+def _table_name(database: str, table: str) -> Mapping[str, str]:
+    return {"database": database, "table": table}
 
 
 def table(

@@ -20,10 +20,9 @@ from cdc.kafka.first_partition import FIRST
 from cdc.kafka.fragments import HEADER
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Name
-from cdc.spark.input.fragments import put_together
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.records import LEADER, messages
+from cdc.spark.input.records import LEADER, messages, put_together
 from cdc.spark.input.spans import Span, span
 
 __all__ = ["Source", "heads_of", "is_told"]

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.spark.frames.alteration import Origin
-from cdc.spark.frames.constants import NULL
+from cdc.spark.frames.column_sql import NULL
 from cdc.spark.frames.typed import DOUBT, Options, literal, typed
 from cdc.spark.frames.versions import Plan, Stretch
 from cdc.spark.input.records import parse

@@ -2,16 +2,43 @@
 
 Each shuffle ends a stage, and planning, sending and starting a stage costs more than a thousand rows do; in one
 partition Spark needs none to group, sort or join. All this changes how Spark gets to a result, never the result.
+
+Work in a thread beside other work: Spark plans a query in the thread that asks it, so two are planned at once.
+
+Questions to data: each is a frame of few rows and how the answer is read from them. Several are asked together.
+
+A job costs more than a tiny audit's rows do: it is planned, its functions are prepared and its plan is sent, by itself.
 """
 
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import StorageLevel, inheritable_thread_target
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-__all__ = ["beside", "cached", "in_one_part", "is_tiny", "set_tiny", "uncache"]
+__all__ = ["Question", "answers", "beside", "cached", "in_one_part", "is_tiny", "meanwhile", "set_tiny", "uncache"]
+
+Result = TypeVar("Result")
+
+
+@contextmanager
+def meanwhile(work: Callable[[], Result], spark: SparkSession | None = None) -> Iterator[Callable[[], Result]]:
+    """Begin ``work`` in a thread, and give the block a function that waits for its result, or raises what it raised.
+
+    Jobs of ``spark`` have the job group, the tags and the scheduler pool of the caller. At the end of the block, also
+    where that fails, the work has ended.
+    """
+    with ThreadPoolExecutor(1) as threads:
+        target: Callable[[], Result] = inheritable_thread_target(spark)(work) if spark else work
+        yield threads.submit(target).result
+
 
 _TINY = "spark.cdc.audit.tiny"
 # With few rows, code that Spark makes and compiles for a query costs more than it saves; without it, expressions are
@@ -82,3 +109,32 @@ def _bytes(read: DataFrame) -> int:
         return int(str(read._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     except Py4JError:
         return 1 << 63
+
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Generic[Answer]):
+    """What ``read`` tells from the ``rows`` of a frame."""
+
+    rows: DataFrame
+    read: Callable[[Sequence[Row]], Answer]
+
+    def answer(self) -> Answer:
+        """The answer, by a job of its own."""
+        return self.read(self.rows.collect())
+
+
+def answers(*questions: Question[Any]) -> list[Any]:
+    """The answers to all ``questions``: in a tiny audit by one job, else one after the other.
+
+    In a large audit tasks of several questions that need the same data at once would wait for it, or compute it twice.
+    """
+    if len(questions) < 2 or not is_tiny(questions[0].rows):
+        return [each.answer() for each in questions]
+    named = {f"q{number}": each for number, each in enumerate(questions)}
+    frames = [each.rows.select(F.struct("*").alias(name)) for name, each in named.items()]
+    together = reduce(lambda one, two: one.unionByName(two, allowMissingColumns=True), frames)
+    found = in_one_part(together).collect()
+    return [each.read([row[name] for row in found if row[name] is not None]) for name, each in named.items()]

@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from cdc.errors import CdcError
-from cdc.model.printable import visible
-from cdc.service.health import Check
-from cdc.service.http_endpoint import Endpoint
+from cdc.model.values import visible
+from cdc.service.http_endpoint import Check, Endpoint
 from cdc.service.process import stop_on_signals
 from cdc.spark.job.session import SparkGone
 from cdc.spark.report.outcome import Audit

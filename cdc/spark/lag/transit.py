@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from cdc.spark.input.one_part import in_one_part
-from cdc.spark.input.questions import Question
+from cdc.spark.input.one_part import Question, in_one_part
 from cdc.spark.input.records import FOLLOWER, LEADER
 
 __all__ = ["BINS_AN_OCTAVE", "STAGES", "WHOLE", "ZERO_US", "Commits", "Transit", "commits", "matched", "transit"]

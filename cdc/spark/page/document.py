@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from importlib.resources import files
 
-from cdc.spark.page.lag_section import lag_section
 from cdc.spark.page.markup import Html, element, empty, fragment
 from cdc.spark.page.row_diff import drifted
 from cdc.spark.page.sections import (
@@ -13,12 +12,13 @@ from cdc.spark.page.sections import (
     copying,
     discontinued,
     foreign,
+    lag_section,
     schema,
     section,
     skipped,
     tables,
+    verdict_history,
 )
-from cdc.spark.page.verdict_history import verdict_history
 from cdc.spark.report.outcome import Audit
 from cdc.spark.report.phrases import audit_time, not_compared, not_found, verdict_sentence
 from cdc.spark.state.history import PastVerdict

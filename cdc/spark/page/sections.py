@@ -1,10 +1,17 @@
-"""Renders the sections of the page that are tables: what was compared, each table, and what else was found."""
+"""Renders the sections of the page that are tables: what was compared, each table, and what else was found.
+
+Renders how long transactions took, stage by stage, as tables and plots.
+
+Renders the verdicts of the audits on one state over time.
+"""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from cdc.spark.compare.tally import Table
+from cdc.spark.lag.summary import STAGES, WHOLE, Lag, Quantiles
 from cdc.spark.page.markup import Content, Figure, Html, element, fragment, table
-from cdc.spark.page.plots import time_line
+from cdc.spark.page.plots import QUANTILES, Point, histogram, over_time, points, time_line
 from cdc.spark.report.outcome import Audit
 from cdc.spark.report.phrases import (
     accepted_drift,
@@ -18,23 +25,52 @@ from cdc.spark.report.phrases import (
     has_drift,
     object_name,
 )
-from cdc.spark.report.printable import cut, value_text
-from cdc.spark.report.units import clock
-from cdc.sql.redaction import excerpt
+from cdc.spark.report.printable import clock, cut, duration, moment, value_text
+from cdc.spark.state.history import PastVerdict
+from cdc.sql.tokens import excerpt
 
 __all__ = [
+    "EXPLAINED",
     "accepted",
     "breaks",
     "compared",
     "copying",
     "discontinued",
     "foreign",
+    "lag_section",
     "schema",
     "section",
     "skipped",
     "tables",
+    "verdict_history",
     "with_rest_hidden",
 ]
+
+_DRAWN = 1_000
+_STATUS = ("no drift", "drift", "could not judge")
+
+
+def verdict_history(verdicts: Sequence[PastVerdict]) -> Html:
+    """How many rows and definitions differed at each audit; nothing for a single one."""
+    if len(verdicts) < 2:
+        return Html("")
+    drawn = verdicts[-_DRAWN:]
+    counts = [sum(each.exit_status == status for each in drawn) for status in range(len(_STATUS))]
+    told = ", ".join(f"{name} {count:,}" for name, count in zip(_STATUS, counts, strict=True) if count)
+    said = f"{counted(len(drawn), 'audit')} on this state: {told}"
+    return fragment(
+        element("p", f"{said}."), element("div", points([_point(each) for each in drawn], said), class_="scroll")
+    )
+
+
+def _point(verdict: PastVerdict) -> Point:
+    at_us = int(datetime.fromisoformat(verdict.at).timestamp() * 1e6)
+    differing = verdict.drifted_rows + verdict.schema_drift
+    sequence = "" if verdict.sequence is None else f" at sequence {verdict.sequence:,}"
+    accepted = f", {verdict.accepted:,} accepted" if verdict.accepted else ""
+    title = f"{moment(at_us)}: {_STATUS[verdict.exit_status]}{sequence}: {differing:,} drifted{accepted}"
+    return at_us, differing, ("good", "bad", "doubt")[verdict.exit_status], title
+
 
 _TABLES_OPEN = 20
 _TABLES_SHOWN = 10_000
@@ -192,3 +228,73 @@ def discontinued(audit: Audit) -> Html:
 def _identity(values: dict[str, str]) -> str:
     """The columns that identify a row, with their values."""
     return ", ".join(f"{name}={value_text(value)}" for name, value in values.items())
+
+
+EXPLAINED = {
+    "leader to Kafka": "from the leader's commit to its record in Kafka",
+    "Kafka to follower": "from the record in Kafka to the follower's commit",
+    "follower to Kafka": "from the follower's commit to the follower's own record in Kafka",
+    WHOLE: "from the leader's commit to the follower's commit",
+}
+_LAG_TABLES_OPEN, _LAG_TABLES_SHOWN = 10, 200
+
+
+def lag_section(lag: Lag) -> Html:
+    """The quantiles of each stage, its plots, and the slowest tables."""
+    head = ("stage", "", "transactions", *QUANTILES)
+    lines = [(name, EXPLAINED[name], *_figures(stage.total)) for name, stage in lag.stages.items()]
+    period = (
+        f"{counted(lag.transactions, 'leader transaction')}, committed {moment(lag.first_us)} to {moment(lag.last_us)}."
+    )
+    return fragment(
+        element("p", period),
+        table(head, lines),
+        element("p", _caveats(lag), class_="dim"),
+        *(_plots(lag, name) for name in lag.stages),
+        _tables(lag),
+    )
+
+
+def _figures(quantiles: Quantiles) -> tuple[int | Figure, ...]:
+    times = (duration(getattr(quantiles, f"{name}_us")) for name in QUANTILES)
+    return quantiles.transactions, *map(Figure, times)
+
+
+def _caveats(lag: Lag) -> str:
+    """What a reader must know about the figures: clocks that differ, and times that are unknown."""
+    clocks = (
+        "Each stage is measured with the clocks of two machines: if they differ, it is longer or shorter by the "
+        "difference, and may be negative."
+    )
+    counts = [lag.stages[name].total.transactions if name in lag.stages else 0 for name in STAGES]
+    if min(counts) == lag.transactions:
+        return clocks
+    return (
+        f"{clocks} When a record was committed in Kafka is known only while the compacted commit log keeps the entry "
+        "that was committed with it: a stage counts the transactions of which both times are known."
+    )
+
+
+def _plots(lag: Lag, name: str) -> Html:
+    """The histogram of a stage, and its quantiles over time."""
+    stage = lag.stages[name]
+    drawn = (
+        histogram(stage, name),
+        over_time(stage, name, first_us=lag.first_us, last_us=lag.last_us, stretch_us=lag.stretch_us),
+    )
+    return element(
+        "figure", element("figcaption", f"{name}, {EXPLAINED[name]}"), element("div", *drawn, class_="plots")
+    )
+
+
+def _tables(lag: Lag) -> Html:
+    """The quantiles by table, the slowest first."""
+    others = [name for name in STAGES if name != WHOLE]
+    head = ("table", "transactions", *QUANTILES, *(f"p95 {name}" for name in others))
+    lines = []
+    for each in lag.tables[:_LAG_TABLES_SHOWN]:
+        known = (each.stages.get(name) for name in others)
+        p95 = (Figure(duration(stage.p95_us) if stage else "") for stage in known)
+        lines.append((code(each.table), *_figures(each.stages[WHOLE]), *p95))
+    title = element("h3", f"By table, {WHOLE}: the slowest of {lag.tables_seen:,} first")
+    return fragment(title, with_rest_hidden(head, lines, _LAG_TABLES_OPEN))

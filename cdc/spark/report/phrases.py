@@ -6,7 +6,7 @@ from cdc.spark.compare.row_drift import DriftedRow
 from cdc.spark.compare.tally import Table
 from cdc.spark.ddl.definitions import SchemaDrift
 from cdc.spark.report.outcome import AcceptedDrift, Audit, Topic
-from cdc.spark.report.units import duration, moment
+from cdc.spark.report.printable import duration, moment
 
 __all__ = [
     "accepted_drift",

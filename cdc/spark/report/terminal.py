@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from unicodedata import combining, east_asian_width
 
-from cdc.spark.compare.row_drift import DriftedRow
-from cdc.spark.compare.samples import evenly
+from cdc.spark.compare.row_drift import DriftedRow, evenly
 from cdc.spark.compare.tally import Table
 from cdc.spark.lag.summary import Lag
 from cdc.spark.report.files import FOREIGN, HTML, PARQUET
@@ -24,10 +23,9 @@ from cdc.spark.report.phrases import (
     row_notes,
     verdict_sentence,
 )
-from cdc.spark.report.printable import cut, differing, value_text, visible
-from cdc.spark.report.units import duration
+from cdc.spark.report.printable import cut, differing, duration, value_text, visible
 from cdc.spark.streams.skipped_events import CAUSE
-from cdc.sql.redaction import excerpt
+from cdc.sql.tokens import excerpt
 
 __all__ = ["terminal"]
 

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.model.statement_gtid import statement_uuid
-from cdc.spark.input.questions import Question
+from cdc.spark.input.one_part import Question
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.streams.transactions import FOREIGN
 

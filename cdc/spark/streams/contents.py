@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.spark.ddl.lineage import TEXT, Act
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.questions import Question
+from cdc.spark.input.one_part import Question
 from cdc.spark.input.records import LEADER
 from cdc.spark.streams.row_digests import KEY, SHAPE, UNFIT
 from cdc.sql.maintenance import MAINTAIN

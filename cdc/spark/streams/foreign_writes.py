@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from cdc.spark.input.questions import Question
+from cdc.spark.input.one_part import Question
 from cdc.spark.streams.transactions import FOREIGN
 
 __all__ = ["ForeignWrite", "all_foreign_writes", "foreign_times", "foreign_writes"]

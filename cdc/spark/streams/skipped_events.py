@@ -12,10 +12,9 @@ from itertools import islice
 
 from cdc.model.uri import Uri
 from cdc.spark.ddl.definitions import SchemaDrift
-from cdc.spark.ddl.like_source import like_source
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act
-from cdc.sql.redaction import excerpt
-from cdc.sql.tokens import tokens
+from cdc.spark.ddl.object_history import like_source
+from cdc.sql.tokens import excerpt, tokens
 
 __all__ = ["CAUSE", "is_skip", "skipped_event_drift"]
 

@@ -24,8 +24,7 @@ from pyspark.sql import functions as F
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.model.statement_gtid import StatementSequences, ddl_uuid
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import beside, cached, in_one_part
-from cdc.spark.input.questions import Question, answers
+from cdc.spark.input.one_part import Question, answers, beside, cached, in_one_part
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.streams.consumer_tables import changed_by_others, checkpoint
 

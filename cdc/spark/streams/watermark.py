@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from cdc.spark.input.questions import Question
+from cdc.spark.input.one_part import Question
 from cdc.spark.input.records import FOLLOWER
 from cdc.spark.streams.transactions import FOREIGN
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cdc.config.profile import load
-from cdc.consumer.apply.pending_batch import Mismatch, check
+from cdc.consumer.apply.committed import Mismatch, check
 from cdc.consumer.follower.row_counts import RowCounts
 from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.packets import Statement

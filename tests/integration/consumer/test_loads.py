@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from cdc.config.profile import Database
 from cdc.consumer.errors import Interrupted, Refused
-from cdc.consumer.follower import sent_packet
+from cdc.consumer.follower import session as sessions
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.triggers import Triggers
-from cdc.consumer.plan import loads
+from cdc.consumer.plan import inserts
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.plan.planner import plan
 from cdc.consumer.plan.statements import statements
@@ -62,8 +62,8 @@ ROWS = st.lists(
 @pytest.fixture
 def session(follower: MySql, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     """A session with a follower that has an empty database loads; each row is worth loading."""
-    monkeypatch.setattr(loads, "_FEWEST", 1)
-    monkeypatch.setattr(sent_packet, "_CHUNK", 7)
+    monkeypatch.setattr(inserts, "_FEWEST", 1)
+    monkeypatch.setattr(sessions, "_CHUNK", 7)
     settings = Database(ip_or_host="127.0.0.1", port=follower.port, user=USER, password=PASSWORD)
     with follower.connect() as connection, connection.cursor() as cursor, Session(settings) as session:
         cursor.execute("CREATE DATABASE loads")

@@ -16,7 +16,7 @@ from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.session_variables import VARIABLES
 from cdc.consumer.follower.statement_connection import StatementConnection
 from cdc.consumer.literals.own_variables import own_variables
-from cdc.consumer.state.intents import Intent, Intents
+from cdc.consumer.state.ledger_table import Intent, Intents
 from cdc.model.record import Record
 from cdc.model.statement_gtid import statement_gtid
 from cdc.sandbox.server.mysql import MySql

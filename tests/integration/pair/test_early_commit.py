@@ -15,8 +15,8 @@ from cdc.errors import PromiseError
 from cdc.kafka.fragments import HEADER, cut
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
-from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_sink import KafkaSink
+from cdc.producer.sink.kafka_transactions import BatchSize
 from cdc.producer.sink.record_parts import Message
 from cdc.producer.sink.recovery import without_types
 from cdc.producer.sink.topic_admin import TopicAdmin

@@ -22,8 +22,8 @@ from cdc.kafka.partitions import backwards, begin_offsets, end_offsets, led, une
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.model.record import Record
-from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_sink import KafkaSink
+from cdc.producer.sink.kafka_transactions import BatchSize
 from cdc.producer.sink.record_parts import Message
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.sandbox.server.kafka import Kafka

@@ -20,10 +20,9 @@ from cdc.producer.copy.key_rows import has_key
 from cdc.producer.copy.structure import Structures
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.equal_members import asking
-from cdc.producer.table_rows.chunk_reader import ChunkReader, TableChanged
+from cdc.producer.table_rows.chunk_reader import ChunkReader, SnapshotReader, TableChanged
 from cdc.producer.table_rows.definition import TableDefinition, read_definition
 from cdc.producer.table_rows.misplaced_rows import MisplacedRows
-from cdc.producer.table_rows.snapshot_reader import SnapshotReader
 from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from cdc.sql.ddl import classify

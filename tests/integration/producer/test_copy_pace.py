@@ -14,9 +14,7 @@ import pytest
 from cdc.config.server_address import ServerAddress
 from cdc.producer.copy import reading as reading_module
 from cdc.producer.copy.reading import Answer, Reading, Wanted
-from cdc.producer.copy_pace.followers import Followers
-from cdc.producer.copy_pace.pace import Pace
-from cdc.producer.copy_pace.replicas import Replicas
+from cdc.producer.copy_pace.pace import Followers, Pace, Replicas
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from cdc.sandbox.server.ports import free_port
 from tests.harness.programs import own_name

@@ -19,9 +19,8 @@ from cdc.errors import CdcError, PromiseError
 from cdc.model.position import Position
 from cdc.producer.binlog.event_types import FORMAT_DESCRIPTION, NAMES, ROTATE
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.fast_path import SimpleTransaction, flat
 from cdc.producer.binlog.leader import Leader, inspect
-from cdc.producer.binlog.packets import Packets
+from cdc.producer.binlog.packets import Packets, SimpleTransaction, flat
 from cdc.producer.binlog.source import BinlogSource, Replica
 from cdc.producer.decode.changes import Begin, Commit, Refused, Rows, Statement, Whole
 from cdc.producer.decode.decoder import Decoder

@@ -9,7 +9,7 @@ from cdc.errors import CdcError
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.binlog import event_types as et
-from cdc.producer.binlog.fast_path import flat
+from cdc.producer.binlog.packets import flat
 from cdc.producer.binlog.source import BinlogSource, Replica
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.checks.binlog import position

@@ -13,8 +13,8 @@ from cdc.errors import UserError
 from cdc.kafka import commit_log
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
-from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_sink import KafkaSink
+from cdc.producer.sink.kafka_transactions import BatchSize
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql

@@ -18,8 +18,8 @@ from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer.copy.requests import write_request
 from cdc.producer.sink import topic_maker
-from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_sink import KafkaSink
+from cdc.producer.sink.kafka_transactions import BatchSize
 from cdc.producer.sink.record_parts import Message
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.sandbox.server.kafka import Kafka

@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 
 from cdc.config.renames import Renames
-from cdc.consumer.copies import Copies
+from cdc.consumer.counters import Copies
 from cdc.consumer.extent.attachment import with_gtids
-from cdc.consumer.extent.place import Place
 from cdc.consumer.extent.survey import Survey
-from cdc.consumer.extent.until import Until
+from cdc.consumer.extent.until import Place, Until
 from cdc.consumer.plan.covering import Covering, Repair
 from cdc.consumer.plan.rendered_rows import RecordParser, RenderedRows
-from cdc.consumer.source.assembler import Located, assemble
-from cdc.consumer.source.batches import batches
+from cdc.consumer.source.assembler import Located, assemble, batches
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.consumer.state.copied import Copied

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.kafka.sequence_merge import Merge
+from cdc.kafka.merged_topics import Merge
 
 
 @given(st.lists(st.integers(0, 3), max_size=40), st.integers(0, 5), st.data())

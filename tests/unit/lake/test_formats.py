@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from cdc.lake.folder import unfit
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.formats.iceberg import IcebergTables, in_files
-from cdc.lake.names import unfit
 from cdc.lake.note import Note, Written
 from cdc.spark.folders.local import LocalFolder
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.lake.names import encoded, folder
+from cdc.lake.folder import encoded, folder
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=64)
 

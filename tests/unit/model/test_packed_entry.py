@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdc.model.commit_entry import distances, numbers
 from cdc.model.gtid import GtidSet
-from cdc.model.packed_entry import distances, numbers
 
 A = "11111111-1111-1111-1111-111111111111"
 B = "22222222-2222-2222-2222-222222222222"

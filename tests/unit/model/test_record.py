@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from cdc.config.filters import Filters
 from cdc.errors import PromiseError
 from cdc.model.charset import latin1_decode, latin1_encode
-from cdc.model.printable import UNSEEN
 from cdc.model.record import Record, Uri
+from cdc.model.values import UNSEEN
 from cdc.tail.lines import line
 
 RECORD = (

@@ -1,4 +1,5 @@
-"""The import contracts in pyproject.toml leave no module out: every one has a layer, and the pure ones are checked."""
+"""The import contracts in pyproject.toml leave nothing out: each program has layers, no package has a circle, and pure
+modules touch no driver."""
 
 import tomllib
 from pathlib import Path
@@ -15,11 +16,18 @@ def name_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
-def test_every_package_has_layers_that_name_all_its_modules() -> None:
-    packages = {name_of(init.parent) for init in (ROOT / "cdc").rglob("__init__.py")}
+PROGRAMS = {"consumer", "lake", "producer", "repair", "sandbox", "seed", "spark", "tail"}
+
+
+def test_each_program_has_layers_that_name_all_its_packages() -> None:
     layered = {name for each in CONTRACTS if each["type"] == "layers" for name in each["containers"]}
-    assert layered == packages
+    assert layered == {"cdc", *(f"cdc.{name}" for name in PROGRAMS)}
     assert all(each["exhaustive"] for each in CONTRACTS if each["type"] == "layers")
+
+
+def test_no_package_has_a_circle_of_imports() -> None:
+    [acyclic] = [each for each in CONTRACTS if each["type"] == "acyclic_siblings"]
+    assert acyclic["ancestors"] == ["cdc", "cdc.**"] and len(acyclic) == 3  # none is left out
 
 
 def test_every_module_that_calls_itself_pure_must_touch_no_driver() -> None:

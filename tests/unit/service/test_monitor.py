@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client.core import Metric
 
-from cdc.service.health import Check, verdict
+from cdc.service.http_endpoint import Check, verdict
 from cdc.service.monitor import Reporter
 from tests.harness.wait import until
 

@@ -10,8 +10,8 @@ import pytest
 
 from cdc.errors import PromiseError
 from cdc.model.position import Position
-from cdc.model.printable import UNSEEN
 from cdc.model.uri import Uri
+from cdc.model.values import UNSEEN
 from cdc.service.logs import event, setup_logging
 from cdc.service.process import exit_status
 

@@ -4,9 +4,8 @@ from collections import Counter
 from dataclasses import fields
 from typing import Any
 
-from cdc.spark.findings import Progress, SchemaFindings, StreamFindings
+from cdc.spark.findings import AcceptedFindings, Progress, RowFindings, SchemaFindings, StreamFindings
 from cdc.spark.report.outcome import Audit
-from cdc.spark.row_findings import AcceptedFindings, RowFindings
 
 SECTIONS: tuple[Any, ...] = (StreamFindings, Progress, SchemaFindings, RowFindings, AcceptedFindings)
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from cdc.spark.job.threads import meanwhile
+from cdc.spark.input.one_part import meanwhile
 
 
 def test_both_run_at_the_same_time() -> None:

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from cdc.sql.accounts import accounts
 from cdc.sql.ddl import classify
-from cdc.sql.redaction import excerpt
-from cdc.sql.tokens import Token, tokens
+from cdc.sql.tokens import Token, excerpt, tokens
 from tests.checks.statements import Form, Said, forms, said_in, said_of
 
 FORMS = [form for form in forms() if form.expected]

@@ -6,10 +6,10 @@ from typing import Any, cast
 import pytest
 
 from cdc.consumer.apply import execution
+from cdc.consumer.apply.committed import PendingBatch
 from cdc.consumer.apply.execution import Execution, PreparedBatch
-from cdc.consumer.apply.pending_batch import PendingBatch
 from cdc.consumer.plan.packets import Statement
-from cdc.consumer.source.batches import Batch
+from cdc.consumer.source.assembler import Batch
 
 
 class Recorder:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.extent.rate_limit import RateLimit
+from cdc.consumer.extent.delay import RateLimit
 from cdc.consumer.source.assembler import Transaction
 from tests.unit.consumer.extent.test_delay import Clock
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cdc.consumer.extent.place import Place
-from cdc.consumer.extent.until import Until
+from cdc.consumer.extent.until import Place, Until
 from cdc.consumer.source.assembler import Transaction, assemble
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.errors import PromiseError, UserError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc.consumer.follower.answers import require_mysql, version_number, version_text
+from cdc.consumer.follower.session import require_mysql, version_number, version_text
 from cdc.errors import UserError
 
 

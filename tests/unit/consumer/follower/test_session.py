@@ -10,8 +10,7 @@ import pytest
 from cdc.config.profile import Database
 from cdc.consumer.errors import Interrupted, Stopped
 from cdc.consumer.follower import session as module
-from cdc.consumer.follower.session import Session
-from cdc.consumer.follower.socket_reader import SocketReader
+from cdc.consumer.follower.session import Session, SocketReader
 
 
 class Replies:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cdc.consumer.follower.socket_reader import SocketReader
+from cdc.consumer.follower.session import SocketReader
 
 
 @pytest.fixture

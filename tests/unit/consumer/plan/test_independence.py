@@ -5,8 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.plan.independence import independent, row_operations
-from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, plan
+from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, independent, plan, row_operations
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.record import Record, Uri
 from tests.unit.consumer.plan.test_planner import record

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.follower.sent_packet import stored_rows
+from cdc.consumer.follower.session import stored_rows
 from cdc.consumer.literals.row_text import tagged_row_texts
-from cdc.consumer.plan import loads
-from cdc.consumer.plan.loads import loadable_tags
+from cdc.consumer.plan import inserts
+from cdc.consumer.plan.inserts import loadable_tags
 from cdc.consumer.plan.packets import PACKET_BYTES, Statement, packets
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, Step
 from cdc.consumer.plan.statements import statements
@@ -24,7 +24,7 @@ COLUMNS = {"a": loadable_tags("int", nullable=False), "b": TEXT}
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loads, "_FEWEST", 3)
+    monkeypatch.setattr(inserts, "_FEWEST", 3)
 
 
 def step(*values: Any, **more: Any) -> Step:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.source.assembler import Located, Transaction, UntilError, assemble
-from cdc.consumer.source.batches import Batch, batches
+from cdc.consumer.source.assembler import Batch, Located, Transaction, UntilError, assemble, batches
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, PromiseError, UserError
 from cdc.model.record import Record

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cdc.consumer.source.assembler import MOST_BYTES, Transaction
-from cdc.consumer.source.batches import Batch, batches
+from cdc.consumer.source.assembler import MOST_BYTES, Batch, Transaction, batches
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import PromiseError
 from cdc.model.record import Record

@@ -4,7 +4,7 @@ import pytest
 
 from cdc.config.renames import Renames
 from cdc.consumer.errors import Unapplicable
-from cdc.consumer.source.renamed_sql import names_database, rewritten
+from cdc.consumer.source.renaming import names_database, rewritten
 from cdc.model.position import Position
 from cdc.model.record import Record, Uri
 from cdc.sql.ddl import classify

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.consumer.state.status import Applied, Entry, ResolvedConflict, Status
 from cdc.consumer.state.status_output import as_json, as_text
-from cdc.model.printable import UNSEEN
+from cdc.model.values import UNSEEN
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).replace(tzinfo=None)
 APPLIED = Applied(

@@ -3,7 +3,7 @@
 import pytest
 
 from cdc.consumer.literals import row_sql_mode
-from cdc.producer.binlog.row_sql_mode import row_mode
+from cdc.producer.binlog.events import row_mode
 
 USUAL = 1 << 23 | 1 << 24
 

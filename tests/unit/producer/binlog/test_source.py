@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.producer.binlog.compressed import is_small, payload
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.fast_path import SimpleTransaction, flat
-from cdc.producer.binlog.packets import Packets
+from cdc.producer.binlog.packets import Packets, SimpleTransaction, flat
 from cdc.producer.binlog.source import BinlogSource
 from tests.generators.binlog_events import event_bytes as event
 from tests.generators.binlog_events import payload_body

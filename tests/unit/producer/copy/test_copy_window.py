@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.producer.copy import window
-from cdc.producer.copy.window import Overrun, Window
+from cdc.producer.copy import question
+from cdc.producer.copy.question import Overrun, Window
 
 Table = dict[int, int]
 Change = tuple[str, str]
@@ -66,7 +66,7 @@ def test_a_document_in_a_changed_row_keeps_its_numbers() -> None:
 
 
 def test_more_changes_than_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window, "_LIMIT", 100)
+    monkeypatch.setattr(question, "_LIMIT", 100)
     noted = Window()
     for _ in range(3):
         noted.note("Add", [_row(1, 1).encode()])

@@ -15,12 +15,12 @@ from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.changes import (
     Begin,
     Change,
+    Damaged,
     Idle,
     Moved,
     Whole,
 )
 from cdc.producer.decode.table_map import JSON
-from cdc.producer.decode.unsupported import Damaged
 from cdc.sql.effects import ANY_DATABASE, Effect
 from tests.generators.binlog_events import COMMIT_US, FILE, NO_ZEROS_AND_TRUNCATED, Log, opened
 from tests.harness.decoding import Chunk, Leader, added, begin, commit, content, decoded, kinds, plain, refusal

@@ -5,8 +5,7 @@ import pytest
 from cdc.model.commit_entry import PreparedXa
 from cdc.model.position import Position
 from cdc.producer.binlog import event_types as et
-from cdc.producer.decode.changes import Idle, Moved, Prepared
-from cdc.producer.decode.unsupported import Damaged
+from cdc.producer.decode.changes import Damaged, Idle, Moved, Prepared
 from tests.generators.binlog_events import FILE, NO_ZEROS_AND_TRUNCATED, UUID, Log
 from tests.harness.decoding import Leader, added, begin, commit, decoded, kinds, plain, refusal
 

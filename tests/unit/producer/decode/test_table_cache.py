@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from cdc.errors import PromiseError
 from cdc.producer.binlog import event_types as et
-from cdc.producer.binlog.fast_path import SimpleTransaction
+from cdc.producer.binlog.packets import SimpleTransaction
 from cdc.producer.decode import row_codegen, table_cache
 from cdc.producer.decode.changes import ShapeCache, TableShape, Whole
+from cdc.producer.decode.decoder import UNREADABLE
 from cdc.producer.decode.row_codegen import FIRST_ROWS, row_decoder, row_decoders
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table
-from cdc.producer.decode.whole_transactions import UNREADABLE
 from tests.generators.binlog_events import SIGNED, Log
 from tests.harness.decoding import Leader, content, refusal, tables
 

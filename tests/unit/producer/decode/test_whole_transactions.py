@@ -3,10 +3,9 @@
 import pytest
 
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.fast_path import SimpleTransaction
-from cdc.producer.decode.changes import Begin, Whole
-from cdc.producer.decode.unsupported import Damaged
-from cdc.producer.decode.whole_transactions import WholeTransactions, end_of_rows_only, start_of_incomplete
+from cdc.producer.binlog.packets import SimpleTransaction
+from cdc.producer.decode.changes import Begin, Damaged, Whole
+from cdc.producer.decode.decoder import WholeTransactions, end_of_rows_only, start_of_incomplete
 from cdc.sql.effects import Effect
 from tests.generators.binlog_events import FILE, NO_ZEROS_AND_TRUNCATED, Log
 from tests.harness.decoding import Leader, added, begin, commit, content, decoded, kinds, plain, refusal, tables

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import PreparedXa
-from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.gtid_event import serialized_integer
+from cdc.producer.binlog.events import RawEvent, serialized_integer
 from cdc.producer.decode.xa import XaTransactions, xid_of
 from tests.generators.binlog_events import event, prepare_body
 

@@ -1,6 +1,6 @@
 """The size of Kafka transactions over a slow link."""
 
-from cdc.producer.sink.batch_size import BatchSize
+from cdc.producer.sink.kafka_transactions import BatchSize
 
 
 def test_it_shrinks_with_each_failure_and_waits_longer() -> None:

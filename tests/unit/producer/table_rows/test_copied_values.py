@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.producer.table_rows.chunk_rows import ChunkRows
-from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition, table_text
-from cdc.producer.table_rows.documents import document_json
+from cdc.producer.table_rows.chunk_reader import ChunkRows
+from cdc.producer.table_rows.column_texts import document_json
+from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition, member_texts, table_text
 from cdc.producer.table_rows.key_literals import key_literals
-from cdc.producer.table_rows.members import member_texts
 
 COLUMNS = (
     CopiedColumn("id", "int", nullable=False),
