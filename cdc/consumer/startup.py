@@ -36,7 +36,7 @@ from cdc.model.uri import Uri
 from cdc.service.logs import event
 from cdc.service.retry import RetriedCalls
 
-__all__ = ["Startup", "applier_of", "schema_cache"]
+__all__ = ["Startup", "applier_of"]
 
 Answer = TypeVar("Answer")
 _LOG = logging.getLogger("cdc.consumer")
@@ -101,9 +101,7 @@ class Startup:
 
         A consumer that was killed may have executed statements after the checkpoint. Raises Stopped, ServerGone.
         """
-        # In a rewind those up to its end are executed as a matter of course, and are not run again.
-        after = checkpoint.sequence if checkpoint.rewound is None else checkpoint.rewound
-        question = ledger_table.last_executed(self.session.schema, checkpoint.resource, after=after)
+        question = ledger_table.last_executed(self.session.schema, checkpoint.resource, after=checkpoint.sequence)
 
         def ask() -> int:
             try:
@@ -135,13 +133,6 @@ class Startup:
         raise Stopped("stopped while the follower was away")
 
 
-def schema_cache(startup: Startup, passes: Callable[[Uri], bool]) -> SchemaCache:
-    """What is known of the follower's tables; ``passes(uri)`` says which are replicated, by their names there."""
-    session = startup.session
-    triggers = Triggers(session, drop=startup.profile.consumer.triggers == "drop", passes=passes)
-    return SchemaCache(session, triggers, passes=passes)
-
-
 def applier_of(
     startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool], copied: Copied
 ) -> Applier:
@@ -150,7 +141,8 @@ def applier_of(
     ``passes(uri)`` says which tables are replicated, by their names on the follower.
     """
     session, settings, read_ahead = startup.session, startup.profile.consumer, startup.source.read_ahead
-    tables = schema_cache(startup, passes)
+    triggers = Triggers(session, drop=settings.triggers == "drop", passes=passes)
+    tables = SchemaCache(session, triggers, passes=passes)
     differences = RowDifferences(session, tables) if settings.before_images == "compare" else None
     row_by_row = RowByRow(
         session,

@@ -1,7 +1,7 @@
 """Applies a chunk of a table that failed as it was planned: what is in its rows' way is removed, and counted.
 
 In the way are rows with the same keys outside of the range, and rows with the same values of other unique keys. The
-latter are none of the leader's (``plan.rewound``), so each is brought back, with its key, by what comes later.
+latter are none of the leader's (``plan.copying``), so each is brought back, with its key, by what comes later.
 """
 
 import logging
@@ -78,7 +78,7 @@ class Chunks:
     def _apply_rows(self, covering: Covering) -> None:
         self._back()
         self._run(_made(covering.emptying))
-        self._row_by_row.apply(in_order([covering.written]), again=False)
+        self._row_by_row.apply(in_order([covering.written]))
 
     def _apply_piece(self, covering: Covering) -> None:
         """Add the rows of a table that is copied as a whole: nothing can be in their way but rows of its pieces."""

@@ -12,8 +12,8 @@ from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.covering import Covering
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.source.assembler import Batch
+from cdc.consumer.state import rewinds
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.consumer.state.rewinds import with_rewind
 from cdc.errors import Disconnected, PromiseError
 from cdc.model.record import Record
 from cdc.service.logs import event
@@ -32,8 +32,8 @@ class PendingBatch:
     """``records`` are those that the filters let pass, ``tail`` commits with them and sets the checkpoint ``target``.
 
     ``rows`` counts the rows of its follower transaction up to here, ``filtered`` those of them that the filters left
-    out. ``started`` is the monotonic time at which its preparation began. ``again``: it is applied once more. ``chunk``
-    is what it does if it is a chunk of a table.
+    out. ``started`` is the monotonic time at which its preparation began. ``chunk`` is what
+    it does if it is a chunk of a table.
     """
 
     batch: Batch
@@ -43,7 +43,6 @@ class PendingBatch:
     rows: int
     filtered: int
     started: float
-    again: bool = False
     chunk: Covering | None = None
 
 
@@ -122,14 +121,15 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
     """The checkpoint of the server that answers now, or ``checkpoint`` where the server's is above ``highest``.
 
     Records that this server lacks are still in the topics, or it has yet to execute them from its relay log. Raises
-    Interrupted or Refused, PromiseError where it was no replica of the former server.
+    Interrupted or Refused, PromiseError where it was no replica of the former server, UserError (``rewinds``).
     """
     rows = session.rows(Checkpoint.select(checkpoint.resource, schema=checkpoint.schema))
     # Layout "single" may have no table of the offsets in other topics, and needs none.
     select_others = Checkpoint.select_offsets(checkpoint.resource, schema=checkpoint.schema)
     others = session.rows(select_others) if checkpoint.others else []
     there = Checkpoint.from_rows(rows[0], others, schema=checkpoint.schema) if rows else None
-    there = with_rewind(session, there) if there else None
+    if there is not None:
+        rewinds.require_none(session, there)
     session.run([b"COMMIT"])
     if there is None or (there.topic, there.topic_id) != (checkpoint.topic, checkpoint.topic_id):
         raise PromiseError(

@@ -182,7 +182,7 @@ class SerialExecutor:
         if pending.chunk is not None:
             self._chunks.apply(pending.chunk)
         else:
-            self._conflicts += self._row_by_row.apply(in_order(pending.records), again=pending.again)
+            self._conflicts += self._row_by_row.apply(in_order(pending.records))
         for statement in pending.tail:
             try:
                 self._send([statement])

@@ -7,7 +7,7 @@ escapes, and NULL; what is between two rows ends a line. So only values may be l
 quoted text, and only into columns that store such a text as they store the literal: ``TAGS``.
 
 LOCAL makes LOAD DATA store what it can and only warn of the rest, as IGNORE does. So the session counts as loaded only
-the rows of a statement that has warned of nothing (``follower.local_data``), and anything else fails the batch.
+the rows of a statement that has warned of nothing (``session.stored_rows``), and anything else fails the batch.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
