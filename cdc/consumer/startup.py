@@ -17,6 +17,7 @@ from cdc.consumer.apply.committed import Committed
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.apply.execution import Execution
 from cdc.consumer.apply.parallel import ParallelExecutor
+from cdc.consumer.apply.prefetch import Prefetch
 from cdc.consumer.apply.preparation import Preparation
 from cdc.consumer.apply.row_by_row import RowByRow
 from cdc.consumer.apply.row_differences import RowDifferences
@@ -140,7 +141,7 @@ def applier_of(
 
     ``passes(uri)`` says which tables are replicated, by their names on the follower.
     """
-    session, settings, read_ahead = startup.session, startup.profile.consumer, startup.source.read_ahead
+    session, settings, prefetch = startup.session, startup.profile.consumer, Prefetch(startup.source.read_ahead)
     triggers = Triggers(session, drop=settings.triggers == "drop", passes=passes)
     tables = SchemaCache(session, triggers, passes=passes)
     differences = RowDifferences(session, tables) if settings.before_images == "compare" else None
@@ -154,8 +155,8 @@ def applier_of(
     )
     chunks = Chunks(session, tables, row_by_row, skips=ledger.skips, note=ledger.skip)
     execution = Execution(
-        SerialExecutor(session, row_by_row, chunks, read_ahead=read_ahead),
-        ParallelExecutor(session, connections=settings.connections, read_ahead=read_ahead),
+        SerialExecutor(session, row_by_row, chunks, prefetch=prefetch),
+        ParallelExecutor(session, connections=settings.connections, prefetch=prefetch),
     )
     preparation = Preparation(
         session,

@@ -12,11 +12,12 @@ identifies the cause, if there is one.
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from cdc.consumer.apply.committed import FRONT_BYTES, Mismatch, PendingBatch, check, loads, moved, sequence_in
+from cdc.consumer.apply.prefetch import Prefetch
 from cdc.consumer.errors import LOCK_CONFLICT, Interrupted, Refused, Stopped, Unapplicable
 from cdc.consumer.follower.session import LOCK_WAIT_SECONDS, Session
 from cdc.consumer.plan.packets import Statement, packets
@@ -49,13 +50,12 @@ class _Execution:
 class ParallelExecutor:
     """An ``Executor`` over up to ``connections`` connections; the additional ones are open only during a run.
 
-    After a failure ``failed`` is true, and nothing else may be done before ``recover``. ``read_ahead`` is called while
-    the server works.
+    After a failure ``failed`` is true, and nothing else may be done before ``recover``.
     """
 
-    def __init__(self, session: Session, *, connections: int, read_ahead: Callable[[], bool]) -> None:
+    def __init__(self, session: Session, *, connections: int, prefetch: Prefetch) -> None:
         self._sessions = [session, *(session.additional(number) for number in range(1, connections))]
-        self._read_ahead = read_ahead
+        self._prefetch = prefetch
         self._executions: deque[_Execution] = deque()  # the oldest first
         self._committing: PendingBatch | None = None  # its COMMIT was sent, or is about to be
         self.committed: list[PendingBatch] = []
@@ -134,13 +134,13 @@ class ParallelExecutor:
         self._executions.append(execution)
         self._send(execution, front)
         for packet in found:
-            check(execution.sent, session.receive(self._read_ahead))
+            check(execution.sent, self._prefetch.receive(session))
             execution.sent = packet
             self._send(execution, [])
 
     def _send(self, execution: _Execution, front: Sequence[bytes]) -> None:
         data = loads(execution.sent, front=len(front))
-        execution.session.send([*front, *(each.sql for each in execution.sent)], data, self._read_ahead)
+        self._prefetch.send(execution.session, [*front, *(each.sql for each in execution.sent)], data)
 
     def _opened(self) -> Session:
         session = self._sessions[len(self._executions)]
@@ -157,7 +157,7 @@ class ParallelExecutor:
     def _settle(self, execution: _Execution) -> None:
         """Wait until the batch is executed and all before it have committed, and execute its tail."""
         session = execution.session
-        check(execution.sent, session.receive(self._read_ahead))
+        check(execution.sent, self._prefetch.receive(session))
         execution.sent = []
         for packet in packets(execution.pending.tail, limit=session.max_packet - FRONT_BYTES):
             check(packet, self._run(session, [_USUAL_WAIT, *(statement.sql for statement in packet)]))
@@ -166,7 +166,7 @@ class ParallelExecutor:
 
     def _run(self, session: Session, packet: Sequence[bytes]) -> list[int]:
         session.send(packet)
-        return session.receive(self._read_ahead)
+        return self._prefetch.receive(session)
 
     def _has_committed(self) -> None:
         if self._committing is not None:

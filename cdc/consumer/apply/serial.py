@@ -4,12 +4,13 @@ Up to two batches are pending: one whose COMMIT was sent together with the state
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 
 from cdc.consumer.apply.chunks import Chunks
 from cdc.consumer.apply.committed import FRONT_BYTES, Mismatch, PendingBatch, check, loads, moved, sequence_in
+from cdc.consumer.apply.prefetch import Prefetch
 from cdc.consumer.apply.refusals import refusal
 from cdc.consumer.apply.row_by_row import RowByRow
 from cdc.consumer.errors import Refused, Unapplicable
@@ -31,16 +32,14 @@ class SerialExecutor:
     a table as ``chunks`` does.
 
     ``conflicts`` counts the conflicts in committed batches that were resolved in the leader's favour, ``parts`` the
-    parts of a large transaction that are executed and not committed. ``read_ahead`` is called while the server works.
+    parts of a large transaction that are executed and not committed.
     """
 
-    def __init__(
-        self, session: Session, row_by_row: RowByRow, chunks: Chunks, *, read_ahead: Callable[[], bool]
-    ) -> None:
+    def __init__(self, session: Session, row_by_row: RowByRow, chunks: Chunks, *, prefetch: Prefetch) -> None:
         self._session = session
         self._row_by_row = row_by_row
         self._chunks = chunks
-        self._read_ahead = read_ahead
+        self._prefetch = prefetch
         self._executing: tuple[PendingBatch, list[Statement]] | None = None  # the last packet's counts are outstanding
         self._executed: PendingBatch | None = None  # its counts are right, its COMMIT goes with the next packet
         self._committing: PendingBatch | None = None  # its COMMIT was sent
@@ -150,14 +149,14 @@ class SerialExecutor:
         front = [b"COMMIT"] if self._executed else []
         front += [_SAVEPOINT] if savepoint else []
         data = loads(packet, front=len(front))
-        self._session.send(front + [statement.sql for statement in packet], data, self._read_ahead)
+        self._prefetch.send(self._session, front + [statement.sql for statement in packet], data)
         self._committing, self._executed = self._executed, None
 
     def _check(self, packet: list[Statement]) -> None:
         """Receive the counts of the packet sent last. Raises Mismatch or Refused, PromiseError for a refused COMMIT."""
         committing = self._committing
         try:
-            counts = self._session.receive(self._read_ahead)
+            counts = self._prefetch.receive(self._session)
         except Refused as error:
             if committing is not None:
                 self._session.reset()
