@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from cdc.consumer.apply.committed import Mismatch, check
 from cdc.consumer.apply.row_by_row import RowByRow
 from cdc.consumer.errors import Refused, Unapplicable
 from cdc.consumer.follower.range_rows import RangeRows
@@ -17,7 +16,7 @@ from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.before_images import INCOMPARABLE
 from cdc.consumer.plan.covering import Covering, Repair
-from cdc.consumer.plan.packets import PACKET_BYTES, Statement, packets
+from cdc.consumer.plan.packets import PACKET_BYTES, Mismatch, Statement, check_counts, packets
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, Step, for_table, in_order
 from cdc.consumer.plan.statements import statements
 from cdc.consumer.plan.table_schema import TableSchema
@@ -123,7 +122,7 @@ class Chunks:
         found = []
         for packet in packets(made, limit=self._session.max_packet):
             counts = self._session.run([statement.sql for statement in packet])
-            check(packet, counts)
+            check_counts(packet, counts)
             found += [count for each, count in zip(packet, counts, strict=True) if each.sql.startswith(b"DELETE")]
         return found
 
