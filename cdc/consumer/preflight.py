@@ -197,7 +197,7 @@ def load_checkpoint(
             session.run([*attachment.begin(session), new.insert().encode()])
             _tell_capture(session)
         there = Checkpoint.from_rows(rows[0], others, schema=schema) if rows else new
-        loaded = rewinds.with_rewind(session, there)
+        rewinds.require_none(session, there)
         held = attachment.copied(session, now=not rows)
         session.commit()
     except Stopped:
@@ -210,10 +210,9 @@ def load_checkpoint(
         raise UserError(
             f"the follower's schema {schema} cannot be used: {error}",
             code="CDC-FOLLOWER-SCHEMA",
-            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, offsets, rewinds and "
-            "seeds",
+            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, offsets and seeds",
         ) from None
-    return loaded, held
+    return there, held
 
 
 def _tell_capture(session: Session) -> None:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 
 from cdc.consumer.errors import Unapplicable
 from cdc.consumer.literals.values import identifier, literal, table_name
+from cdc.consumer.plan.copying import check_copying
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, RenderedChanges, Step, for_table
 from cdc.consumer.plan.rendered_rows import RenderedRows
-from cdc.consumer.plan.rewound import check_copying
 from cdc.consumer.plan.table_schema import TableSchema
 from cdc.model.record import Record, Row
 from cdc.sql.key_range import keys_condition, range_condition

@@ -41,7 +41,6 @@ __all__ = [
     "insert_intent",
     "insert_not_run",
     "last_executed",
-    "skipped",
     "table",
     "upgrade",
 ]
@@ -126,12 +125,6 @@ def last_executed(schema: str, resource: str, *, after: int) -> str:
         f"SELECT MAX(sequence) FROM {table(schema)} WHERE resource={quoted(resource)} AND sequence > {after} "
         f"AND gtid <> '' AND (GTID_SUBSET(gtid, @@GLOBAL.gtid_executed) OR {owned})"
     )
-
-
-def skipped(schema: str, resource: str, *, after: int, upto: int) -> str:
-    """The query for the sequences of the records in this range that were skipped."""
-    where = f"resource={quoted(resource)} AND sequence > {after} AND sequence <= {upto} AND state='skipped'"
-    return f"SELECT sequence FROM {table(schema)} WHERE {where}"
 
 
 def insert_intent(schema: str, record: Record, *, gtid: str) -> str:
