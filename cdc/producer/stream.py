@@ -15,11 +15,13 @@ from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.model.position import Position
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.packets import SimpleTransaction
-from cdc.producer.copy.chunk import Beginning, Chunk, State
+from cdc.producer.copy.chunk import State
 from cdc.producer.copy.copier import Copier
 from cdc.producer.decode.changes import (
     Begin,
+    Beginning,
     Change,
+    Chunk,
     Commit,
     Idle,
     Moved,

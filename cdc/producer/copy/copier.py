@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from cdc.config.filters import Widened
-from cdc.producer.copy.chunk import Beginning, Chunk
 from cdc.producer.copy.key_rows import has_key
 from cdc.producer.copy.notices import Notices, named
 from cdc.producer.copy.pending import Pending, concerns
@@ -15,7 +14,7 @@ from cdc.producer.copy.repairs import Repairs
 from cdc.producer.copy.requests import Requests
 from cdc.producer.copy.structure import Creations
 from cdc.producer.copy_pace.pace import Copying, Speed
-from cdc.producer.decode.changes import Begin, Change, Refused, Rows, Statement, Whole
+from cdc.producer.decode.changes import Begin, Beginning, Change, Chunk, Refused, Rows, Statement, Whole
 from cdc.producer.progress import Progress
 from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition
 from cdc.sql.effects import ANY_DATABASE, Effect

@@ -1,4 +1,5 @@
-"""The changes that the decoder produces: rows and their tables, statements, bounds of transactions, new positions.
+"""The changes that a stream is made of: rows and their tables, statements, bounds of transactions, new positions, and
+the chunks of table copies, which join those that the decoder produces.
 
 The errors for events that can't be replicated, and what such an event may have changed.
 """
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
+from cdc.config.filters import Filters
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import PreparedXa
 from cdc.model.position import Position
@@ -23,8 +25,11 @@ from cdc.sql.tokens import excerpt
 
 __all__ = [
     "Begin",
+    "Beginning",
     "Change",
+    "Chunk",
     "Commit",
+    "Creation",
     "Damaged",
     "Idle",
     "Moved",
@@ -35,6 +40,8 @@ __all__ = [
     "Rows",
     "ShapeCache",
     "Statement",
+    "Structure",
+    "Table",
     "TableShape",
     "Whole",
     "nameless",
@@ -45,6 +52,7 @@ __all__ = [
     "unreadable",
 ]
 
+Table = tuple[str, str]  # database and name
 _VERB = re.compile("^(Create|Alter|Drop|Rename|Truncate|Maintain)")
 _UNKNOWN_STATEMENT = (
     "run it on the follower by hand, then start a new topic there, or report the statement so that it can be added"
@@ -328,6 +336,55 @@ class Idle:
     """The leader has no more for now; ``inside``: a transaction is open, and its rest is about to arrive."""
 
     inside: bool
+
+
+class Chunk(NamedTuple):
+    """The rows of ``table``, JSON texts, with keys in (``after``, ``upto``], texts of the key's values.
+
+    Without such a bound it begins, or ends, with the table. ``columns_json`` is that of the table's records,
+    ``collations`` are those of the key's columns, None for one without. ``ts_us`` is when it was read.
+    With a ``piece``, a number from 0, the table is copied as a whole: it has the rows of all pieces. A bound is then of
+    no columns. With ``keys`` it has the rows with these keys, and no bounds.
+    """
+
+    table: Table
+    columns_json: str
+    collations: tuple[str | None, ...]
+    after: tuple[str, ...] | None
+    upto: tuple[str, ...] | None
+    rows: list[str]
+    ts_us: int
+    piece: int | None = None
+    keys: tuple[tuple[str, ...], ...] | None = None
+
+
+class Creation(NamedTuple):
+    """A statement with what it does and the session that it needs, as in ``Statement``."""
+
+    text: str
+    effects: tuple[Effect, ...]
+    context: dict[str, Any]
+    exact: bytes | None = None
+
+
+class Structure(NamedTuple):
+    """The base tables of a leader, those that foreign keys refer to first, and the statements that create all there is.
+
+    ``invalid`` are views that can't be created, since what they select from is gone.
+    """
+
+    tables: list[Table]
+    creations: list[Creation]
+    invalid: list[Table]
+
+
+class Beginning(NamedTuple):
+    """The statements that create the leader's objects, as of ``ts_us``; the ``filters`` that hold from there on, None
+    where they are the same as before."""
+
+    structure: Structure
+    ts_us: int
+    filters: Filters | None = None
 
 
 Change = Begin | Rows | Whole | Statement | Refused | Commit | Prepared | Moved | Idle | OtherEvent

@@ -13,8 +13,17 @@ from cdc.model.record import Uri
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.event_types import NAMES
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.copy.chunk import Beginning, Chunk
-from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableShape, Whole, passed_over
+from cdc.producer.decode.changes import (
+    Begin,
+    Beginning,
+    Chunk,
+    Refused,
+    Rows,
+    Statement,
+    TableShape,
+    Whole,
+    passed_over,
+)
 from cdc.producer.sink.filter_boundary import may_fire, may_pass, passing, tables
 from cdc.producer.sink.partial_transaction import CommittedPart, content_sum, row_sum
 from cdc.producer.sink.record_parts import (
