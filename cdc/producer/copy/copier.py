@@ -81,6 +81,11 @@ class Copier:
         """A file descriptor that can be read once there is something to do, if something is being read."""
         return self._questions.wake
 
+    @property
+    def has_requests(self) -> bool:
+        """Whether anything was asked for since."""
+        return self._requests.found
+
     def take_requests(self) -> bool:
         """Take up what was asked for since; whether there was anything."""
         requests = list(self._requests.new())

@@ -29,8 +29,11 @@ __all__ = [
     "Change",
     "Chunk",
     "Commit",
+    "Copied",
+    "CopyState",
     "Creation",
     "Damaged",
+    "Held",
     "Idle",
     "Moved",
     "OtherEvent",
@@ -387,4 +390,35 @@ class Beginning(NamedTuple):
     filters: Filters | None = None
 
 
-Change = Begin | Rows | Whole | Statement | Refused | Commit | Prepared | Moved | Idle | OtherEvent
+class CopyState(NamedTuple):
+    """How far the copies of tables are, from this place of the stream on.
+
+    ``entry`` is the state as the commit log's entries have it. ``incomplete`` are the tables that are not copied to
+    their end: their records are marked. ``filters`` hold from here on, None for those of before. ``at_once``: it is
+    committed without waiting for more records.
+    """
+
+    entry: dict[str, Any] | None
+    incomplete: frozenset[Table]
+    filters: Filters | None = None
+    at_once: bool = False
+
+
+class Copied(NamedTuple):
+    """What a copy writes between two transactions, ``position`` after the first one: ``content``.
+
+    ``state`` is that of the copies after it, ``header`` the same as its records have it.
+    """
+
+    content: Chunk | Beginning
+    position: Position
+    header: str
+    state: CopyState
+
+
+class Held(NamedTuple):
+    """The next change is held back for a moment; what is written may be committed meanwhile."""
+
+
+_Decoded = Begin | Rows | Whole | Statement | Refused | Commit | Prepared | Moved | Idle | OtherEvent
+Change = _Decoded | CopyState | Copied | Held
