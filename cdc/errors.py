@@ -18,13 +18,17 @@ __all__ = ["CdcError", "Disconnected", "Fenced", "PromiseError", "ServerGone", "
 class CdcError(Exception):
     """``what`` failed, ``where`` (binlog position, topic offset, profile key), and a ``hint`` at what to do.
 
-    ``each``: what failed one by one, where ``what`` lists several.
+    ``code`` names the kind of error, and stays the same when its words change: docs/what-if.md has each. ``each``: what
+    failed one by one, where ``what`` lists several.
     """
 
     exit_status: ClassVar[int] = 3
+    code: str = ""
 
-    def __init__(self, what: str, *, where: str = "", hint: str = "", each: Iterable[str] = ()) -> None:
+    def __init__(self, what: str, *, code: str = "", where: str = "", hint: str = "", each: Iterable[str] = ()) -> None:
         super().__init__(what)
+        if code:
+            self.code = code
         self.what = what
         self.where = where
         self.hint = hint

@@ -70,7 +70,9 @@ class Startup:
         logged_at = -_LOG_SECONDS
         while (topic := self.calls.call(self.source.topic)) is None and not self.calls.stop.is_set():
             if not wait:
-                raise UserError("there is no such topic", where=f"topic {name}", hint=hint)
+                raise UserError(
+                    "there is no such topic", code="CDC-CONSUMER-NO-TOPIC", where=f"topic {name}", hint=hint
+                )
             if time.monotonic() - logged_at >= _LOG_SECONDS:
                 logged_at = time.monotonic()
                 event(_LOG, "waiting for the topic", topic=name, hint=hint)
@@ -112,7 +114,7 @@ class Startup:
             except Stopped:
                 raise
             except Interrupted as error:
-                raise Disconnected(f"the follower cannot be used: {error}") from None
+                raise Disconnected(f"the follower cannot be used: {error}", code="CDC-FOLLOWER-GONE") from None
             return checkpoint.sequence if last is None else int(last)
 
         return self._once_connected(ask)
@@ -127,7 +129,7 @@ class Startup:
                 answer = question()
             except (Disconnected, Unreachable) as error:
                 self.session.close()
-                retry.wait(Disconnected(error.what, where=error.where, hint=error.hint))
+                retry.wait(Disconnected(error.what, code=error.code, where=error.where, hint=error.hint))
             else:
                 if retry.trouble:
                     retry.success()

@@ -185,14 +185,20 @@ def _between(consumer: Consumer, starts: Mapping[Partition, int], ends: Mapping[
     while waiting:
         message = consumer.poll(_ANSWER_SECONDS)
         if message is None:
-            raise Disconnected(f"no answer within {_ANSWER_SECONDS:.0f} s", where=f"topic {min(waiting)[0]}")
+            raise Disconnected(
+                f"no answer within {_ANSWER_SECONDS:.0f} s",
+                code="CDC-TOPIC-NO-ANSWER",
+                where=f"topic {min(waiting)[0]}",
+            )
         partition, error = _partition_of(message), message.error()
         if error is not None and error.code() in NOT_AUTHORIZED:
             # The error about the group names no partition.
             where = f"topic {partition[0] or min(waiting)[0]}"
             raise denied(error, operation="READ", where=where, group=_GROUP)
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            raise Disconnected(f"the topic cannot be read: {error.str()}", where=f"topic {partition[0]}")
+            raise Disconnected(
+                f"the topic cannot be read: {error.str()}", code="CDC-TOPIC-NO-ANSWER", where=f"topic {partition[0]}"
+            )
         offset = message.offset() or 0
         if partition in waiting and error is None and offset < ends[partition]:
             yield message

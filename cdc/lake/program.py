@@ -52,12 +52,14 @@ def run(arguments: Sequence[str]) -> int:
         print_error("cdc-lake", f"Spark failed: {type(error).__name__}: {root_cause(error)[:500]}")
         return 2
     except ConnectionError as error:  # of the JVM, which nothing else is asked over a socket of Python's
-        raise SparkGone("Spark's JVM has ended", hint=_MEMORY) from error
+        raise SparkGone("Spark's JVM has ended", code="CDC-LAKE-SPARK-ENDED", hint=_MEMORY) from error
     except BrokenPipeError:  # of what is printed
         raise
     except OSError as error:
         hint = "see that the folder is there and can be written to, then run cdc-lake again, which goes on"
-        raise UserError(f"cannot use the folder: {error}", where=f"option --to {options.to}", hint=hint) from None
+        raise UserError(
+            f"cannot use the folder: {error}", code="CDC-LAKE-FOLDER", where=f"option --to {options.to}", hint=hint
+        ) from None
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -114,7 +116,7 @@ def _once(
         if not stop_signal.is_set():
             raise
         raise UserError(
-            "stopped before all tables were written", hint="run cdc-lake again, which goes on"
+            "stopped before all tables were written", code="CDC-LAKE-STOPPED", hint="run cdc-lake again, which goes on"
         ) from None  # its job was cancelled
 
 

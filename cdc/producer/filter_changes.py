@@ -71,6 +71,7 @@ def change_of(
         raise UserError(
             f"the filters may now include tables that they left out before ({change}), and our user can't see all "
             "tables",
+            code="CDC-FILTERS-TABLES-HIDDEN",
             where="profile key filters",
             hint=f"GRANT SELECT ON *.* to it, to have them copied; or put the filters back; or {_BY_HAND}",
         )
@@ -90,6 +91,7 @@ def _require_copyable(ask: Asked, widened: Widened, change: str, names: list[str
         raise UserError(
             f"the filters now include what they left out before ({change}), and the leader has {_listed(names)}, whose "
             f"earlier rows are not in the topic, and can't be copied: {error.what}",
+            code="CDC-FILTERS-INCLUDE-MORE",
             where="profile key filters",
             hint=f"{error.hint}; or put the filters back; or {_BY_HAND}",
         ) from None

@@ -99,6 +99,7 @@ def _definitions(settings: Profile, tables: Sequence[DriftedTable]) -> list[Tabl
     if gone:
         raise UserError(
             f"the leader does not have the report's tables any more: {', '.join(gone)}",
+            code="CDC-REPORT-TABLES-GONE",
             where=str(database),
             hint="run cdc-audit again, and name its report",
         )

@@ -66,7 +66,9 @@ def exit_status(work: Callable[[], int], *, program: str) -> int:
         if error.errno not in _FULL:
             raise
         _discard(1)
-        return _said(program, UserError(f"the disk is full: {error}", hint="make room, and run it again"))
+        return _said(
+            program, UserError(f"the disk is full: {error}", code="CDC-DISK-FULL", hint="make room, and run it again")
+        )
     return status
 
 

@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace, started: Callable[[Mapping[str, str]], Non
         except Exception as error:
             if has_stopped(spark):
                 hint = "start cdc-audit again; if memory ran out, the kernel's log says so"
-                raise SparkGone("Spark's JVM has ended", hint=hint) from error
+                raise SparkGone("Spark's JVM has ended", code="CDC-SPARK-ENDED", hint=hint) from error
             raise
 
     if options.watch is None:

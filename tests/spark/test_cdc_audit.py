@@ -158,7 +158,7 @@ def test_spark_without_the_connector(kafka: Kafka, tmp_path: Path) -> None:
     done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
     assert done.returncode == 2, done.stderr
     # spark-submit gives a driver one stream for both, standard output.
-    assert done.stdout.startswith("cdc-audit: Spark has no Kafka connector")
+    assert done.stdout.startswith("cdc-audit: [CDC-AUDIT-NO-CONNECTOR] Spark has no Kafka connector")
     assert done.stdout.count("\n") == 1
     assert f"--packages org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}" in done.stdout
 
@@ -171,7 +171,7 @@ def test_a_connector_that_cannot_be_fetched_is_no_verdict(kafka: Kafka, tmp_path
     done = run("cdc-audit", *options, env=settings)
     assert done.returncode == 2, done.stderr
     assert "nowhere.xml" in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("cdc-audit: Spark ended before the program did")
+    assert done.stderr.splitlines()[-1].startswith("cdc-audit: [CDC-SPARK-ENDED] Spark ended before the program did")
 
 
 def test_no_jdk(tmp_path: Path) -> None:

@@ -164,6 +164,7 @@ def _clash(chunk: Record, what: str) -> Unapplicable:
     return Unapplicable(
         f"rows of table {chunk.uri.database}.{chunk.uri.table}, which is being copied, have the same value of a unique "
         f"key on the follower: {what}",
+        code="CDC-COPY-UNIQUE-KEY",
         record=chunk,
         hint="make the table's keys as on the leader (SHOW CREATE TABLE on both): with the same columns and collations",
     )

@@ -77,6 +77,7 @@ class Rewind:
         if not 0 <= self.sequence < self.checkpoint.sequence:
             raise UserError(
                 f"the follower is at sequence {self.checkpoint.sequence}, which is not after {self.sequence}",
+                code="CDC-REWIND-PLACE",
                 where=_OPTION,
                 hint="name the last record that is not to be applied again",
             )
@@ -93,7 +94,9 @@ class Rewind:
         except Stopped:
             raise
         except (Interrupted, Refused) as error:
-            raise Disconnected(f"the follower cannot be used: {error}", where=_OPTION) from None
+            raise Disconnected(
+                f"the follower cannot be used: {error}", code="CDC-FOLLOWER-GONE", where=_OPTION
+            ) from None
         return target
 
     def begin(self, where: Target) -> None:
@@ -108,6 +111,7 @@ class Rewind:
             if self.session.run([move.encode(), note.encode()])[0] != 1:
                 raise PromiseError(
                     "the checkpoint in the follower has been moved by something else",
+                    code="CDC-CHECKPOINT-MOVED",
                     where=_OPTION,
                     hint="nothing was changed; run one consumer only",
                 )
@@ -115,6 +119,7 @@ class Rewind:
         except (Interrupted, Refused) as error:
             raise Disconnected(
                 f"the follower does not take the rewind: {error}",
+                code="CDC-FOLLOWER-GONE",
                 where=_OPTION,
                 hint="cdc-consumer PROFILE --status shows whether it has begun",
             ) from None
@@ -127,6 +132,7 @@ class Rewind:
         if executed is not None:
             raise UserError(
                 f"a consumer that was killed has executed statement {executed}, which is after the checkpoint",
+                code="CDC-REWIND-EXECUTED",
                 where=_OPTION,
                 hint="nothing was changed; start once without --rewind, so that the checkpoint gets there",
             )
@@ -150,6 +156,7 @@ class Rewind:
         if not first.record.last:
             raise UserError(
                 f"record {self.sequence} is not the last one of its transaction",
+                code="CDC-REWIND-PLACE",
                 where=_OPTION,
                 hint="nothing was changed; cdc-tail shows where transactions end",
             )
@@ -171,6 +178,7 @@ class Rewind:
             return Stopped("stopped while the topic was read")
         return UserError(
             f"record {sequence} is not in the topic any more",
+            code="CDC-REWIND-PLACE",
             where=_OPTION,
             hint=f"nothing was changed; name a later sequence, {_FRESH}",
         )
@@ -227,6 +235,7 @@ class Rewind:
         later = f"--rewind {behind} or later is possible; " if behind < self.checkpoint.sequence else ""
         return UserError(
             f"the follower cannot go back to {self.sequence}, since this cannot be applied again: {what}",
+            code="CDC-REWIND-IMPOSSIBLE",
             where=_OPTION,
             hint=f"nothing was changed; {later}leave those tables as they are, by a profile whose filters exclude "
             f"them, with --until {self.upto}; {_FRESH}",
@@ -244,11 +253,12 @@ def check_filters(session: Session, checkpoint: Checkpoint, profile: Profile) ->
         began = rewinds.filters(session, checkpoint)
         session.commit()
     except (Interrupted, Refused) as error:
-        raise Disconnected(f"the follower cannot be used: {error}") from None
+        raise Disconnected(f"the follower cannot be used: {error}", code="CDC-FOLLOWER-GONE") from None
     if began != listed(profile):
         raise UserError(
             f"the follower is in a rewind up to sequence {checkpoint.rewound}, which began with the filters and "
             f"renames {began}",
+            code="CDC-REWIND-OTHER-FILTERS",
             where="profile keys filters and renames",
             hint=f"put them back until the rewind is over: --until {checkpoint.rewound}",
         )

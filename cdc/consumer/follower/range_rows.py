@@ -58,6 +58,7 @@ class RangeRows:
                 raise Unapplicable(
                     f"partition {partition} of the follower's table {uri.database}.{uri.table} has rows that belong "
                     "into another one, where a copy does not find them",
+                    code="CDC-COPY-MISPLACED-ROWS",
                     record=chunk,
                     hint=f"ALTER TABLE {table_name(uri)} REPAIR PARTITION ALL on the follower, and start again",
                 )

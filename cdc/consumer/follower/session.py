@@ -141,7 +141,12 @@ def translated(error: Exception) -> Interrupted | Refused:
 def require_mysql(version: str, *, where: str) -> None:
     """Raise UserError where a server with this ``VERSION()`` is no MySQL, or too old."""
     if "mariadb" in version.lower() or int(re.findall(r"\d+", version)[0]) < _OLDEST:
-        raise UserError(f"the follower is {version}", where=where, hint="MySQL 8.0 or newer is needed, not MariaDB")
+        raise UserError(
+            f"the follower is {version}",
+            code="CDC-FOLLOWER-SETTINGS",
+            where=where,
+            hint="MySQL 8.0 or newer is needed, not MariaDB",
+        )
 
 
 def version_text(number: int) -> str:

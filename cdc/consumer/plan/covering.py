@@ -181,6 +181,7 @@ def _check_order(chunk: Record, schema: TableSchema, number: int, *, column: str
         what = f"which the leader orders by {theirs}, the follower by {collation}"
     raise Unapplicable(
         f"table {chunk.uri.database}.{chunk.uri.table} can't be copied by ranges of its key's column {column}, {what}",
+        code="CDC-COPY-KEY-ORDER",
         record=chunk,
         hint=_AS_ON_LEADER,
     )

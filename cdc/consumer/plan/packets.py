@@ -78,9 +78,9 @@ def _too_large(statement: Statement, limit: int) -> PromiseError:
     what = f"needs a statement of {len(statement.sql)} bytes, but the follower accepts {limit}"
     hint = larger_packet(len(statement.sql))
     if not statement.changes:
-        return PromiseError(f"the checkpoint's transaction {what}", hint=hint)
+        return PromiseError(f"the checkpoint's transaction {what}", code="CDC-FOLLOWER-PACKET", hint=hint)
     record = statement.changes[0].record
-    return Unapplicable(f"a row of {record.uri} {what}", record=record, hint=hint)
+    return Unapplicable(f"a row of {record.uri} {what}", code="CDC-FOLLOWER-PACKET", record=record, hint=hint)
 
 
 def larger_packet(size: int) -> str:

@@ -69,6 +69,7 @@ def check_copying(record: Record, schema: TableSchema) -> None:
     if not _fits(record, schema):
         raise Unapplicable(
             f"table {name} is being copied, but has other columns or another key on the follower, or is not there",
+            code="CDC-COPY-OTHER-COLUMNS",
             record=record,
             hint=f"make it as on the leader (SHOW CREATE TABLE {name} on both), or leave it out with the filters",
         )
@@ -76,6 +77,7 @@ def check_copying(record: Record, schema: TableSchema) -> None:
         raise Unapplicable(
             f"table {name} is being copied while foreign keys of other tables change their rows with its rows (ON "
             "DELETE or ON UPDATE), which this leader does not log",
+            code="CDC-COPY-CASCADES",
             record=record,
             hint="on the follower drop these foreign keys, start again, and when the copy is complete have those "
             "tables copied, too",

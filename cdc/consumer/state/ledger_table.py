@@ -243,6 +243,7 @@ class Intents:
         elif first:
             raise Unapplicable(
                 f"a statement needs a packet of {size} bytes, the follower takes {self._session.max_packet}",
+                code="CDC-FOLLOWER-PACKET",
                 record=records[0],
                 hint=f"on the follower: SET PERSIST max_allowed_packet = {1 << (size + 1024).bit_length()}",
             )
@@ -269,6 +270,7 @@ class Intents:
             raise UserError(
                 f"the follower has executed {' '.join(used.split())} before, yet its ledger does not know the "
                 "statement",
+                code="CDC-FOLLOWER-LEDGER-LOST",
                 where=position_of(records[0]),
                 hint=f"put back what was deleted from {table(self._session.schema)}; if the follower has "
                 "applied a leader of this name before, use a fresh follower (whose GTIDs are empty: RESET BINARY LOGS "

@@ -43,6 +43,7 @@ class Skips:
             else:
                 raise UserError(
                     f"{option!r} is neither a record's sequence nor a table",
+                    code="CDC-SKIP-ARGUMENT",
                     where=_OPTION,
                     hint="give what the consumer's error says, such as 4711, shop.orders or '`my.db`.orders'",
                 )
@@ -82,6 +83,7 @@ class Skips:
             if sequence <= applied:
                 raise UserError(
                     f"record {sequence} has been applied or skipped already: the follower is at sequence {applied}",
+                    code="CDC-SKIP-NO-RECORD",
                     where=_OPTION,
                     hint="cdc-consumer PROFILE --status shows what was skipped; to go on, start without --skip",
                 )
@@ -94,6 +96,7 @@ class Skips:
         if applied:
             raise UserError(
                 f"the follower has applied record {min(applied)}, so it is not skipped",
+                code="CDC-SKIP-NO-RECORD",
                 where=_OPTION,
                 hint="everything up to there is applied; to go on, start without --skip",
             )
@@ -107,6 +110,7 @@ class Skips:
     def _missing(self, sequence: int, what: str) -> UserError:
         return UserError(
             f"there is no record {sequence} in the topic: {what}",
+            code="CDC-SKIP-NO-RECORD",
             where=_OPTION,
             hint="use the sequence in the consumer's error message",
         )

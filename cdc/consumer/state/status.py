@@ -121,6 +121,7 @@ def read_status(follower: Database, *, resource: str, schema: str) -> Status:
     except (Interrupted, Refused) as error:
         raise UserError(
             f"the follower cannot be queried: {error}",
+            code="CDC-FOLLOWER-NO-ANSWER",
             where=f"{follower} (profile table database)",
             hint="start the server, or correct the address, user or password",
         ) from None

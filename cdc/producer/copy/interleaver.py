@@ -140,6 +140,7 @@ class Interleaver:
             if widened is None or state.filters != widened.now.listed():
                 raise UserError(
                     f"readers see the records that a start with other filters has written: {state.filters}",
+                    code="CDC-FILTERS-CHANGED-AGAIN",
                     where="profile key filters",
                     hint="put these filters back; they may be changed once the producer has logged that it replicates",
                 )

@@ -268,7 +268,7 @@ class Reading:
             marks.execute("SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)", (gtids, _WAIT_SECONDS))
             if marks.fetchone()[0] == 0:
                 return
-        raise Disconnected("stopped while a table was copied", where=self._name)
+        raise Disconnected("stopped while a table was copied", code="CDC-STOPPED-IN-COPY", where=self._name)
 
 
 def _break(connection: Any) -> None:

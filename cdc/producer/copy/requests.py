@@ -81,13 +81,17 @@ def _write(kafka: Kafka, resource: str, texts: Sequence[str]) -> None:
                 on_delivery=lambda error, _: refused.append(error) if error else None,
             )
         if producer.flush(_ANSWER_SECONDS):
-            raise Disconnected("the brokers do not take the request", where=f"topic {topic}")
+            raise Disconnected(
+                "the brokers do not take the request", code="CDC-COPY-REQUEST-REFUSED", where=f"topic {topic}"
+            )
         if refused:
             raise KafkaException(refused[0])
     except KafkaException as error:
         if error.args[0].code() == KafkaError.INVALID_TIMESTAMP:
             hint = any_time_hint(kafka.bootstrap_servers, topic)
-            raise UserError("Kafka refuses the time of the request", where=f"topic {topic}", hint=hint) from None
+            raise UserError(
+                "Kafka refuses the time of the request", code="CDC-KAFKA-CLOCK", where=f"topic {topic}", hint=hint
+            ) from None
         raise write_error(error, topic) from None
 
 

@@ -68,13 +68,17 @@ class Damaged(PromiseError):
 
 def nameless(event: RawEvent) -> Damaged:
     return Damaged(
-        "a transaction has no GTID event", where=str(event.position), hint="the leader must be MySQL 8.0 or newer"
+        "a transaction has no GTID event",
+        code="CDC-EVENT-NO-GTID",
+        where=str(event.position),
+        hint="the leader must be MySQL 8.0 or newer",
     )
 
 
 def not_closed(event: RawEvent) -> Damaged:
     return Damaged(
         "a transaction begins before the previous one has ended",
+        code="CDC-EVENT-DAMAGED",
         where=str(event.position),
         hint="the leader's binlog is damaged: give the producer a new topic and the follower a fresh copy",
     )
@@ -83,6 +87,7 @@ def not_closed(event: RawEvent) -> Damaged:
 def unreadable(event: RawEvent, error: Exception) -> PromiseError:
     return PromiseError(
         f"event {event.type} ({et.NAMES.get(event.type, 'unknown')}) cannot be read: {error!r}",
+        code="CDC-EVENT-UNKNOWN",
         where=str(event.position),
         hint="this leader writes events that this version of cdc does not know",
     )
@@ -92,6 +97,7 @@ def unknown_event(event: RawEvent) -> PromiseError:
     name = et.NAMES.get(event.type, "unknown")
     return PromiseError(
         f"event {event.type} ({name}) is not supported, and ignoring it would lose a change",
+        code="CDC-EVENT-UNKNOWN",
         where=str(event.position),
         hint=et.FATAL.get(event.type, "this leader writes events that this version of cdc does not know"),
     )
@@ -103,17 +109,20 @@ def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
     if kind == "dml":
         return PromiseError(
             f"a change was logged as a statement, not as rows: {quoted}",
+            code="CDC-EVENT-STATEMENT-FORMAT",
             where=str(event.position),
             hint="some session runs with another binlog_format: SET PERSIST binlog_format = ROW on the leader",
         )
     if kind in ("rollback", "rollback to"):
         return PromiseError(
             "a transaction was rolled back in part after rows of non-transactional tables",
+            code="CDC-EVENT-NON-TRANSACTIONAL",
             where=str(event.position),
             hint="use InnoDB tables only",
         )
     return PromiseError(
         f"the statement is not known, so what it affects is not known: {quoted}",
+        code="CDC-STATEMENT-UNKNOWN",
         where=str(event.position),
         hint=_UNKNOWN_STATEMENT,
     )

@@ -100,6 +100,7 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
         if topics.unended(open_in):
             raise Disconnected(
                 "a transaction of another client is open",
+                code="CDC-KAFKA-TRANSACTION-OPEN",
                 where=f"topics {' and '.join(sorted({topic for topic, _ in open_in}))}",
                 hint="only one cdc-producer may write there; kafka-transactions.sh finds and aborts such transactions",
             )
@@ -175,6 +176,7 @@ def _sequence(message: Message, resource: str) -> int:
     if uri.resource != resource:
         raise UserError(
             f"the topic holds the records of another leader, {uri.resource!r}",
+            code="CDC-TOPIC-OTHER-LEADER",
             where=where,
             hint="set kafka.prefix to tell the leaders' topics apart, and give the follower a fresh copy of the leader",
         )
@@ -185,7 +187,9 @@ def _uri_of_key(message: Message, where: str) -> Uri:
     try:
         return Uri.parse(str(message.key() or b"", "utf-8"))
     except ValueError as error:
-        raise PromiseError(f"not a fragment of a record: its key is {error}", where=where) from None
+        raise PromiseError(
+            f"not a fragment of a record: its key is {error}", code="CDC-RECORD-FRAGMENTS", where=where
+        ) from None
 
 
 def true_entry(
@@ -213,6 +217,7 @@ def true_entry(
         return None
     raise PromiseError(
         f"no entry of the commit log agrees with the records up to sequence {top}",
+        code="CDC-TOPIC-RECORDS-LOST",
         where=f"topic {names.commits}",
         hint=_ANEW,
     )
@@ -270,6 +275,7 @@ def require_chunks_before(
         raise PromiseError(
             f"the last fragments of record {min(halved)}, which a copy wrote, are lost: readers see a part of a Kafka "
             "transaction",
+            code="CDC-TOPIC-RECORDS-LOST",
             where=f"topic {chunks[min(halved)][0]}",
             hint=_ANEW,
         )
@@ -277,6 +283,7 @@ def require_chunks_before(
         last = max(chunks)
         raise PromiseError(
             f"{lost} records of a copy before sequence {last} are lost: readers see a part of a Kafka transaction",
+            code="CDC-TOPIC-RECORDS-LOST",
             where=f"topic {chunks[last][0]}",
             hint=_ANEW,
         )

@@ -156,6 +156,7 @@ class Router:
             raise PromiseError(
                 f"transaction {self._unfinished.transaction} is partially committed, but the leader "
                 f"continues with {self._begin.transaction}",
+                code="CDC-TOPIC-RECORDS-DIFFER",
                 hint="the leader lost binlogs, or has its transactions in another order: point the profile at a server "
                 "that continues with it, or give the producer a new topic and the follower a fresh copy",
             )

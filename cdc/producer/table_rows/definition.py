@@ -236,11 +236,17 @@ def reading_failed(error: pymysql.MySQLError, database: str, table: str, *, user
     """An error of a statement that reads the table as one of ours; a missing grant is named."""
     where = f"{database}.{table}"
     if error.args[0] in _LOCKED:
-        return Disconnected("the leader keeps a table that is copied locked", where=where, hint="is it being altered?")
+        return Disconnected(
+            "the leader keeps a table that is copied locked",
+            code="CDC-COPY-TABLE-LOCKED",
+            where=where,
+            hint="is it being altered?",
+        )
     if error.args[0] not in _MISSING_GRANT:
         return translated(error, where)
     return UserError(
         f"the leader's user may not read a table that is to be copied: {error.args[-1]}",
+        code="CDC-LEADER-SELECT-GRANT",
         where=where,
         hint=f"GRANT SELECT ON {identifier(database)}.{identifier(table)} TO '{user}', with its host",
     )

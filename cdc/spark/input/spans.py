@@ -53,12 +53,14 @@ class Span:
             if self.limit is None and start > offsets.get(partition, start):
                 raise UserError(
                     f"the topic begins at offset {start}, the state was saved at offset {offsets[partition]}",
+                    code="CDC-STATE-TOPIC-CUT",
                     where=f"partition {partition_name(partition)}",
                     hint="records expired before an audit read them; copy the leader again, with topics kept for ever",
                 )
             if offsets.get(partition, 0) > end:
                 raise UserError(
                     f"the topic ends at offset {end}, the state was saved at offset {offsets[partition]}",
+                    code="CDC-STATE-TOPIC-SHORTER",
                     where=f"partition {partition_name(partition)}",
                     hint="brokers lost records; remove the state to audit the records that are left",
                 )
@@ -79,6 +81,7 @@ def span(kafka: Kafka) -> Span:
         if names.main not in topics:
             raise UserError(
                 f"no such topic: {names.main}",
+                code="CDC-AUDIT-NO-TOPIC",
                 where=f"Kafka at {kafka.bootstrap_servers}",
                 hint="start cdc-producer, which creates it; where it is there, the ACL READ on the topic is missing",
             )
@@ -132,7 +135,7 @@ def _broker_errors_as_user_errors(kafka: Kafka) -> Iterator[None]:
         where = f"{where} (profile key kafka.bootstrap_servers)"
         raise question_error(error.args[0], kafka.properties(), where=where) from None
     except Disconnected as error:
-        raise UserError(error.what, where=where, hint="check kafka.bootstrap_servers") from None
+        raise UserError(error.what, code=error.code, where=where, hint="check kafka.bootstrap_servers") from None
 
 
 def _span_of_all_tables(properties: Mapping[str, Any], commits: str) -> Span:
@@ -146,6 +149,7 @@ def _span_of_all_tables(properties: Mapping[str, Any], commits: str) -> Span:
         if time.monotonic() > give_up:
             raise UserError(
                 f"a transaction has been open for {_OPEN_TRANSACTION_SECONDS:.0f} s",
+                code="CDC-AUDIT-OPEN-TRANSACTION",
                 where=f"the topics that {commits} names",
                 hint="start cdc-producer, which ends it",
             )

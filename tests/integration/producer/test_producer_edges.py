@@ -119,7 +119,7 @@ def test_a_server_that_stays_away_for_too_long(
         assert process.wait(LIMIT_SECONDS) == 4
         assert process.stderr is not None
         last = process.stderr.read().splitlines()[-1]
-    assert last.startswith("cdc-producer: gave up after 2 s")
+    assert last.startswith("cdc-producer: [CDC-GAVE-UP] gave up after 2 s")
 
 
 def configure(kafka: Kafka, topic: str, settings: dict[str, str]) -> None:

@@ -38,17 +38,16 @@ STEERING = "a\x1b[2J\x9b\x7f\u202eb"
 def test_what_would_steer_a_terminal_is_escaped(capsys: pytest.CaptureFixture[str], form: str) -> None:
     setup_logging(level="info", form=form)
     event(logging.getLogger("cdc.test"), "conflict", key=STEERING, reason=f"of {STEERING}")
-    assert exit_status(lambda: fails(PromiseError("no", where=STEERING)), program="cdc-test") == 3
+    assert exit_status(lambda: fails(PromiseError("no", code="CDC-NO", where=STEERING)), program="cdc-test") == 3
     said = capsys.readouterr().err
     assert not UNSEEN.search(said.replace("\n", ""))
     if form == "json":
         log, last = (json.loads(line) for line in said.splitlines())
         assert (log["key"], last["where"]) == (STEERING, STEERING)
-        assert (last["level"], last["event"], last["program"], last["error"], last["exit_status"]) == (
-            "error", "ended", "cdc-test", "no", 3
-        )  # fmt: skip
+        told = (last["level"], last["event"], last["program"], last["code"], last["error"], last["exit_status"])
+        assert told == ("error", "ended", "cdc-test", "CDC-NO", "no", 3)
     else:
-        assert said.splitlines()[-1] == "cdc-test: no; at a␛[2J\\u009b␡\\u202eb"
+        assert said.splitlines()[-1] == "cdc-test: [CDC-NO] no; at a␛[2J\\u009b␡\\u202eb"
 
 
 def fails(error: Exception) -> int:
