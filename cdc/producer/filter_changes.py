@@ -6,19 +6,26 @@ follower would ever get from its changes.
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from cdc.config.filters import Filters, Widened
-from cdc.errors import UserError
+from cdc.errors import PromiseError, UserError
 from cdc.producer.binlog.leader import Objects
 
-__all__ = ["Asked", "FilterChange", "change_of", "newly_included"]
+__all__ = ["Asked", "FilterChange", "change_of", "former_filters_named", "newly_included"]
 
 _LISTED = 10
 _BY_HAND = (
     "copy them to the followers while nothing writes to them (docs/filters-and-renames.md), and start with "
     "--accept-filters"
+)
+
+_FORMER_FILTERS = (
+    "here the filters of before still hold, since those of the profile let in tables that are not copied yet: where it "
+    "is these that this needs, start once with --accept-filters, then run cdc-producer PROFILE --copy DB.TABLE; or put "
+    "the filters back meanwhile"
 )
 
 
@@ -112,6 +119,17 @@ def newly_included(widened: Widened, objects: Objects) -> Iterator[str]:
             databases.discard(database)
             yield f"{database}.{table}"
     yield from databases
+
+
+@contextmanager
+def former_filters_named(they_hold: Callable[[], bool]) -> Iterator[None]:
+    """While ``they_hold``, the hint of each PromiseError says that the filters are still those of before."""
+    try:
+        yield
+    except PromiseError as reason:
+        if they_hold():
+            reason.hint = f"{reason.hint} ({_FORMER_FILTERS})"
+        raise
 
 
 def _listed(names: list[str]) -> str:

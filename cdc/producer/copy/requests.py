@@ -135,6 +135,11 @@ class Requests:
         self.look()
         self._thread.start()
 
+    @property
+    def found(self) -> bool:
+        """Whether requests were found since ``new`` was called last."""
+        return not self._found.empty()
+
     def new(self) -> Iterator[Request]:
         """The requests that were found since the last call."""
         while not self._found.empty():

@@ -1,4 +1,5 @@
-"""The changes that the decoder produces: rows and their tables, statements, bounds of transactions, new positions.
+"""The changes that a stream is made of: rows and their tables, statements, bounds of transactions, new positions, and
+the chunks of table copies, which join those that the decoder produces.
 
 The module also has the errors for events that can't be replicated.
 """
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
+from cdc.config.filters import Filters
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import PreparedXa
 from cdc.model.position import Position
@@ -23,9 +25,15 @@ from cdc.sql.tokens import excerpt
 
 __all__ = [
     "Begin",
+    "Beginning",
     "Change",
+    "Chunk",
     "Commit",
+    "Copied",
+    "CopyState",
+    "Creation",
     "Damaged",
+    "Held",
     "Idle",
     "Moved",
     "OtherEvent",
@@ -35,6 +43,8 @@ __all__ = [
     "Rows",
     "ShapeCache",
     "Statement",
+    "Structure",
+    "Table",
     "TableShape",
     "Whole",
     "nameless",
@@ -45,6 +55,7 @@ __all__ = [
     "unreadable",
 ]
 
+Table = tuple[str, str]  # database and name
 _VERB = re.compile("^(Create|Alter|Drop|Rename|Truncate|Maintain)")
 _UNKNOWN_STATEMENT = (
     "run it on the follower by hand, then start a new topic there, or report the statement so that it can be added"
@@ -343,4 +354,84 @@ class Idle:
     inside: bool
 
 
-Change = Begin | Rows | Whole | Statement | Refused | Commit | Prepared | Moved | Idle | OtherEvent
+class Chunk(NamedTuple):
+    """The rows of ``table``, JSON texts, with keys in (``after``, ``upto``], texts of the key's values.
+
+    Without such a bound it begins, or ends, with the table. ``columns_json`` is that of the table's records,
+    ``collations`` are those of the key's columns, None for one without. ``ts_us`` is when it was read.
+    With a ``piece``, a number from 0, the table is copied as a whole: it has the rows of all pieces. A bound is then of
+    no columns. With ``keys`` it has the rows with these keys, and no bounds.
+    """
+
+    table: Table
+    columns_json: str
+    collations: tuple[str | None, ...]
+    after: tuple[str, ...] | None
+    upto: tuple[str, ...] | None
+    rows: list[str]
+    ts_us: int
+    piece: int | None = None
+    keys: tuple[tuple[str, ...], ...] | None = None
+
+
+class Creation(NamedTuple):
+    """A statement with what it does and the session that it needs, as in ``Statement``."""
+
+    text: str
+    effects: tuple[Effect, ...]
+    context: dict[str, Any]
+    exact: bytes | None = None
+
+
+class Structure(NamedTuple):
+    """The base tables of a leader, those that foreign keys refer to first, and the statements that create all there is.
+
+    ``invalid`` are views that can't be created, since what they select from is gone.
+    """
+
+    tables: list[Table]
+    creations: list[Creation]
+    invalid: list[Table]
+
+
+class Beginning(NamedTuple):
+    """The statements that create the leader's objects, as of ``ts_us``; the ``filters`` that hold from there on, None
+    where they are the same as before."""
+
+    structure: Structure
+    ts_us: int
+    filters: Filters | None = None
+
+
+class CopyState(NamedTuple):
+    """How far the copies of tables are, from this place of the stream on.
+
+    ``entry`` is the state as the commit log's entries have it. ``incomplete`` are the tables that are not copied to
+    their end: their records are marked. ``filters`` hold from here on, None for those of before. ``at_once``: it is
+    committed without waiting for more records.
+    """
+
+    entry: dict[str, Any] | None
+    incomplete: frozenset[Table]
+    filters: Filters | None = None
+    at_once: bool = False
+
+
+class Copied(NamedTuple):
+    """What a copy writes between two transactions, ``position`` after the first one: ``content``.
+
+    ``state`` is that of the copies after it, ``header`` the same as its records have it.
+    """
+
+    content: Chunk | Beginning
+    position: Position
+    header: str
+    state: CopyState
+
+
+class Held(NamedTuple):
+    """The next change is held back for a moment; what is written may be committed meanwhile."""
+
+
+_Decoded = Begin | Rows | Whole | Statement | Refused | Commit | Prepared | Moved | Idle | OtherEvent
+Change = _Decoded | CopyState | Copied | Held
