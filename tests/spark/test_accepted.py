@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.ddl.accepted_drift import Entry
 from cdc.spark.job.options import Terms
-from cdc.spark.page.document import page
 from cdc.spark.report.outcome import Audit, to_json
+from cdc.spark.report.page import page
 from cdc.spark.report.terminal import terminal
 from tests.checks.json_schema import SCHEMA, faults
 from tests.generators.streams import Part, Stream, Table, both, query
