@@ -19,13 +19,17 @@ class CdcError(Exception):
     """An error with ``what`` failed, ``where`` (binlog position, topic offset, profile key), and a ``hint`` at what to
     do.
 
+    ``code`` names the kind of error, and stays the same when its words change: docs/what-if.md lists all codes.
     ``each`` lists the failures one by one if ``what`` summarises several.
     """
 
     exit_status: ClassVar[int] = 3
+    code: str = ""
 
-    def __init__(self, what: str, *, where: str = "", hint: str = "", each: Iterable[str] = ()) -> None:
+    def __init__(self, what: str, *, code: str = "", where: str = "", hint: str = "", each: Iterable[str] = ()) -> None:
         super().__init__(what)
+        if code:
+            self.code = code
         self.what = what
         self.where = where
         self.hint = hint

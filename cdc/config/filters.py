@@ -52,6 +52,7 @@ class Filters:
             if getattr(self, f"include_{kind}") and getattr(self, f"exclude_{kind}"):
                 raise UserError(
                     f"both include_{kind} and exclude_{kind} are set",
+                    code="CDC-PROFILE-EXCLUSIVE-KEYS",
                     where="profile key filters",
                     hint="keep one of the two",
                 )
@@ -59,6 +60,7 @@ class Filters:
             if pattern.count(_PLACE) != 1 or pattern == _PLACE or set("*?[.`") & set(pattern):
                 raise UserError(
                     f"{pattern!r} is no pattern of a shadow table's name",
+                    code="CDC-PROFILE-SHADOW-TABLES",
                     where="profile key filters.shadow_tables",
                     hint='write {table} once, for the table\'s name, and the rest as it is: "_{table}_gho"',
                 )

@@ -55,6 +55,7 @@ class Tls:
         except (OSError, ssl.SSLError) as error:
             raise UserError(
                 f"a TLS file cannot be used: {error}",
+                code="CDC-TLS-FILE",
                 where="profile key database.tls",
                 hint="ca, cert and key are paths of PEM files",
             ) from None
@@ -97,11 +98,18 @@ class Database:
         """The password, from the profile, an environment variable or a file. Raises UserError when it is missing."""
         given = [key for key in ("password", "password_env", "password_file") if getattr(self, key)]
         if len(given) > 1:
-            raise UserError(f"{' and '.join(given)} are both set", where="profile key database", hint="keep one")
+            raise UserError(
+                f"{' and '.join(given)} are both set",
+                code="CDC-PROFILE-EXCLUSIVE-KEYS",
+                where="profile key database",
+                hint="keep one",
+            )
         if self.password_env:
             if self.password_env not in os.environ:
                 raise UserError(
-                    f"environment variable {self.password_env} is not set", where="profile key database.password_env"
+                    f"environment variable {self.password_env} is not set",
+                    code="CDC-PROFILE-ENVIRONMENT",
+                    where="profile key database.password_env",
                 )
             return os.environ[self.password_env]
         if self.password_file:
@@ -131,18 +139,21 @@ class Kafka:
         if self.layout == SINGLE and self.partitions > 1:
             raise UserError(
                 "a single topic keeps the leader's order in one partition",
+                code="CDC-PROFILE-PARTITIONS",
                 where="profile key kafka.partitions",
                 hint='leave it out, or set kafka.layout = "per_table"',
             )
         if self.min_insync_replicas > self.replicas:
             raise UserError(
                 f"no record can have {self.min_insync_replicas} replicas in a topic of {self.replicas}",
+                code="CDC-PROFILE-REPLICAS",
                 where="profile key kafka.min_insync_replicas",
                 hint="set it to less than kafka.replicas, so that a broker may be away, or leave it out",
             )
         if self.events and names.events == self.topic:
             raise UserError(
                 f"the binlog's events go to a topic of their own, {names.events}",
+                code="CDC-PROFILE-EVENTS-TOPIC",
                 where="profile key kafka.topic",
                 hint="give one of the two another name, with kafka.topic or kafka.prefix",
             )
@@ -151,6 +162,7 @@ class Kafka:
         if not str(largest).isdecimal():
             raise UserError(
                 f"the largest message has {largest!r} bytes, which is no whole number in decimal digits",
+                code="CDC-PROFILE-MESSAGE-BYTES",
                 where='profile key kafka.librdkafka."message.max.bytes"',
                 hint="write it without fraction, sign, blanks or letters: 100000000",
             )
@@ -265,9 +277,13 @@ class Profile:
         try:
             profile: Self = build(cls, content, tables=_TABLES, removed=_REMOVED)
         except UserError as error:
-            raise UserError(error.what, where=f"{name}, {error.where}", hint=error.hint) from None
+            raise UserError(error.what, code=error.code, where=f"{name}, {error.where}", hint=error.hint) from None
         if not profile.mysql_resource_name:
-            raise UserError("the resource name is empty", where=f"{name}, profile key mysql_resource_name")
+            raise UserError(
+                "the resource name is empty",
+                code="CDC-PROFILE-RESOURCE-NAME",
+                where=f"{name}, profile key mysql_resource_name",
+            )
         return profile
 
 
@@ -287,6 +303,7 @@ def load(path: Path, *, servers: Collection[str] = ()) -> Profile:
         wanted = lacking(content, [*_RESOURCE, *(key for table in servers for key in _ADDRESS[table])])
         raise UserError(
             f"the profile lacks {', '.join(wanted)}",
+            code="CDC-PROFILE-INCOMPLETE",
             where=str(path),
             hint="set them; docs/profile.md has all keys, producer_profile.toml is an example",
         )

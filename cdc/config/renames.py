@@ -28,7 +28,10 @@ class Renames:
         self._former = {new: old for old, new in self.databases.items()}
         if len(self._former) < len(self.databases):
             raise UserError(
-                "two databases would get the same name", where=_KEY, hint="give each a name of its own on the follower"
+                "two databases would get the same name",
+                code="CDC-PROFILE-RENAMES",
+                where=_KEY,
+                hint="give each a name of its own on the follower",
             )
         self.taken = self._former.keys() - self.databases.keys()
 
@@ -54,6 +57,7 @@ def require_own(schema: str) -> None:
     if not _OWN.fullmatch(schema) or schema in SYSTEM_DATABASES:
         raise UserError(
             f"{schema!r} can't be the consumer's own database",
+            code="CDC-PROFILE-SCHEMA",
             where="profile key consumer.schema",
             hint="give it a name of its own, of letters, digits, _, - and $",
         )
@@ -62,14 +66,20 @@ def require_own(schema: str) -> None:
 def _check(old: str, new: object, own: str) -> None:
     if not isinstance(new, str) or not new or not old:
         raise UserError(
-            f"{old!r} = {new!r} is not a pair of names", where=_KEY, hint='write leaders_name = "followers"'
+            f"{old!r} = {new!r} is not a pair of names",
+            code="CDC-PROFILE-RENAMES",
+            where=_KEY,
+            hint='write leaders_name = "followers"',
         )
     if "." in old or len(new) > _LONGEST or not new.isascii():
         raise UserError(
             f"{old!r} cannot become {new!r}",
+            code="CDC-PROFILE-RENAMES",
             where=_KEY,
             hint=f"databases can be renamed, tables can't; a new name is ASCII, of {_LONGEST} characters at most",
         )
     for name in (old, new):
         if name in SYSTEM_DATABASES or name == own:
-            raise UserError(f"{name} is not replicated", where=_KEY, hint="name other databases")
+            raise UserError(
+                f"{name} is not replicated", code="CDC-PROFILE-RENAMES", where=_KEY, hint="name other databases"
+            )

@@ -25,6 +25,7 @@ class ServerAddress(NamedTuple):
         if not found or not 0 < int(found["port"]) <= _LARGEST_PORT:
             raise UserError(
                 f"{text!r} is no address of a server",
+                code="CDC-PROFILE-ADDRESS",
                 where=f"profile key {key}",
                 hint='write host:port, as in "10.0.0.7:3306", and an IPv6 address in brackets',
             )

@@ -30,6 +30,7 @@ def parsed_start(text: str) -> GtidSet | Position:
     if not held:
         raise UserError(
             f"{text!r} is not a position to start from",
+            code="CDC-PROFILE-START",
             where="profile key producer.start",
             hint=f'"{AUTO}", "{BEGINNING}", "{COPY}", "{OLDEST}", "{NOW}", a GTID set "uuid:1-5", or "file:offset"',
         )
@@ -41,10 +42,13 @@ def parsed_copy(text: str) -> GtidSet:
     try:
         held = GtidSet.parse(text)
     except UserError as error:
-        raise UserError(error.what, where=COPY_KEY, hint=error.hint or "write uuid:first-last") from None
+        raise UserError(
+            error.what, code=error.code, where=COPY_KEY, hint=error.hint or "write uuid:first-last"
+        ) from None
     if not held:
         raise UserError(
             f"{text!r} is no GTID set of a copy",
+            code="CDC-PROFILE-COPY-GTIDS",
             where=COPY_KEY,
             hint='write the copy\'s GTID set "uuid:1-5", or leave the key out for a follower that begins empty',
         )

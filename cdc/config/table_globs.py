@@ -91,6 +91,7 @@ def _unclear(glob: str, key: str) -> UserError:
     if "." not in glob:
         return UserError(
             f"{glob!r} names no table",
+            code="CDC-PROFILE-TABLE-NAME",
             where=f"profile key {key}",
             hint=f'tables are named with their database: "db.{glob}", or "*.{glob}" for any',
         )
@@ -100,6 +101,7 @@ def _unclear(glob: str, key: str) -> UserError:
 def _mistake(glob: str, key: str, what: str) -> UserError:
     return UserError(
         f"{glob!r} {what}",
+        code="CDC-PROFILE-TABLE-NAME",
         where=f"profile key {key}",
         hint='put backquotes around a name with a dot: "`my.db`.orders", "`my.db`.*", "db.`my.orders`"',
     )

@@ -124,6 +124,7 @@ def _require_legal(name: str, key: str, *, longest: int) -> None:
     if _LEGAL.fullmatch(name) is None or len(name) > longest or name in (".", ".."):
         raise UserError(
             f"{name!r} cannot be {'part of ' if key == 'kafka.prefix' else ''}a topic's name",
+            code="CDC-PROFILE-TOPIC-NAME",
             where=f"profile key {key}",
             hint=f"letters, digits, '.', '_' and '-', at most {longest} of them",
         )

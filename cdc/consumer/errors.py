@@ -130,8 +130,8 @@ class Unapplicable(PromiseError):
     the table can be left out, too, until it is copied again.
     """
 
-    def __init__(self, what: str, *, record: Record, hint: str, refused: Refused | None = None) -> None:
-        super().__init__(what, where=position_of(record))
+    def __init__(self, what: str, *, code: str, record: Record, hint: str, refused: Refused | None = None) -> None:
+        super().__init__(what, code=code, where=position_of(record))
         self.record, self.refused, self._fix = record, refused, hint
         self._skipped: list[int] = []
         self._left: list[str] = []
@@ -203,6 +203,7 @@ def unreadable(record: Record, error: ValueError) -> Unapplicable:
     """The error for a record with a value that cannot be written as an SQL literal."""
     return Unapplicable(
         f"a value of {record.uri} cannot be applied: {error}",
+        code="CDC-VALUE-NOT-APPLICABLE",
         record=record,
         hint="where this producer writes values that this consumer does not know, use the same version of both",
     )

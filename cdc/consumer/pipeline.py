@@ -20,7 +20,6 @@ from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.range.base_copy import Attachment, with_gtids
 from cdc.consumer.range.delay import Delay, RateLimit
-from cdc.consumer.range.rewind import Rewind, check_filters, parted
 from cdc.consumer.range.search import search
 from cdc.consumer.range.until import Until
 from cdc.consumer.scope import replicated
@@ -31,7 +30,7 @@ from cdc.consumer.source.reader import KafkaReader, note_of
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.single_topic import SingleTopic
-from cdc.consumer.startup import Startup, applier_of, schema_cache
+from cdc.consumer.startup import Startup, applier_of
 from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.skips import Skips
@@ -49,14 +48,11 @@ _LOG = logging.getLogger("cdc.consumer")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of the command line: the records that may be left out, where to end, and to which record
-    to go back.
-    """
+    """The options of the command line: the records that may be left out, and where to end."""
 
     skips: Skips
     until_current: bool = False
     until: Until | None = None
-    rewind: int | None = None
 
 
 def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options, stop: threading.Event) -> None:
@@ -83,7 +79,7 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
             first=None if many else partial(reader.first_sequence, topic.name, names.commits),
             attachment=_attachment(profile, reader),
         )
-        checkpoint = _gone_back(options, checkpoint, copied, startup, reader)
+        _check_options(options, checkpoint, startup, reader)
         event(_LOG, "start", follower=str(profile.database), topic=topic.name, sequence=checkpoint.sequence)
         retry.success()
 
@@ -98,27 +94,6 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
             raise
         if not stop.is_set():
             reader.offsets.flush()
-
-
-def _gone_back(
-    options: Options, checkpoint: Checkpoint, copied: BaseCopy, startup: Startup, reader: KafkaReader
-) -> Checkpoint:
-    """The checkpoint to begin with: another one only with ``--rewind``. Raises UserError for an option's value."""
-    profile, session = startup.profile, startup.session
-    check_filters(session, checkpoint, profile)
-    if options.rewind is None:
-        _check_options(options, checkpoint, startup, reader)
-        return checkpoint
-    passes = replicated(profile)
-    renaming = Renaming(Renames(profile.renames, own=profile.consumer.schema), replicated=passes)
-    tables = schema_cache(startup, renaming.passes)
-    rewind = Rewind(
-        options.rewind, checkpoint, profile, session, startup.source, startup.calls, tables, renaming, passes, copied
-    )
-    target = rewind.checked()
-    _check_options(options, target.checkpoint, startup, reader)
-    rewind.begin(target)
-    return target.checkpoint
 
 
 def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup, reader: KafkaReader) -> None:
@@ -148,7 +123,7 @@ def _replicate(
     renaming = Renaming(renames, replicated=replicated(profile))
     ledger = _ledger(startup, renaming, copied=copied, skips=skips)
     applier = applier_of(startup, checkpoint, ledger, passes=lru_cache(maxsize=10_000)(renaming.passes), copied=copied)
-    held = _held(startup, counters, again_upto=checkpoint.rewound)
+    held = _held(startup, counters)
     while True:
         try:
             for applied in _applied(startup, renaming, applier, copied=copied, until=options.until, held=held):
@@ -184,10 +159,10 @@ def _ledger(startup: Startup, renaming: Renaming, *, copied: BaseCopy, skips: Sk
     )
 
 
-def _held(startup: Startup, counters: Counters, *, again_upto: int | None) -> Held:
-    """The stages that hold transactions back: a delay, a pause, a limit; ``counters`` show them."""
+def _held(startup: Startup, counters: Counters) -> Held:
+    """What holds transactions back: a delay, a pause, a limit; ``counters`` show them."""
     settings, stop = startup.profile.consumer, startup.calls.stop
-    counters.delay = delay = Delay(settings.delay_seconds, stop=stop, again_upto=again_upto)
+    counters.delay = delay = Delay(settings.delay_seconds, stop=stop)
     counters.limit = limit = RateLimit(settings.rows_per_second, stop=stop)
     pause, tell = counters.pause, partial(_tell_pause, startup.session, startup.profile.mysql_resource_name)
     return lambda transactions: limit.paced(pause.between(delay.due(transactions), stop=stop, tell=tell))
@@ -209,13 +184,11 @@ def _applied(
     records = startup.source.records(startup.calls.stop)
     if profile.renames:
         records = renaming.located(records)
-    sequence, rewound = applier.checkpoint.sequence, applier.checkpoint.rewound
+    sequence = applier.checkpoint.sequence
     assembled = assemble(records, resource=profile.mysql_resource_name, next_sequence=sequence + 1)
     if copied.held:
         assembled = with_gtids(assembled, copied)
     wanted = assembled if until is None else until.up_to(assembled, applied=sequence)
-    if rewound is not None:
-        wanted = parted(wanted, upto=rewound)
     transactions = DeferErrors(held(wanted))
     joined = batches(transactions, rows=profile.consumer.batch_rows, room=lambda: startup.session.binlog_room)
     yield from applier.applied(joined)

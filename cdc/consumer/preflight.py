@@ -81,28 +81,34 @@ def connect(session: Session, *, name: str) -> None:
     except Denied as error:
         raise UserError(
             f"the follower refuses the user: {error}",
+            code="CDC-FOLLOWER-GRANTS",
             where=where,
             hint="fix user or password, or create the account",
         ) from None
+    except Locked as error:
+        raise _unusable(error, where, "stop one consumer") from None
     except Interrupted as error:
-        if isinstance(error, Locked):
-            raise UserError(f"the follower cannot be used: {error}", where=where, hint="stop one consumer") from None
         hint = HINTS.get(error.code, _START)
-        raise Disconnected(f"the follower cannot be used: {error}", where=where, hint=hint) from None
+        raise Disconnected(
+            f"the follower cannot be used: {error}", code="CDC-FOLLOWER-GONE", where=where, hint=hint
+        ) from None
     except Refused as error:
         tls = error.code == TLS_FAILED
-        raise UserError(
-            f"the follower cannot be used: {error}",
-            where=where,
-            hint="fix the server's TLS, or check database.tls" if tls else "fix the account or the server",
-        ) from None
+        hint = "fix the server's TLS, or check database.tls" if tls else "fix the account or the server"
+        raise _unusable(error, where, hint) from None
     # One line for each problem, so that all can be fixed together.
     if len(problems) > 1:
         for problem in problems:
             event(_LOG, "problem", level=logging.ERROR, what=problem)
-        raise UserError(f"{len(problems)} problems with the follower, each named above", where=name)
+        raise UserError(
+            f"{len(problems)} problems with the follower, each named above", code="CDC-FOLLOWER-PROBLEMS", where=name
+        )
     for problem in problems:
         raise problem
+
+
+def _unusable(error: Refused | Interrupted, where: str, hint: str) -> UserError:
+    return UserError(f"the follower cannot be used: {error}", code="CDC-FOLLOWER-UNUSABLE", where=where, hint=hint)
 
 
 def _problems(session: Session, name: str) -> Iterable[UserError]:
@@ -111,13 +117,19 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
     for variable, (wanted, reason, fix) in _SETTINGS.items():
         value = str(session.rows(f"SELECT @@GLOBAL.{variable}")[0][0])
         if value != wanted:
-            yield UserError(f"{variable} is {value}: {reason}", where=name, hint=f"on the follower: {fix}")
+            yield UserError(
+                f"{variable} is {value}: {reason}",
+                code="CDC-FOLLOWER-SETTINGS",
+                where=name,
+                hint=f"on the follower: {fix}",
+            )
     held = _privileges(session)
     ((read_only,),) = session.rows("SELECT @@GLOBAL.read_only")
     if read_only and held.isdisjoint({"CONNECTION_ADMIN", "SUPER", "ALL PRIVILEGES"}):
         fix = f"GRANT CONNECTION_ADMIN ON *.* TO {_account(session)}, or SET PERSIST read_only = OFF"
         yield UserError(
             "read_only is 1, and the user lacks CONNECTION_ADMIN, with which it could write nevertheless",
+            code="CDC-FOLLOWER-GRANTS",
             where=name,
             hint=f"on the follower: {fix}",
         )
@@ -126,6 +138,7 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
     if missing and "ALL PRIVILEGES" not in held:
         yield UserError(
             f"the user lacks {', '.join(missing)}",
+            code="CDC-FOLLOWER-GRANTS",
             where=name,
             hint=f"on the follower: GRANT {', '.join(missing)} ON *.* TO {_account(session)}",
         )
@@ -184,20 +197,22 @@ def load_checkpoint(
             session.run([*attachment.begin(session), new.insert().encode()])
             _tell_capture(session)
         there = Checkpoint.from_rows(rows[0], others, schema=schema) if rows else new
-        loaded = rewinds.with_rewind(session, there)
+        rewinds.require_none(session, there)
         held = attachment.copied(session, now=not rows)
         session.commit()
     except Stopped:
         raise
     except Interrupted as error:
-        raise Disconnected(f"the follower cannot be used: {error}", hint=HINTS.get(error.code, _START)) from None
+        raise Disconnected(
+            f"the follower cannot be used: {error}", code="CDC-FOLLOWER-GONE", hint=HINTS.get(error.code, _START)
+        ) from None
     except Refused as error:
         raise UserError(
             f"the follower's schema {schema} cannot be used: {error}",
-            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, offsets, rewinds and "
-            "seeds",
+            code="CDC-FOLLOWER-SCHEMA",
+            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, offsets and seeds",
         ) from None
-    return loaded, held
+    return there, held
 
 
 def _tell_capture(session: Session) -> None:
@@ -241,6 +256,7 @@ def _require_none_elsewhere(session: Session, resource: str) -> None:
         if session.rows(Checkpoint.select(resource, schema=schema)):
             raise UserError(
                 f"the follower's checkpoint of {resource!r} is in database {schema}, not in {session.schema}",
+                code="CDC-FOLLOWER-OTHER-SCHEMA",
                 where="profile key consumer.schema",
                 hint=f"set it to {schema!r}: it can't be changed once records were applied",
             )
@@ -258,6 +274,7 @@ def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topi
         raise UserError(
             f"the follower's checkpoint is of topic {checkpoint.topic} (id {checkpoint.topic_id}), "
             f"this is another one (id {topic.id})",
+            code="CDC-FOLLOWER-OTHER-TOPIC",
             where=f"topic {topic.name}",
             hint=f"set kafka.topic and kafka.layout as they were; if it was deleted and created again, {_FRESH}",
         )
@@ -273,12 +290,16 @@ def _check_partition(
     where = f"topic {partition.topic}, partition {partition.number}"
     if topic is None or topic.id != partition.topic_id or partition.number not in topic.ranges:
         raise UserError(
-            "the topic was deleted, or created again", where=f"{where}, after sequence {sequence}", hint=_FRESH
+            "the topic was deleted, or created again",
+            code="CDC-FOLLOWER-OTHER-TOPIC",
+            where=f"{where}, after sequence {sequence}",
+            hint=_FRESH,
         )
     low, high = topic.ranges[partition.number]
     if offset > high:
         raise UserError(
             f"the checkpoint is ahead of the topic: it is at offset {offset}, the topic ends at {high}",
+            code="CDC-FOLLOWER-BEHIND-RETENTION",
             where=f"{where}, after sequence {sequence}",
             hint=f"the topic lost records: {_FRESH}",
         )
@@ -290,6 +311,7 @@ def _check_partition(
     if high > offset + 1 if oldest is None else oldest > sequence + 1:
         raise UserError(
             f"retention has deleted records: the checkpoint is at offset {offset}, the topic begins at {low}",
+            code="CDC-FOLLOWER-BEHIND-RETENTION",
             where=f"{where}, sequence {sequence + 1} is needed",
             hint=f"raise the topic's retention.ms and retention.bytes, then {_FRESH}",
         )

@@ -23,6 +23,7 @@ def replicated(profile: Profile) -> Callable[[Uri], bool]:
         if wanted and uri.database == own:
             raise UserError(
                 f"the leader has a database {own}, and on the follower that is the consumer's own",
+                code="CDC-FOLLOWER-SCHEMA-TAKEN",
                 where=str(uri),
                 hint=f'where the leader is itself a follower, leave it out: filters.exclude_dbs = ["{own}"] in the '
                 "consumer's profile; else give the consumer's own another name with consumer.schema, for a follower "

@@ -17,6 +17,7 @@ from cdc.consumer.apply.committed import Committed
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.apply.execution import Execution
 from cdc.consumer.apply.parallel import ParallelExecutor
+from cdc.consumer.apply.prefetch import Prefetch
 from cdc.consumer.apply.preparation import Preparation
 from cdc.consumer.apply.row_by_row import RowByRow
 from cdc.consumer.apply.row_differences import RowDifferences
@@ -36,7 +37,7 @@ from cdc.model.uri import Uri
 from cdc.service.logs import event
 from cdc.service.retry import RetriedCalls
 
-__all__ = ["Startup", "applier_of", "schema_cache"]
+__all__ = ["Startup", "applier_of"]
 
 Answer = TypeVar("Answer")
 _LOG = logging.getLogger("cdc.consumer")
@@ -70,7 +71,9 @@ class Startup:
         logged_at = -_LOG_SECONDS
         while (topic := self.calls.call(self.source.topic)) is None and not self.calls.stop.is_set():
             if not wait:
-                raise UserError("there is no such topic", where=f"topic {name}", hint=hint)
+                raise UserError(
+                    "there is no such topic", code="CDC-CONSUMER-NO-TOPIC", where=f"topic {name}", hint=hint
+                )
             if time.monotonic() - logged_at >= _LOG_SECONDS:
                 logged_at = time.monotonic()
                 event(_LOG, "waiting for the topic", topic=name, hint=hint)
@@ -102,9 +105,7 @@ class Startup:
 
         A consumer that was killed may have executed statements after the checkpoint. Raises Stopped, ServerGone.
         """
-        # In a rewind the statements up to its end are executed already, and are not run again.
-        after = checkpoint.sequence if checkpoint.rewound is None else checkpoint.rewound
-        question = ledger_table.last_executed(self.session.schema, checkpoint.resource, after=after)
+        question = ledger_table.last_executed(self.session.schema, checkpoint.resource, after=checkpoint.sequence)
 
         def ask() -> int:
             try:
@@ -113,7 +114,7 @@ class Startup:
             except Stopped:
                 raise
             except Interrupted as error:
-                raise Disconnected(f"the follower cannot be used: {error}") from None
+                raise Disconnected(f"the follower cannot be used: {error}", code="CDC-FOLLOWER-GONE") from None
             return checkpoint.sequence if last is None else int(last)
 
         return self._once_connected(ask)
@@ -128,19 +129,12 @@ class Startup:
                 answer = question()
             except (Disconnected, Unreachable) as error:
                 self.session.close()
-                retry.wait(Disconnected(error.what, where=error.where, hint=error.hint))
+                retry.wait(Disconnected(error.what, code=error.code, where=error.where, hint=error.hint))
             else:
                 if retry.trouble:
                     retry.success()
                 return answer
         raise Stopped("stopped while the follower was away")
-
-
-def schema_cache(startup: Startup, passes: Callable[[Uri], bool]) -> SchemaCache:
-    """The definitions of the follower's tables; ``passes(uri)`` decides which are replicated, by their names there."""
-    session = startup.session
-    triggers = Triggers(session, drop=startup.profile.consumer.triggers == "drop", passes=passes)
-    return SchemaCache(session, triggers, passes=passes)
 
 
 def applier_of(
@@ -150,8 +144,9 @@ def applier_of(
 
     ``passes(uri)`` decides which tables are replicated, by their names on the follower.
     """
-    session, settings, read_ahead = startup.session, startup.profile.consumer, startup.source.read_ahead
-    tables = schema_cache(startup, passes)
+    session, settings, prefetch = startup.session, startup.profile.consumer, Prefetch(startup.source.read_ahead)
+    triggers = Triggers(session, drop=settings.triggers == "drop", passes=passes)
+    tables = SchemaCache(session, triggers, passes=passes)
     differences = RowDifferences(session, tables) if settings.before_images == "compare" else None
     row_by_row = RowByRow(
         session,
@@ -163,8 +158,8 @@ def applier_of(
     )
     chunks = Chunks(session, tables, row_by_row, skips=ledger.skips, note=ledger.skip)
     execution = Execution(
-        SerialExecutor(session, row_by_row, chunks, read_ahead=read_ahead),
-        ParallelExecutor(session, connections=settings.connections, read_ahead=read_ahead),
+        SerialExecutor(session, row_by_row, chunks, prefetch=prefetch),
+        ParallelExecutor(session, connections=settings.connections, prefetch=prefetch),
     )
     preparation = Preparation(
         session,

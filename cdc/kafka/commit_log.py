@@ -26,6 +26,7 @@ def entries(properties: dict[str, Any], *, topic: str, resource: str, committed:
         if key != resource:
             raise UserError(
                 f"the topic holds the records of another leader, {key!r}",
+                code="CDC-TOPIC-OTHER-LEADER",
                 where=f"topic {topic}",
                 hint="set mysql_resource_name to that name, or kafka.topic to a topic of its own",
             )

@@ -64,15 +64,17 @@ def denied(error: KafkaError, *, operation: str, where: str, group: str = "") ->
         KafkaError.GROUP_AUTHORIZATION_FAILED: f"the ACL READ on the consumer group {group} is missing; {_LISTED}",
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the ACL WRITE on the transactional id "
         f"cdc-producer:<kafka.topic>:<mysql_resource_name> is missing; {_LISTED}",
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED: f"an ACL on the cluster is missing; {_LISTED}",
+        # The ACL that a client without transactions needs for numbering its messages: one on any topic is enough.
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED: f"the ACL WRITE on this leader's topics is missing; {_LISTED}",
     }.get(error.code(), _CHECK_ACCESS)
-    return UserError(f"Kafka refuses: {error.str()}", where=where, hint=hint)
+    return UserError(f"Kafka refuses: {error.str()}", code="CDC-KAFKA-REFUSES", where=where, hint=hint)
 
 
 def settings_refused(error: KafkaError) -> UserError:
     """The error for a client that librdkafka does not create with these properties (_INVALID_ARG)."""
     return UserError(
         f"Kafka's settings are refused: {error.str()}",
+        code="CDC-KAFKA-SETTINGS",
         where="profile key kafka.librdkafka",
         hint="the names and values are librdkafka's, see its CONFIGURATION.md",
     )
@@ -84,13 +86,13 @@ def question_error(error: KafkaError, properties: Mapping[str, Any], *, where: s
     """
     code = error.code()
     if code in NO_TOPIC:
-        return UserError("no such topic", where=where, hint=_NOT_SEEN)
+        return UserError("no such topic", code="CDC-TOPIC-MISSING", where=where, hint=_NOT_SEEN)
     if code == KafkaError._INVALID_ARG:
         return settings_refused(error)
     if code in _DENIED:
         return denied(error, operation="READ", where=where, group=group)
     why = _why(error, properties) or Reason(error.str())
-    return UserError(f"Kafka does not answer: {why.text}", where=where, hint=why.hint)
+    return UserError(f"Kafka does not answer: {why.text}", code="CDC-KAFKA-NO-ANSWER", where=where, hint=why.hint)
 
 
 def read_error(error: KafkaError, where: str, *, group: str = "") -> CdcError | None:
@@ -99,6 +101,7 @@ def read_error(error: KafkaError, where: str, *, group: str = "") -> CdcError | 
     if code in _OFFSET_GONE or code in NO_TOPIC:
         return PromiseError(
             f"the offset to read next is gone from the topic: {error.str()}",
+            code="CDC-TOPIC-OFFSET-GONE",
             where=where,
             hint="retention has removed it or the topic was deleted; start again for a check against the checkpoint",
         )
@@ -115,7 +118,9 @@ def unreachable(error: KafkaError, servers: str, *, properties: Mapping[str, Any
     """
     why = _why(error, properties)
     if why and why.refused and not answered:
-        return UserError(f"Kafka refuses the connection: {why.text}", where=servers, hint=why.hint)
+        return UserError(
+            f"Kafka refuses the connection: {why.text}", code="CDC-KAFKA-REFUSES", where=servers, hint=why.hint
+        )
     return brokers_gone(why.text if why else error.str(), servers, hint=why.hint if why else "")
 
 
@@ -123,6 +128,7 @@ def brokers_gone(text: str, servers: str, *, hint: str = "") -> Unreachable:
     """The error for brokers that may come back."""
     return Unreachable(
         f"Kafka cannot be reached: {text}",
+        code="CDC-KAFKA-NO-ANSWER",
         where=f"{servers} (profile key kafka.bootstrap_servers)",
         hint=hint or "start the broker, or correct the address",
     )
@@ -144,8 +150,10 @@ def open_error(error: KafkaException, topic: str, properties: Mapping[str, Any],
         return write_error(error, topic)
     where = f"topic {topic} at {properties['bootstrap.servers']}"
     if why.refused and not answered:
-        return UserError(f"Kafka refuses the connection: {why.text}", where=where, hint=why.hint)
-    return Disconnected(f"Kafka does not answer: {why.text}", where=where, hint=why.hint)
+        return UserError(
+            f"Kafka refuses the connection: {why.text}", code="CDC-KAFKA-REFUSES", where=where, hint=why.hint
+        )
+    return Disconnected(f"Kafka does not answer: {why.text}", code="CDC-KAFKA-GONE", where=where, hint=why.hint)
 
 
 def write_error(error: KafkaException, topic: str, *, operation: str = "WRITE") -> CdcError:
@@ -156,10 +164,16 @@ def write_error(error: KafkaException, topic: str, *, operation: str = "WRITE") 
     if code in NOT_AUTHORIZED:
         return denied(error.args[0], operation=operation, where=where)
     if code in _DENIED or code in _CANNOT_CREATE:
-        return UserError(f"Kafka refuses: {text}", where=where, hint="check [kafka] and its librdkafka table")
+        return UserError(
+            f"Kafka refuses: {text}",
+            code="CDC-KAFKA-REFUSES",
+            where=where,
+            hint="check [kafka] and its librdkafka table",
+        )
     if code in SETTING_REFUSED:
         return UserError(
             f"the brokers refuse a setting of the topic: {text}",
+            code="CDC-KAFKA-TOPIC-POLICY",
             where=where,
             hint="where it is max.message.bytes, set message.max.bytes in [kafka.librdkafka] to what they allow",
         )
@@ -168,12 +182,15 @@ def write_error(error: KafkaException, topic: str, *, operation: str = "WRITE") 
     if code in _FENCED:
         return Fenced(
             "Kafka has fenced this producer: another one has taken over, or a transaction took too long",
+            code="CDC-PRODUCER-FENCED",
             where=where,
             hint="run one cdc-producer for each leader and topic",
         )
     if error.args[0].fatal() or code in (KafkaError._FATAL, KafkaError._STATE):
-        return Disconnected(f"Kafka's client must start again: {text}", where=where)
-    return Disconnected(f"Kafka does not answer: {text}", where=where, hint="are the brokers running?")
+        return Disconnected(f"Kafka's client must start again: {text}", code="CDC-KAFKA-GONE", where=where)
+    return Disconnected(
+        f"Kafka does not answer: {text}", code="CDC-KAFKA-GONE", where=where, hint="are the brokers running?"
+    )
 
 
 def _why(error: KafkaError, properties: Mapping[str, Any]) -> Reason | None:

@@ -45,6 +45,7 @@ def require_others_empty(topic: str, ranges: Mapping[int, tuple[int, int]]) -> N
         if number != FIRST and begin < end:
             raise UserError(
                 f"partition {number} of the topic has messages, and only partition {FIRST} keeps the leader's order",
+                code="CDC-TOPIC-PARTITION-ADDED",
                 where=f"topic {topic}, partition {number}, offsets {begin} to {end - 1}",
                 hint="cdc-producer writes none there: stop what does; where nothing needs these messages, remove them "
                 "(kafka-delete-records.sh) and start again, or name a topic that does not exist in kafka.topic",

@@ -46,7 +46,10 @@ class Fragment(NamedTuple):
             return cls(*map(int, value.split()))
         except (ValueError, TypeError):
             raise PromiseError(
-                f"not a fragment of a record: header {HEADER} is {value!r}", where=_place(message), hint=_HINT
+                f"not a fragment of a record: header {HEADER} is {value!r}",
+                code="CDC-RECORD-FRAGMENTS",
+                where=_place(message),
+                hint=_HINT,
             ) from None
 
 
@@ -169,7 +172,10 @@ class Fragments:
         first = begun.first
         if fragment != first._replace(number=begun.count):
             raise PromiseError(
-                f"the fragments of record {first.sequence} are not complete", where=_place(message), hint=_HINT
+                f"the fragments of record {first.sequence} are not complete",
+                code="CDC-RECORD-FRAGMENTS",
+                where=_place(message),
+                hint=_HINT,
             )
         begun.add(message.value() or b"")
         if begun.count < first.total:
@@ -177,7 +183,10 @@ class Fragments:
             return None
         if begun.checksum != first.checksum:
             raise PromiseError(
-                f"the fragments of record {first.sequence} are not what was written", where=_place(message), hint=_HINT
+                f"the fragments of record {first.sequence} are not what was written",
+                code="CDC-RECORD-FRAGMENTS",
+                where=_place(message),
+                hint=_HINT,
             )
         message.set_value(begun.value())
         return message

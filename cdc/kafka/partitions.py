@@ -13,7 +13,7 @@ from cdc.kafka.errors import NOT_AUTHORIZED, denied
 from cdc.model.partition import Partition
 from cdc.service.logs import LIBRDKAFKA
 
-__all__ = ["backwards", "begin_offsets", "end_offsets", "led", "newest", "oldest", "unended"]
+__all__ = ["backwards", "begin_offsets", "end_offsets", "led", "newest", "newest_within", "oldest", "unended"]
 
 _ANSWER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.1
@@ -65,6 +65,15 @@ def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> 
     Raises Disconnected or KafkaException if the brokers do not answer.
     """
     begins, ends = begin_offsets(properties, partitions), end_offsets(properties, partitions)
+    return newest_within(properties, {each: (begins[each], ends[each]) for each in partitions})
+
+
+def newest_within(
+    properties: Mapping[str, Any], ranges: Mapping[Partition, tuple[int, int]]
+) -> dict[Partition, Message]:
+    """The newest committed message of each partition between two offsets, the second one excluded."""
+    begins = {partition: begin for partition, (begin, _) in ranges.items()}
+    ends = {partition: end for partition, (_, end) in ranges.items()}
     found: dict[Partition, Message] = {}
     window = _FIRST_WINDOW
     consumer = _consumer(properties, committed=True)
@@ -98,7 +107,9 @@ def oldest(properties: Mapping[str, Any], partition: Partition) -> Message | Non
 
 
 @overload
-def backwards(properties: Mapping[str, Any], partition: Partition, *, committed: bool = True) -> Iterator[Message]: ...
+def backwards(
+    properties: Mapping[str, Any], partition: Partition, *, committed: bool = True, end: int | None = None
+) -> Iterator[Message]: ...
 @overload
 def backwards(
     properties: Mapping[str, Any], partition: Partition, *, committed: bool = True, pick: Callable[[Message], Picked]
@@ -108,17 +119,19 @@ def backwards(
     partition: Partition,
     *,
     committed: bool = True,
+    end: int | None = None,
     pick: Callable[[Message], Any] = lambda message: message,
 ) -> Iterator[Any]:
     """Applies ``pick`` to the partition's messages, newest first; by default gives the messages themselves.
 
-    Without ``committed``, messages of open and aborted transactions are included. Messages are read in large batches,
-    of which only the picked values are kept.
+    Without ``committed``, messages of open and aborted transactions are included; with an ``end``, only messages before
+    that offset. Messages are read in large batches, of which only the picked values are kept.
 
     Raises Disconnected or KafkaException if the brokers do not answer.
     """
     begin = begin_offsets(properties, [partition])[partition]
-    end = end_offsets(properties, [partition], committed=committed)[partition]
+    if end is None:
+        end = end_offsets(properties, [partition], committed=committed)[partition]
     consumer = _consumer(properties, committed=committed)
     try:
         window = _FIRST_WINDOW
@@ -186,14 +199,20 @@ def _between(consumer: Consumer, starts: Mapping[Partition, int], ends: Mapping[
     while waiting:
         message = consumer.poll(_ANSWER_SECONDS)
         if message is None:
-            raise Disconnected(f"no answer within {_ANSWER_SECONDS:.0f} s", where=f"topic {min(waiting)[0]}")
+            raise Disconnected(
+                f"no answer within {_ANSWER_SECONDS:.0f} s",
+                code="CDC-TOPIC-NO-ANSWER",
+                where=f"topic {min(waiting)[0]}",
+            )
         partition, error = _partition_of(message), message.error()
         if error is not None and error.code() in NOT_AUTHORIZED:
             # The error about the group names no partition.
             where = f"topic {partition[0] or min(waiting)[0]}"
             raise denied(error, operation="READ", where=where, group=_GROUP)
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            raise Disconnected(f"the topic cannot be read: {error.str()}", where=f"topic {partition[0]}")
+            raise Disconnected(
+                f"the topic cannot be read: {error.str()}", code="CDC-TOPIC-NO-ANSWER", where=f"topic {partition[0]}"
+            )
         offset = message.offset() or 0
         if partition in waiting and error is None and offset < ends[partition]:
             yield message

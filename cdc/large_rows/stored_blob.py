@@ -88,6 +88,7 @@ class StoredBlob:
 def _no_room(error: OSError) -> UserError:
     return UserError(
         f"a large record can't be written to disk: {error.strerror}",
+        code="CDC-SPOOL-FULL",
         where=tempfile.gettempdir(),
         hint="it takes up to 1 GB: set the environment variable TMPDIR to a folder with that much free space",
     )

@@ -286,6 +286,7 @@ def _newer(what: str, *, where: str) -> UserError:
     """The error for an entry that only a newer version of ``cdc`` can read; ``what`` is the evidence of that."""
     return UserError(
         f"this entry of the commit log was written by a newer cdc: {what}",
+        code="CDC-COMMIT-LOG-NEWER",
         where=where,
         hint="upgrade this cdc to the version that wrote it, or a later one",
     )
@@ -295,6 +296,7 @@ def _no_entry(error: Exception, text: bytes, *, where: str) -> PromiseError:
     """The error for a message that is not an entry."""
     return PromiseError(
         f"not an entry of the commit log ({error}): {text[:80]!r}",
+        code="CDC-COMMIT-LOG-INVALID",
         where=where,
         hint="something else writes to this topic; start over with a new one",
     )

@@ -36,7 +36,9 @@ class GtidSet:
                 continue
             source, *parts = item.split(":")
             if not _UUID.fullmatch(source) or not parts or _names_nothing(parts):
-                raise UserError(f"not a GTID set: {item!r}", hint="write uuid:first-last, as MySQL shows it")
+                raise UserError(
+                    f"not a GTID set: {item!r}", code="CDC-GTID-SET", hint="write uuid:first-last, as MySQL shows it"
+                )
             key = source
             for part in parts:
                 if _TAG.fullmatch(part):
@@ -143,10 +145,10 @@ def _names_nothing(parts: list[str]) -> bool:
 def _interval(text: str, *, source: str) -> tuple[int, int]:
     first, _, last = text.partition("-")
     if not (first + last).isascii() or not first.isdigit() or not (last or first).isdigit() or int(first) < 1:
-        raise UserError(f"not a GTID interval: {text!r} of {source}", hint="write uuid:first-last")
+        raise UserError(f"not a GTID interval: {text!r} of {source}", code="CDC-GTID-SET", hint="write uuid:first-last")
     low, high = int(first), int(last or first)
     if high < low:
-        raise UserError(f"a GTID interval runs backwards: {text}", where=f"GTID source {source}")
+        raise UserError(f"a GTID interval runs backwards: {text}", code="CDC-GTID-SET", where=f"GTID source {source}")
     return low, high
 
 

@@ -120,6 +120,7 @@ class Record:
             raise PromiseError(
                 f"not a record ({type(error).__name__}: {error}): "
                 f"{(text.text if isinstance(text, LargeRecord) else text)[:80]!r}",
+                code="CDC-RECORD-INVALID",
                 where=where,
                 hint="something else writes to this topic: end it; when every follower has applied what comes before, "
                 "delete the partition's records up to and with this one (kafka-delete-records.sh)",

@@ -6,19 +6,26 @@ follower would ever get from its changes.
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from cdc.config.filters import FilterChange, Filters
-from cdc.errors import UserError
+from cdc.errors import PromiseError, UserError
 from cdc.producer.binlog.leader import Objects
 
-__all__ = ["Asked", "FilterEffect", "change_of", "newly_included"]
+__all__ = ["Asked", "FilterEffect", "change_of", "former_filters_named", "newly_included"]
 
 _LISTED = 10
 _BY_HAND = (
     "copy them to the followers while nothing writes to them (docs/filters-and-renames.md), and start with "
     "--accept-filters"
+)
+
+_FORMER_FILTERS = (
+    "here the filters of before still hold, since those of the profile let in tables that are not copied yet: where it "
+    "is these that this needs, start once with --accept-filters, then run cdc-producer PROFILE --copy DB.TABLE; or put "
+    "the filters back meanwhile"
 )
 
 
@@ -66,6 +73,7 @@ def change_of(
         raise UserError(
             f"the filters may now include tables that they left out before ({change}), and our user can't see all "
             "tables",
+            code="CDC-FILTERS-TABLES-HIDDEN",
             where="profile key filters",
             hint=f"GRANT SELECT ON *.* to it, to have them copied; or put the filters back; or {_BY_HAND}",
         )
@@ -85,6 +93,7 @@ def _require_copyable(ask: Asked, widened: FilterChange, change: str, names: lis
         raise UserError(
             f"the filters now include what they left out before ({change}), and the leader has {_listed(names)}, whose "
             f"earlier rows are not in the topic, and can't be copied: {error.what}",
+            code="CDC-FILTERS-INCLUDE-MORE",
             where="profile key filters",
             hint=f"{error.hint}; or put the filters back; or {_BY_HAND}",
         ) from None
@@ -110,6 +119,17 @@ def newly_included(widened: FilterChange, objects: Objects) -> Iterator[str]:
             databases.discard(database)
             yield f"{database}.{table}"
     yield from databases
+
+
+@contextmanager
+def former_filters_named(they_hold: Callable[[], bool]) -> Iterator[None]:
+    """Adds to the hint of each PromiseError that the former filters still hold, while ``they_hold``."""
+    try:
+        yield
+    except PromiseError as reason:
+        if they_hold():
+            reason.hint = f"{reason.hint} ({_FORMER_FILTERS})"
+        raise
 
 
 def _listed(names: list[str]) -> str:

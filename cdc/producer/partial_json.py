@@ -21,7 +21,8 @@ def refuse(database: str, table: str, columns: Sequence[str]) -> None:
     """Raises PromiseError: the profile does not allow differences."""
     raise PromiseError(
         f"a row of {database}.{table} has differences in place of a JSON document (partial JSON)",
-        hint=f'{_WHOLE}; or set producer.partial_json = "apply", whose terms are in docs/limitations.md',
+        code="CDC-EVENT-PARTIAL-JSON",
+        hint=f'{_WHOLE}; or set producer.partial_json = "apply", whose terms are in docs/types.md',
     )
 
 
@@ -40,6 +41,7 @@ def unless_triggers(
                 raise PromiseError(
                     f"the binlog may lack what trigger {name} (BEFORE UPDATE) of {database}.{table} does to the JSON "
                     f"column {column}: with partial JSON it has the differences that the statement itself made",
+                    code="CDC-EVENT-PARTIAL-JSON-TRIGGER",
                     hint=f"{_WHOLE}; then make a fresh copy, or skip the event and repair its rows on the follower",
                 )
 

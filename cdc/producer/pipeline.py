@@ -1,9 +1,9 @@
 """Connects the producer's stages: a leader's binlog becomes records and, in the same Kafka transactions, a position.
 
-    leader ── BinlogSource ── Decoder ── Router ── KafkaSink ── topics and commit log
-              raw events      changes    messages  Kafka transactions
+    leader ── BinlogSource ── Decoder ── Interleaver ── Router ── KafkaSink ── topics and commit log
+              raw events      changes    and chunks     messages  Kafka transactions
 
-``Stream`` passes each change along this path and decides when to commit. ``Progress`` counts how far the log is read.
+``Stream`` writes each change and decides when to commit. ``Progress`` counts how far the log is read.
 After a lost connection everything is built again, from the newest entry of the commit log. Each stage is built from the
 keys of the profile that it uses.
 """
@@ -26,6 +26,7 @@ from cdc.producer.binlog.leader import Leader, count_different, inspect, objects
 from cdc.producer.binlog.source import Dumps
 from cdc.producer.copy.asked import base_tables, definitions, require_copyable
 from cdc.producer.copy.copier import Copier
+from cdc.producer.copy.interleaver import Interleaver
 from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.reading import Reading
 from cdc.producer.copy.requests import Requests
@@ -133,6 +134,7 @@ def make_router(profile: Profile, entry: Entry, filters: Filters, skips: Skips) 
         partial=entry.partial,
     )
     made.skips = skips
+    made.incomplete = Pending.from_json(entry.copy).incomplete
     return made
 
 
@@ -281,12 +283,18 @@ class _Producer:
         router = make_router(self.profile, entry, filters, self.options.skips)
         messages = make_event_messages(self.profile, sink.shown)
         copier = make_copier(self.profile, leader, entry, widened, log=self.log)
-        stream = Stream(decoder, router, sink, progress, self.metrics, self.profile.producer, messages, copier)
-        with closing(copier), binlog.follow(entry) as source:
+        copies = Interleaver(
+            copier, decoder=decoder, progress=progress, router=router, sink=sink, count=self.metrics.copied
+        )
+        stream = Stream(decoder, router, sink, progress, self.metrics, self.profile.producer, messages)
+        until = lambda: target is not None and progress.has_reached(target) and not copier.active  # noqa: E731
+        noted = filter_changes.former_filters_named(lambda: copier.widened is not None)
+        with closing(copier), binlog.follow(entry) as source, noted:
             self.metrics.connected(source, entry, copying=copier.copying)
             at = {"position": entry.position, "gtids": entry.gtid_set}
             self.log("replicating", leader=leader.name, version=leader.version, **at)
-            stream.replicate(source.chunks(self.stop, lambda: copier.wake), target=target, stop=self.stop)
+            received = source.chunks(self.stop, lambda: copier.wake)
+            stream.replicate(copies.changes(received), until=until, stop=self.stop)
 
     def _entry(self, leader: Leader, newest: Entry | None) -> tuple[Entry, FilterChange | None]:
         """The entry to continue after, with this process's name and filters; ``newest`` is that of the commit log.

@@ -2,12 +2,20 @@
 
 import time
 from dataclasses import replace
-from typing import Any
 
 from cdc.model.commit_entry import Entry, Partial
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position, file_number
-from cdc.producer.decode.changes import Begin, Change, Commit, PositionAdvanced, Prepared, RowsTransaction
+from cdc.producer.decode.changes import (
+    Begin,
+    Change,
+    Commit,
+    Copied,
+    CopyState,
+    PositionAdvanced,
+    Prepared,
+    RowsTransaction,
+)
 
 __all__ = ["Progress"]
 
@@ -18,7 +26,7 @@ class Progress:
     """The progress from ``entry`` on.
 
     ``alive_seconds``: how often an unchanged position is committed, as a sign of life. ``transactions`` counts those
-    read to their end, ``through_us`` is the commit time of the newest of them.
+    read to their end, ``through_us`` is the commit time of the newest of them. ``copy`` is the state of table copies.
     """
 
     def __init__(self, entry: Entry, *, alive_seconds: float = 60.0) -> None:
@@ -29,8 +37,9 @@ class Progress:
         self._prepared = dict(entry.prepared)
         self._open: Begin | None = None
         self._partial = entry.partial
+        self.copy = entry.copy
         self._committed_at = time.monotonic()
-        self._moved = False
+        self._moved = self._is_due = False
         self._file, self._offset = entry.position.file, entry.position.offset
         self.transactions = 0
         self.through_us: int | None = None
@@ -65,6 +74,17 @@ class Progress:
             self._advance(change.end.file, change.end.offset)
         elif isinstance(change, PositionAdvanced):
             self._advance(change.end.file, change.end.offset)
+        elif isinstance(change, CopyState):
+            self._copies(change)
+        elif isinstance(change, Copied):
+            self._copies(change.state)
+
+    def _copies(self, state: CopyState) -> None:
+        self.copy, self._is_due = state.entry, self._is_due or state.at_once
+        if state.filters is not None:
+            # The topic begins here for objects that pass from now on: a copy of the leader must have all before.
+            origin = self.gtid_text or self._entry.origin
+            self._entry = replace(self._entry, filters=state.filters.listed(), origin=origin)
 
     def _executed(self, gtid: str | None) -> None:
         """Adds the GTID of a transaction that is read to its end."""
@@ -110,11 +130,6 @@ class Progress:
         """The filters that hold here, listed."""
         return self._entry.filters
 
-    def use_filters(self, filters: dict[str, list[str]]) -> None:
-        """Sets the filters, listed, that hold from here on."""
-        # The topic begins here for objects that pass from now on: a copy of the leader must have all changes before.
-        self._entry = replace(self._entry, filters=filters, origin=self.gtid_text or self._entry.origin)
-
     @property
     def has_partial(self) -> bool:
         """Whether a transaction is partially committed, so that its rest must come next."""
@@ -130,8 +145,11 @@ class Progress:
         return self._open is None
 
     def is_stale(self, now: float) -> bool:
-        """Whether the last commit is so long before ``now`` (``time.monotonic()``) that another is due."""
-        return now - self._committed_at > (_QUIET_SECONDS if self._moved else self._alive_seconds)
+        """Whether the last commit is so long before ``now`` (``time.monotonic()``) that another is due.
+
+        After a ``CopyState`` with ``at_once`` it is due at once.
+        """
+        return self._is_due or now - self._committed_at > (_QUIET_SECONDS if self._moved else self._alive_seconds)
 
     def has_reached(self, target: Position) -> bool:
         """Whether everything before ``target`` has been read, up to the end of a transaction."""
@@ -139,13 +157,13 @@ class Progress:
             return False
         return file_number(self._file) >= file_number(target.file)
 
-    def entry(self, *, next_sequence: int, partial: Partial | None = None, copy: dict[str, Any] | None = None) -> Entry:
+    def entry(self, *, next_sequence: int, partial: Partial | None = None) -> Entry:
         """The entry to commit now: after the last complete transaction, with ``partial``, the part of an open
-        transaction in the same commit, and the state of the ``copy``.
+        transaction in the same commit.
         """
         # A transaction that was partially committed before stays so until its end has been read again.
         partial = partial or self._partial
-        self._committed_at, self._moved = time.monotonic(), False
+        self._committed_at, self._moved, self._is_due = time.monotonic(), False, False
         return replace(
             self._entry,
             next_sequence=next_sequence,
@@ -154,5 +172,5 @@ class Progress:
             partial=partial,
             gtids_complete=self._gtids_complete,
             prepared=dict(self._prepared),
-            copy=copy,
+            copy=self.copy,
         )

@@ -43,7 +43,9 @@ class Skips:
         where = error.where if error.where.startswith(event) else event
         options = " ".join(f"--skip {each}" for each in dict.fromkeys([*self._open, event]))
         command = f"to skip this event for good: cdc-producer PROFILE {options}"
-        return PromiseError(error.what, where=where, hint=f"{error.hint}; {command}" if error.hint else command)
+        return PromiseError(
+            error.what, code=error.code, where=where, hint=f"{error.hint}; {command}" if error.hint else command
+        )
 
     def check_passed(self, reached: Position) -> None:
         """To be called when everything before ``reached`` is replicated.
@@ -55,6 +57,7 @@ class Skips:
             if event not in self._used and position.place < reached.place:
                 raise UserError(
                     f"no event was refused at {event}, or it is written or skipped already: the stream is at {reached}",
+                    code="CDC-SKIP-NO-EVENT",
                     where=_OPTION,
                     hint=_HINT,
                 )
@@ -63,7 +66,10 @@ class Skips:
         """Raises UserError if the binlog ended, at ``reached``, before an event that was to be skipped."""
         for event in self._asked.keys() - self._used:
             raise UserError(
-                f"there is no event at {event} yet: the leader's binlog ends at {reached}", where=_OPTION, hint=_HINT
+                f"there is no event at {event} yet: the leader's binlog ends at {reached}",
+                code="CDC-SKIP-NO-EVENT",
+                where=_OPTION,
+                hint=_HINT,
             )
 
 
@@ -72,6 +78,7 @@ def _position(event: str) -> Position:
     if found is None:
         raise UserError(
             f"{event!r} is not a position in a binlog",
+            code="CDC-SKIP-NO-EVENT",
             where=_OPTION,
             hint="give it as the producer's error names it, such as binlog.000012:4567 or binlog.000012:4567/8",
         )

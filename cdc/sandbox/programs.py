@@ -41,14 +41,16 @@ class Programs:
         for process in self._running:
             if not process.running():
                 said = process.said().rpartition("\n")[2]
-                raise PromiseError(f"{process.name} ended: {said}", where=str(process.log))
+                raise PromiseError(f"{process.name} ended: {said}", code="CDC-DEMO-NO-PROGRESS", where=str(process.log))
 
     def stop(self) -> None:
         """Stops the programs in order. Raises PromiseError if one does not end by itself within 30 s."""
         slow = [process.name for process in self._running if not process.stop(seconds=30)]
         self._running.clear()
         if slow:
-            raise PromiseError(f"{', '.join(slow)} did not end when asked to", where=str(self._folder))
+            raise PromiseError(
+                f"{', '.join(slow)} did not end when asked to", code="CDC-DEMO-NO-PROGRESS", where=str(self._folder)
+            )
 
     def kill(self) -> None:
         """Sends SIGKILL to the programs that still run."""
@@ -71,7 +73,9 @@ class Programs:
         process = Process("repair", folder=self._folder)
         process.start([_script("cdc-repair"), self._profiles.producer, "--report", report])
         if status := process.wait(seconds=_REPAIR_SECONDS):
-            raise PromiseError(f"cdc-repair ended with exit status {status}", where=str(process.log))
+            raise PromiseError(
+                f"cdc-repair ended with exit status {status}", code="CDC-DEMO-BROKEN", where=str(process.log)
+            )
         return process.said()
 
 
@@ -81,12 +85,14 @@ def spark_jars() -> list[Path]:
     try:
         version = importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:
-        raise UserError("the audit needs PySpark", hint=with_spark()) from None
+        raise UserError("the audit needs PySpark", code="CDC-SANDBOX-JARS", hint=with_spark()) from None
     return spark_connector_jars(version)
 
 
 def _script(name: str) -> Path:
     script = Path(sys.executable).with_name(name)
     if not script.exists():
-        raise UserError(f"{name} is not installed", where=str(script.parent), hint=with_spark())
+        raise UserError(
+            f"{name} is not installed", code="CDC-SANDBOX-JARS", where=str(script.parent), hint=with_spark()
+        )
     return script

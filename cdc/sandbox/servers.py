@@ -36,7 +36,9 @@ class Servers:
     def found(cls, folder: Path) -> Self:
         """The servers that another process started in this folder. Raises UserError if there are none."""
         if not (folder / _MARKER).exists():
-            raise UserError("there is no sandbox", where=str(folder), hint="start one: cdc-sandbox up")
+            raise UserError(
+                "there is no sandbox", code="CDC-SANDBOX-MISSING", where=str(folder), hint="start one: cdc-sandbox up"
+            )
         file = folder / _PORTS
         return cls(folder, **(json.loads(file.read_text()) if file.exists() else {}))
 
@@ -48,7 +50,10 @@ class Servers:
         for name, server in self._each():
             if server.running():
                 raise UserError(
-                    f"{name} runs already", where=str(self.folder), hint="cdc-sandbox down, or another --dir"
+                    f"{name} runs already",
+                    code="CDC-SANDBOX-EXISTS",
+                    where=str(self.folder),
+                    hint="cdc-sandbox down, or another --dir",
                 )
         self._claim()
         java()  # checked before anything is fetched or started
@@ -88,7 +93,12 @@ class Servers:
         """
         existing = [name for name in _NAMES if (self.folder / name).exists()]
         if existing and not (self.folder / _MARKER).exists():
-            raise UserError(f"{existing[0]} exists already", where=str(self.folder), hint="choose another --dir")
+            raise UserError(
+                f"{existing[0]} exists already",
+                code="CDC-SANDBOX-EXISTS",
+                where=str(self.folder),
+                hint="choose another --dir",
+            )
         make_folder(self.folder)
         (self.folder / _MARKER).touch()
 

@@ -56,7 +56,9 @@ class Topic:
             # The producer creates the topic, perhaps after we start to read it.
             if error is not None and error.code() not in NO_TOPIC:
                 raise ServerGone(error.str(), where=f"topic {self.name}")
-        raise PromiseError(f"no further record within {_SECONDS} s", where=f"topic {self.name}")
+        raise PromiseError(
+            f"no further record within {_SECONDS} s", code="CDC-DEMO-NO-PROGRESS", where=f"topic {self.name}"
+        )
 
     def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The first record from here on for which ``wanted`` is true. Raises PromiseError if none comes."""
@@ -92,7 +94,9 @@ class Checkpoint:
             return found is not None and found >= sequence
 
         if not wait_until(has_it, seconds=_SECONDS, every=0.002):
-            raise PromiseError(f"the follower has not applied sequence {sequence} within {_SECONDS} s")
+            raise PromiseError(
+                f"the follower has not applied sequence {sequence} within {_SECONDS} s", code="CDC-DEMO-NO-PROGRESS"
+            )
         return time.time()
 
     def _sequence(self) -> int | None:

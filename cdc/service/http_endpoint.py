@@ -148,6 +148,7 @@ class Endpoint:
         except OSError as error:
             raise UserError(
                 f"cannot listen: {error.strerror or error}",
+                code="CDC-METRICS-PORT",
                 where=f"{host}:{port} (profile table metrics)",
                 hint="give metrics.port a free port for each program, and metrics.host an address of this machine",
             ) from None

@@ -43,15 +43,16 @@ def require_java(environment: Mapping[str, str]) -> Path:
         "and set JAVA_HOME if it is not on PATH"
     )
     if found is None:
-        raise UserError("there is no Java", where=f"JAVA_HOME {home}" if home else "PATH", hint=hint)
+        raise UserError("there is no Java", code="CDC-JAVA", where=f"JAVA_HOME {home}" if home else "PATH", hint=hint)
     output = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
     version = re.search(r'version "(?:1\.)?(\d+)', output)
     if version is None:
         raise UserError(
             f"Java does not print its version: {output.splitlines()[0] if output else 'no output'}",
+            code="CDC-JAVA",
             where=found,
             hint=hint,
         )
     if int(version[1]) < _OLDEST:
-        raise UserError(f"Java {version[1]} is too old", where=found, hint=hint)
+        raise UserError(f"Java {version[1]} is too old", code="CDC-JAVA", where=found, hint=hint)
     return Path(found)

@@ -104,9 +104,13 @@ def print_error(program: str, error: CdcError | str) -> None:
     """Writes why ``program`` ends, or what failed, to standard error: one line, in the format of the log."""
     root = logging.getLogger("cdc")
     if not any(isinstance(handler.formatter, _JsonFormatter) for handler in root.handlers):
-        print(f"{program}: {visible(str(error))}", file=sys.stderr, flush=True)
+        code = f"[{error.code}] " if isinstance(error, CdcError) and error.code else ""
+        print(f"{program}: {code}{visible(str(error))}", file=sys.stderr, flush=True)
     elif isinstance(error, CdcError):
-        fields = {"error": error.what, "where": error.where, "hint": error.hint, "exit_status": error.exit_status}
+        fields = {
+            "code": error.code, "error": error.what, "where": error.where, "hint": error.hint,
+            "exit_status": error.exit_status,
+        }  # fmt: skip
         event(root, "ended", level=logging.ERROR, program=program, **fields)
     else:
         event(root, "failed", level=logging.ERROR, program=program, error=error)

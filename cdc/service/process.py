@@ -6,14 +6,14 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import FrameType
 
 from cdc.errors import CdcError, UserError
 from cdc.service.logs import print_error
 
-__all__ = ["exit_status", "stop_on_signals"]
+__all__ = ["exit_status", "print_line", "printed", "stop_on_signals"]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -66,8 +66,45 @@ def exit_status(work: Callable[[], int], *, program: str) -> int:
         if error.errno not in _FULL:
             raise
         _discard(1)
-        return _said(program, UserError(f"the disk is full: {error}", hint="make room, and run it again"))
+        return _said(
+            program, UserError(f"the disk is full: {error}", code="CDC-DISK-FULL", hint="make room, and run it again")
+        )
     return status
+
+
+def printed(lines: Iterable[str], *, program: str, status: int = 0) -> int:
+    """Prints the result of a program's work, and returns its exit status, that of the work: a failed output can't undo
+    it.
+
+    If the output can't be written, one line reports it, and a status of 0 becomes another one. If its reader has gone,
+    nothing is reported, as in other programs.
+    """
+    try:
+        for line in lines:
+            print(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard(1)
+    except OSError as error:
+        _discard(1)
+        what = f"all is done, but standard output can't be written: {error.strerror}"
+        hint = "make room; only what was to be printed is lost"
+        said = _said(program, UserError(what, code="CDC-OUTPUT-LOST", hint=hint))
+        return status or said
+    return status
+
+
+def print_line(line: str) -> None:
+    """Prints a line of a program that runs until it is stopped. Raises UserError if it can't be written or has no
+    reader.
+    """
+    try:
+        print(line, flush=True)
+    except OSError as error:
+        _discard(1)
+        hint = "give it a reader, or room where it is written to, and start again, which goes on"
+        what = f"standard output can't be written: {error.strerror}"
+        raise UserError(what, code="CDC-OUTPUT-UNWRITABLE", hint=hint) from None
 
 
 def _open_closed_streams() -> None:

@@ -77,10 +77,12 @@ class Retry:
         self._failed += 1
         if last or (now - self._failing_since > self._seconds and self._failed > _ATTEMPTS):
             hint = error.hint if self._answered else "; ".join(filter(None, (error.hint, _NEVER)))
-            raise ServerGone(f"gave up after {self._seconds:.0f} s: {error.what}", where=error.where, hint=hint)
+            raise ServerGone(
+                f"gave up after {self._seconds:.0f} s: {error.what}", code="CDC-GAVE-UP", where=error.where, hint=hint
+            )
         self.waits += 1
         self.trouble = str(error)
-        self._without_hint = str(Disconnected(error.what, where=error.where))
+        self._without_hint = str(Disconnected(error.what, code=error.code, where=error.where))
         self._log("waiting for a server", error=error, seconds=self._wait)
         self._stop.wait(self._wait)
         self._wait = min(2 * self._wait, _LONGEST_WAIT)
@@ -105,7 +107,7 @@ class RetriedCalls:
                 answer = function()
             except Unreachable as error:
                 self.keep_alive()
-                self.retry.wait(Disconnected(error.what, where=error.where, hint=error.hint))
+                self.retry.wait(Disconnected(error.what, code=error.code, where=error.where, hint=error.hint))
                 waited = True
             else:
                 if waited:

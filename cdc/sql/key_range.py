@@ -37,15 +37,19 @@ def keys_condition(columns: Sequence[str], keys: Iterable[Sequence[str]]) -> str
     return f"({' OR '.join(rows)})"
 
 
-def misplaced_rows(table: str, partition: str, columns: Sequence[str], *, index: str = "") -> str:
+def misplaced_rows(
+    table: str, partition: str, columns: Sequence[str], *, index: str = "", nullable: bool = False
+) -> str:
     """The SELECT that finds a row of ``partition`` that belongs in another partition; all names are SQL.
 
-    A condition on the key does not find such a row, whatever partition is named: the server leaves out the partitions
-    that the condition rules out. So each row is looked up by its key in its own partition.
+    ``columns`` are those of a key; with a ``nullable`` one it finds only rows without NULLs there. A condition on the
+    key does not find such a row, whatever partition is named: the server leaves out the partitions that the condition
+    rules out. So each row is looked up by its key in its own partition.
     """
     source = f"{table} PARTITION ({partition})"
     same = " AND ".join(f"b.{name} = a.{name}" for name in columns)
+    unequal = "".join(f" AND a.{name} IS NOT NULL" for name in columns) if nullable else ""
     return (
         f"SELECT 1 FROM {source} AS a {index} LEFT JOIN {source} AS b {index} ON {same} "
-        f"WHERE b.{columns[0]} IS NULL LIMIT 1"
+        f"WHERE b.{columns[0]} IS NULL{unequal} LIMIT 1"
     )

@@ -72,7 +72,7 @@ def _messages(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.E
         where = f"topic {kafka.topic} at {kafka.bootstrap_servers}"
         problem = question_error(error.args[0], kafka.properties(), where=where, group=_GROUP)
         if topics is not None and topics.at_end:
-            raise Disconnected(problem.what, where=problem.where, hint=problem.hint) from None
+            raise Disconnected(problem.what, code=problem.code, where=problem.where, hint=problem.hint) from None
         raise problem from None
     finally:
         if consumer is not None:

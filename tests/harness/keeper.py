@@ -24,16 +24,21 @@ from cdc.sandbox.fetch.jars import java
 from cdc.sandbox.server.kafka import VERSION, Kafka
 from tests.harness.wait import LIMIT_SECONDS
 
-__all__ = ["jvm", "kept", "shared_broker"]
+__all__ = ["FEW_THREADS", "jvm", "kept", "shared_broker"]
 
 # The JVM ends before the second compiler would be of use, which takes a third of its start.
 _QUICK = "-XX:TieredStopAtLevel=1"
 _ARCHIVE = "classes.jsa"
 # If the archive does not fit, the JVM continues without it, and would report that in the log that tests read.
 _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
-# The broker is never killed. On a busy machine a broker that sends nothing for the sandbox's 3 s is merely slow, and
-# clients would find its partitions without a leader.
-_SETTINGS = {"broker.session.timeout.ms": "60000"}
+# Enough for few clients; by default a broker has twenty threads more, which cost a sixth of its start and of its time
+# at rest.
+FEW_THREADS = {
+    "num.network.threads": "1", "num.io.threads": "2", "background.threads": "1", "num.replica.fetchers": "1",
+}  # fmt: skip
+# The broker is never killed. On a busy machine one that sends nothing for the sandbox's 3 s is merely slow, and clients
+# would find its partitions without a leader.
+_SETTINGS = FEW_THREADS | {"broker.session.timeout.ms": "60000", "broker.heartbeat.interval.ms": "2000"}
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import pytest
 from cdc.sandbox.fetch.mysql_programs import mysql_programs_80
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.harness.keeper import jvm, kept, shared_broker
+from tests.harness.keeper import FEW_THREADS, jvm, kept, shared_broker
 from tests.harness.topic import Stage
 
 _SHARED = ("leader", "follower", "leader_80", "follower_80")
@@ -139,6 +139,7 @@ def kafka_broker(tmp_path: Path) -> Iterator[KafkaFactory]:
     brokers: list[Kafka] = []
 
     def start(**options: Any) -> Kafka:
+        options["settings"] = FEW_THREADS | options.get("settings", {})
         broker = Kafka(tmp_path / f"kafka{len(brokers)}", jvm=jvm(), **options)
         brokers.append(broker)
         return broker.start()

@@ -19,7 +19,9 @@ from cdc.model.record import Record, Row
 from cdc.model.uri import Uri
 from cdc.sql.key_range import misplaced_rows
 
-__all__ = ["RangeRows"]
+__all__ = ["MISPLACED", "RangeRows", "misplaced"]
+
+MISPLACED = 1863  # the server's error when it must remove or change a row in a wrong partition
 
 _MOST_OTHERS = 3  # for each row of the chunk; if more such rows exist, only equal ones are read
 
@@ -49,18 +51,15 @@ class RangeRows:
         if not begins or self._placed.get(chunk.uri) is schema:
             return
         uri, key = chunk.uri, [*map(identifier, chunk.key or ())]
+        # Without an index the server may read all rows for each row.
+        index = f"FORCE INDEX ({identifier(name)})" if (name := schema.index_of(chunk.key or ())) else ""
         names = f"TABLE_SCHEMA={quoted(uri.database)} AND TABLE_NAME={quoted(uri.table or '')}"
         for (partition,) in self._session.rows(
             "SELECT COALESCE(SUBPARTITION_NAME,PARTITION_NAME) FROM information_schema.PARTITIONS "
             f"WHERE {names} AND PARTITION_NAME IS NOT NULL"
         ):
-            if self._session.rows(misplaced_rows(table_name(uri), identifier(partition), key)):
-                raise Unapplicable(
-                    f"partition {partition} of the follower's table {uri.database}.{uri.table} has rows that belong "
-                    "into another one, where a copy does not find them",
-                    record=chunk,
-                    hint=f"ALTER TABLE {table_name(uri)} REPAIR PARTITION ALL on the follower, and start again",
-                )
+            if self._session.rows(misplaced_rows(table_name(uri), identifier(partition), key, index=index)):
+                raise misplaced(chunk, partition)
         self._placed[uri] = schema
 
     def lacks(self, chunk: Record, schema: TableSchema, *, size: int) -> int:
@@ -128,6 +127,20 @@ class RangeRows:
         if len(sql.encode()) >= self._session.max_packet:
             raise ValueError("the keys are too long for a query")
         return self._session.rows(sql)
+
+
+def misplaced(chunk: Record, partition: str = "") -> Unapplicable:
+    """The error for rows of the follower that a copy does not find, or can't remove; ``partition`` is given if it is
+    known.
+    """
+    uri, which = chunk.uri, f"partition {partition}" if partition else "a partition"
+    return Unapplicable(
+        f"{which} of the follower's table {uri.database}.{uri.table} has rows that belong into another one, where a "
+        "copy does not find them",
+        code="CDC-COPY-MISPLACED-ROWS",
+        record=chunk,
+        hint=f"ALTER TABLE {table_name(uri)} REPAIR PARTITION ALL on the follower, and start again",
+    )
 
 
 def _shown(keys: ImageKeys) -> str:

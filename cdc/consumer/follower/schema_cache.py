@@ -170,12 +170,14 @@ class SchemaCache:
             if kind == "VIEW":
                 raise PromiseError(
                     "the leader's table is a view on the follower: its rows would go to other tables",
+                    code="CDC-FOLLOWER-VIEW",
                     where=str(table),
                     hint="rename the view and make the table, or leave it out with the filters",
                 )
             if engine is not None and transactions != "YES":
                 raise PromiseError(
                     f"the follower's table is kept by {engine}, which has no transactions: rows could be applied twice",
+                    code="CDC-FOLLOWER-ENGINE",
                     where=str(table),
                     hint='for tables to come set consumer.engine = "InnoDB"; on the follower, for all there are: '
                     + "; ".join(f"ALTER TABLE {table_name(each)} ENGINE = InnoDB" for each in self._like(table)),

@@ -14,9 +14,9 @@ import socket
 import ssl
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, Self
 from weakref import WeakSet
 
@@ -140,7 +140,12 @@ def translated(error: Exception) -> Interrupted | Refused:
 def require_mysql(version: str, *, where: str) -> None:
     """Raises UserError if a server with this ``VERSION()`` is no MySQL, or too old."""
     if "mariadb" in version.lower() or int(re.findall(r"\d+", version)[0]) < _OLDEST:
-        raise UserError(f"the follower is {version}", where=where, hint="MySQL 8.0 or newer is needed, not MariaDB")
+        raise UserError(
+            f"the follower is {version}",
+            code="CDC-FOLLOWER-SETTINGS",
+            where=where,
+            hint="MySQL 8.0 or newer is needed, not MariaDB",
+        )
 
 
 def version_text(number: int) -> str:
@@ -166,9 +171,7 @@ _RESET_CONNECTION = 0x1F  # COM_RESET_CONNECTION, for which pymysql has no name
 # A firewall forgets a connection on which nothing is sent while a statement works for hours, and the reply never
 # arrives.
 _KEEPALIVE = {socket.TCP_KEEPIDLE: 60, socket.TCP_KEEPINTVL: 15, socket.TCP_KEEPCNT: 4}
-_PAUSE_SECONDS = 0.005  # between two calls of ``meanwhile`` if the first had nothing to do
 
-Work = Callable[[], bool]
 Data = Mapping[int, bytes]
 
 
@@ -207,7 +210,8 @@ class Session:
         self._others: WeakSet[Session] = WeakSet()
         self._last_sent_at = 0.0
         self._sent: SentPacket | None = None
-        self.local_infile = False  # whether the server accepts LOAD DATA LOCAL
+        self._waits_since = 0.0  # the seconds of waiting for the next reply
+        self.local_infile = False  # whether the server takes LOAD DATA LOCAL
         self.max_packet = 0
         self.changes_doubles = False  # whether its JSON parser changes some doubles
         self.binlog_room = 0  # bytes of records that certainly fit into one transaction of its binlog
@@ -378,11 +382,11 @@ class Session:
             if not responds(self._database):
                 raise Interrupted(f"no answer for {waited:.0f} s, nor to a new connection")
 
-    def send(self, packet: Sequence[bytes], loads: Data | None = None, meanwhile: Work | None = None) -> None:
+    def send(self, packet: Sequence[bytes], loads: Data | None = None) -> None:
         """Sends the statements of one packet, and returns at once; ``receive`` waits. Raises Interrupted or Refused.
 
-        ``loads`` are the data of the LOAD DATA LOCALs among them, by their index; with these it waits until the server
-        has requested all of them, and calls ``meanwhile`` as ``receive`` does.
+        ``loads`` are the data of the LOAD DATA LOCALs among them, by their index. The server requests each once it has
+        executed all statements before, and gets it while replies are awaited or received.
         """
         self._check_idle()
         try:
@@ -390,30 +394,47 @@ class Session:
             self._connection._execute_command(COMMAND.COM_QUERY, memoryview(b";".join(packet)))  # sliced, not copied
         except (pymysql.MySQLError, OSError) as error:
             raise translated(error) from None
-        self._last_sent_at = time.monotonic()
+        self._last_sent_at = self._waits_since = time.monotonic()
         self._sent = SentPacket(self._connection, len(packet), loads or {}, max_packet=self.max_packet)
-        self._sent.feed(partial(self._work_until_reply, meanwhile))
 
-    def receive(self, meanwhile: Work | None = None) -> list[int]:
+    def fed(self, seconds: float) -> bool:
+        """Whether the server has all data of the last packet, after at most ``seconds``."""
+        while self._sent is not None and not self._sent.fed:
+            if not self._next_reply(self._sent, seconds):
+                return False
+        return True
+
+    def answered(self, seconds: float) -> bool:
+        """Whether ``receive`` has nothing to wait for, after at most ``seconds``. To be called repeatedly."""
+        while self._sent is not None and not self._sent.complete:
+            if not self._next_reply(self._sent, seconds):
+                return False
+        return True
+
+    def _next_reply(self, sent: "SentPacket", seconds: float) -> bool:
+        """Takes the next reply if it arrives within ``seconds``. ``receive`` raises the errors that occur here."""
+        assert self._replies is not None
+        if self._replies.arrived(seconds):
+            sent.step()
+            self._waits_since = time.monotonic()
+            return True
+        try:
+            self._check_wait(time.monotonic() - self._waits_since)
+        except Interrupted as error:
+            # As pymysql does where it waits: the reply that is outstanding must not become another statement's, and
+            # closing a connection later must not wait until a server that is gone takes a last message.
+            self._replies.abort()
+            sent.failure = error
+            return True
+        return False
+
+    def receive(self) -> list[int]:
         """The number of rows that each statement of the last packet has matched; an empty list if none is pending.
 
-        ``meanwhile`` is called repeatedly until the reply to each statement arrives: it does a small piece of other
-        work and returns whether there is more of it. Raises Interrupted or Refused.
+        Waits for the replies. Raises Interrupted or Refused.
         """
         sent, self._sent = self._sent, None
-        return sent.receive(partial(self._work_until_reply, meanwhile)) if sent is not None else []
-
-    def _work_until_reply(self, meanwhile: Work | None) -> None:
-        more, started = True, time.monotonic()
-        while meanwhile and self._replies and not self._replies.arrived(0 if more else _PAUSE_SECONDS):
-            more = meanwhile()
-            try:
-                self._check_wait(time.monotonic() - started)
-            except Interrupted:
-                # pymysql does the same where it waits: the outstanding reply must not become another statement's, and
-                # closing a connection later must not wait until a dead server takes a last message.
-                self._replies.abort()
-                raise
+        return sent.receive() if sent is not None else []
 
     def run(self, packet: Sequence[bytes]) -> list[int]:
         """Calls ``send`` and ``receive``."""
@@ -456,54 +477,52 @@ class SentPacket:
     """A packet of ``statements`` sent over the pymysql ``connection``: sends the data that the server requests, and
     receives the counts.
 
-    ``loads`` are the data for some of the statements, by index. ``wait``, a parameter of the methods, is called before
-    each reply is read.
+    ``failure`` is the reason why no more replies come; the caller of ``receive`` knows its meaning, since a COMMIT may
+    have failed before.
     """
 
     def __init__(self, connection: Any, statements: int, loads: Mapping[int, bytes], *, max_packet: int) -> None:
         self._connection = connection
         self._statements = statements
         self._loads = loads
+        self._asked_for = deque(sorted(loads))  # the statements whose data the server has not requested yet
         self._chunk = min(_CHUNK, max_packet - 1)
         self._counts: list[int] = []
-        self._failure: Interrupted | Refused | None = None
+        self.failure: Interrupted | Refused | None = None
 
-    def feed(self, wait: Callable[[], None]) -> None:
-        """Sends the server all data that it requests, once all statements before are executed.
+    @property
+    def fed(self) -> bool:
+        """Whether the server has all data, or will request no more."""
+        return not self._asked_for or self.failure is not None
 
-        ``receive`` raises the errors that occur here: a COMMIT before the data may have failed, and the caller of
-        ``receive`` knows what that means.
-        """
+    @property
+    def complete(self) -> bool:
+        """Whether all replies have come."""
+        return len(self._counts) == self._statements or self.failure is not None
+
+    def step(self) -> None:
+        """Takes the next reply: the count of a statement, or the request for its data, which are then sent."""
         try:
-            for index in range(max(self._loads, default=-1) + 1):
-                if index in self._loads:
-                    self._count(index - 1, wait)
-                    wait()
-                    self._send(self._loads[index])
+            if self._asked_for and self._asked_for[0] == len(self._counts):
+                self._send(self._loads[self._asked_for.popleft()])
+                return
+            index, count = len(self._counts), self._connection.next_result()
+            self._counts.append(stored_rows(self._connection._result) if index in self._loads else count)
         except (Interrupted, Refused) as error:
-            self._failure = error
+            self.failure = error
         except (pymysql.MySQLError, OSError) as error:
-            self._failure = translated(error)
+            self.failure = translated(error)
 
-    def receive(self, wait: Callable[[], None]) -> list[int]:
+    def receive(self) -> list[int]:
         """The number of rows that each statement has matched, or has loaded as they were sent.
 
         Raises Interrupted or Refused.
         """
-        if self._failure is not None:
-            raise self._failure
-        try:
-            self._count(self._statements - 1, wait)
-        except (pymysql.MySQLError, OSError) as error:
-            raise translated(error) from None
+        while not self.complete:
+            self.step()
+        if self.failure is not None:
+            raise self.failure
         return self._counts
-
-    def _count(self, last: int, wait: Callable[[], None]) -> None:
-        """Receives the outstanding counts of the statements up to ``last``."""
-        for index in range(len(self._counts), last + 1):
-            wait()
-            count = self._connection.next_result()
-            self._counts.append(stored_rows(self._connection._result) if index in self._loads else count)
 
     def _send(self, data: bytes) -> None:
         # pymysql does the same before it reads a reply: after an error there are no more results of this packet.

@@ -68,6 +68,7 @@ class Triggers:
         replicated = [name for name, of in self._triggers(table) if self._passes(table._replace(table=of))]
         return PromiseError(
             "the follower's table has triggers, which would repeat what the leader's have done",
+            code="CDC-FOLLOWER-TRIGGERS",
             where=str(table),
             hint=f"on the follower: {'; '.join(_dropped(table, name) for name in replicated)}; "
             'or set consumer.triggers = "drop"',
@@ -85,6 +86,7 @@ class Triggers:
         if scheduler == "ON":
             raise PromiseError(
                 "the follower runs events of a replicated database, which would repeat what the leader's do",
+                code="CDC-FOLLOWER-TRIGGERS",
                 where=str(table._replace(table=None)),
                 hint=f"on the follower: SET sql_log_bin = 0, since the audit takes an ALTER for drift; {disable}",
             )

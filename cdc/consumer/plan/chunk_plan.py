@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 
 from cdc.consumer.errors import Unapplicable
 from cdc.consumer.literals.values import identifier, literal, table_name
+from cdc.consumer.plan.copying import check_copying
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, RenderedChanges, Step, for_table
 from cdc.consumer.plan.rendered_rows import RenderedRows
-from cdc.consumer.plan.rewound import check_copying
 from cdc.consumer.plan.table_schema import TableSchema
 from cdc.model.record import Record, Row
 from cdc.sql.key_range import keys_condition, range_condition
@@ -183,6 +183,7 @@ def _check_order(chunk: Record, schema: TableSchema, number: int, *, column: str
         what = f"which the leader orders by {theirs}, the follower by {collation}"
     raise Unapplicable(
         f"table {chunk.uri.database}.{chunk.uri.table} can't be copied by ranges of its key's column {column}, {what}",
+        code="CDC-COPY-KEY-ORDER",
         record=chunk,
         hint=_AS_ON_LEADER,
     )

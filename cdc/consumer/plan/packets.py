@@ -1,4 +1,4 @@
-"""Joins SQL statements into packets that are no larger than the server accepts.
+"""Joins SQL statements into packets that are no larger than the server accepts, and checks the counts of a packet.
 
 Each statement has the number of rows it must match; the session counts matched rows (FOUND_ROWS), not changed ones.
 """
@@ -11,10 +11,22 @@ from cdc.consumer.literals.row_sql_mode import STRICT, setting
 from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change
 from cdc.errors import PromiseError
 
-__all__ = ["PACKET_BYTES", "Statement", "larger_packet", "packets", "session_flags", "usual_session"]
+__all__ = [
+    "FRONT_BYTES",
+    "PACKET_BYTES",
+    "Mismatch",
+    "Statement",
+    "check_counts",
+    "larger_packet",
+    "loads",
+    "packets",
+    "session_flags",
+    "usual_session",
+]
 
 # Larger packets are no faster, and use more memory in the consumer and in the server.
 PACKET_BYTES = 4_000_000
+FRONT_BYTES = 64  # at most so many are sent in front of a packet: a COMMIT, a savepoint, a setting
 _LARGEST_PACKET = 1 << 30  # bytes: the maximum of max_allowed_packet
 # The server executes a packet to its end even if this program has ended meanwhile.
 _MOST_SCANS = 20
@@ -76,13 +88,33 @@ def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Stateme
         yield packet
 
 
+class Mismatch(Exception):
+    """A statement matched another number of rows than the leader changed."""
+
+
+def loads(packet: Sequence[Statement], *, front: int = 0) -> dict[int, bytes]:
+    """The data of the statements that load rows, by their index behind ``front`` other statements."""
+    return {index: each.data for index, each in enumerate(packet, front) if each.data is not None}
+
+
+def check_counts(packet: Sequence[Statement], counts: Sequence[int]) -> None:
+    """Raises Mismatch where a statement matched another number of rows than it must.
+
+    ``counts`` begins with those of the statements that were sent in front of the packet; they are ignored.
+    """
+    for statement, count in zip(packet, counts[len(counts) - len(packet) :], strict=True):
+        if statement.rows is not None and statement.rows != count:
+            table = statement.changes[0].record.uri if statement.changes else "the checkpoint"
+            raise Mismatch(f"{count} rows counted in {table} where {statement.rows} were due")
+
+
 def _too_large(statement: Statement, limit: int) -> PromiseError:
     what = f"needs a statement of {len(statement.sql)} bytes, but the follower accepts {limit}"
     hint = larger_packet(len(statement.sql))
     if not statement.changes:
-        return PromiseError(f"the checkpoint's transaction {what}", hint=hint)
+        return PromiseError(f"the checkpoint's transaction {what}", code="CDC-FOLLOWER-PACKET", hint=hint)
     record = statement.changes[0].record
-    return Unapplicable(f"a row of {record.uri} {what}", record=record, hint=hint)
+    return Unapplicable(f"a row of {record.uri} {what}", code="CDC-FOLLOWER-PACKET", record=record, hint=hint)
 
 
 def larger_packet(size: int) -> str:

@@ -75,6 +75,10 @@ class TableSchema:
             _is(parts, key) and not any(part.nullable for part in parts) for parts in self.unique_keys.values()
         )
 
+    def index_of(self, key: Sequence[str]) -> str | None:
+        """The name of a unique key of exactly these columns, each as a whole."""
+        return next((name for name, parts in self.unique_keys.items() if _is(parts, key)), None)
+
     def is_keyed_by(self, columns: Sequence[str], key: Sequence[str]) -> bool:
         """Whether ``matches`` holds, where the key may cover only the first characters of its columns."""
         return self.has(columns) and any(

@@ -75,6 +75,7 @@ class Attachment:
         if self._wanted is not None and held != self._wanted:
             raise UserError(
                 "the follower has a checkpoint, and began from " + (f"a copy that held {held}" if held else "no copy"),
+                code="CDC-BASE-COPY-OTHER",
                 where=COPY_KEY,
                 hint=f"remove the key or set it to {str(held)!r}; for another copy {_fresh(session.schema)}"
                 if held
@@ -108,6 +109,7 @@ class Attachment:
         if there and there != held:
             raise UserError(
                 f"the follower has executed {there} of the leader's transactions, the key says {held}",
+                code="CDC-BASE-COPY-GTIDS-DIFFER",
                 where=COPY_KEY,
                 hint="write the GTID set of the copy that this follower was made from; its gtid_executed has it, as a "
                 "rule, beside the GTIDs of its own",
@@ -120,6 +122,7 @@ def _require_no_seed(session: Session, resource: str) -> None:
     if seed is not None:
         raise UserError(
             f"cdc-seed has not ended: the follower lacks rows that the leader has at sequence {seed.upto}",
+            code="CDC-FOLLOWER-BEING-SEEDED",
             where=f"{session.schema}.seeds of {resource!r}",
             hint="run cdc-seed again, which goes on; or start over with a fresh follower",
         )
@@ -133,6 +136,7 @@ def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], C
     if newest is None:
         raise Disconnected(
             "the commit log has no entry yet, so it is not known what came before the topic's first record",
+            code="CDC-COMMIT-LOG-EMPTY",
             where=COPY_KEY,
             hint="start cdc-producer",
         )
@@ -140,7 +144,10 @@ def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], C
         _check_older_log(held, oldest() or newest)
     elif missing := GtidSet.parse(newest.origin).minus(held):
         raise UserError(
-            f"the topic begins after transactions that the copy lacks: {missing}", where=COPY_KEY, hint=_NEWER
+            f"the topic begins after transactions that the copy lacks: {missing}",
+            code="CDC-BASE-COPY-TOPIC-LATE",
+            where=COPY_KEY,
+            hint=_NEWER,
         )
 
 
@@ -151,6 +158,7 @@ def _check_older_log(held: GtidSet, oldest: Commits) -> None:
     if oldest.next_sequence and not oldest.gtid_set:
         raise UserError(
             "the leader has no GTIDs (gtid_mode), so it is not known which transactions the copy has",
+            code="CDC-BASE-COPY-NO-GTIDS",
             where=COPY_KEY,
             hint="start over with a new topic: producer.start takes the position of the copy",
         )
@@ -159,6 +167,7 @@ def _check_older_log(held: GtidSet, oldest: Commits) -> None:
         raise UserError(
             f"the topic may begin after transactions that the copy lacks, which are among {missing}: its commit log, "
             f"of an earlier version, goes back to sequence {oldest.next_sequence} only",
+            code="CDC-BASE-COPY-TOPIC-MAYBE-LATE",
             where=COPY_KEY,
             hint=f"{_NEWER}; where the log never goes back far enough, stop cdc-producer, make the copy, and start "
             "this consumer before it",

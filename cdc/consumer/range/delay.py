@@ -118,9 +118,7 @@ _LEAST, _MOST = 0.1, 0.5  # seconds of a wait: what is due soon after one anothe
 class Delay:
     """Delays transactions. ``due_at`` (``time.time()``) is when the held transaction is due; None while none is held.
 
-    Records up to ``again_upto`` were applied before (``--rewind``): until they are applied again the follower is in no
-    state that the leader had, so they are not held. The leader's clock is compared with ``clock``, this machine's.
-    ``stop`` ends a wait at once.
+    The leader's clock is compared with ``clock``, this machine's. ``stop`` ends a wait at once.
     """
 
     def __init__(
@@ -128,11 +126,9 @@ class Delay:
         seconds: int,
         *,
         stop: threading.Event,
-        again_upto: int | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._seconds = seconds
-        self._again_upto = -1 if again_upto is None else again_upto
         self._stop = stop
         self._clock = clock
         self._told = False
@@ -151,7 +147,7 @@ class Delay:
         Ends if ``stop`` is set while one is held.
         """
         for item in transactions:
-            if item is not None and item.begins and self._seconds and item.records[0].sequence > self._again_upto:
+            if item is not None and item.begins and self._seconds:
                 yield from self._hold(item.records[0].ts_us / 1e6 + self._seconds)
                 if self.due_at is not None:
                     return

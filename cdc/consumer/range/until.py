@@ -45,6 +45,7 @@ class Place:
         except ValueError:
             raise UserError(
                 f"{text!r} names no place in the stream",
+                code="CDC-UNTIL-ARGUMENT",
                 where=OPTION,
                 hint="write a record's sequence (4711), a transaction's GTID (uuid:1234), or a time with its zone "
                 "(2026-03-01T12:30:00+01:00)",
@@ -52,6 +53,7 @@ class Place:
         if time.utcoffset() is None:
             raise UserError(
                 f"{text!r} has no time zone",
+                code="CDC-UNTIL-ARGUMENT",
                 where=OPTION,
                 hint=f"write {text}Z for UTC, or {text}+02:00 where clocks are two hours ahead of it",
             )
@@ -112,6 +114,7 @@ class Until:
         if passed:
             raise UserError(
                 f"the follower has passed {wanted.text}: it is at sequence {checkpoint.sequence}",
+                code="CDC-UNTIL-PASSED",
                 where=OPTION,
                 hint=f"nothing was applied; {_BACK}",
             )
@@ -128,6 +131,7 @@ class Until:
             raise UserError(
                 f"the follower has passed {self.place.text}: a consumer that was killed has executed statement "
                 f"{self._executed} there",
+                code="CDC-UNTIL-EXECUTED",
                 where=OPTION,
                 hint=hint,
             )
@@ -141,6 +145,7 @@ class Until:
         return UserError(
             f"{self.place.gtid} is in no record after sequence {sequence}, though the producer has passed it: it is "
             "applied already, or the producer's filters left out all of it",
+            code="CDC-UNTIL-NO-RECORD",
             where=OPTION,
             hint="nothing was applied; name a sequence or a time with --until",
         )
@@ -195,10 +200,16 @@ class Until:
         hint = "everything before is applied; start again, or name a sequence or a time with --until"
         where = f"{OPTION}, before sequence {begun.sequence}"
         if not is_gtid(begun.transaction):
-            raise UserError(f"the leader has no GTIDs, so {self.place.gtid} never comes", where=where, hint=hint)
+            raise UserError(
+                f"the leader has no GTIDs, so {self.place.gtid} never comes",
+                code="CDC-UNTIL-NO-GTID",
+                where=where,
+                hint=hint,
+            )
         if theirs == source and int(other) > int(number):
             raise UserError(
                 f"{self.place.gtid} has no records in the topic, or comes out of order: {begun.transaction} is next",
+                code="CDC-UNTIL-NO-GTID",
                 where=where,
                 hint=hint,
             )

@@ -129,6 +129,7 @@ def _place(item: Located) -> str:
 def _broken(what: str, item: Located) -> CdcError:
     return PromiseError(
         what,
+        code="CDC-TOPIC-GAP",
         where=f"{_place(item)}, sequence {item.record.sequence}, leader position {item.record.position}",
         hint="something else writes to the topic or has deleted from it; start with a new topic and a fresh follower",
     )
@@ -137,6 +138,7 @@ def _broken(what: str, item: Located) -> CdcError:
 def _foreign(item: Located, resource: str) -> CdcError:
     return UserError(
         f"the topic holds records of leader {item.record.uri.resource!r}, not of {resource!r}",
+        code="CDC-FOLLOWER-OTHER-LEADER",
         where=_place(item),
         hint="set mysql_resource_name or kafka.topic in the profile to the producer's",
     )
@@ -287,6 +289,7 @@ def _alone(transaction: Transaction) -> Batch:
         if not transaction.begins or statement.operation != "Query" or any(row.operation == "Query" for row in records):
             raise PromiseError(
                 "a leader transaction mixes statements and rows in a way that cannot be applied as one",
+                code="CDC-TRANSACTION-MIXED",
                 where=f"sequence {statement.sequence}, leader position {statement.position}",
                 hint="only CREATE TABLE … SELECT puts a statement and rows into one transaction",
             )

@@ -77,6 +77,7 @@ class FollowerStatements:
             raise Unapplicable(
                 f"a table of the engine {value} can't become one of InnoDB, {_ELSEWHERE[value.upper()]}: "
                 f"{excerpt(record.query)}",
+                code="CDC-ENGINE-NOT-INNODB",
                 record=record,
                 hint="leave the table out with filters.exclude_tables",
             )
@@ -111,6 +112,7 @@ def _check_foreign_keys(record: Record, options: list[Option], values: set[str])
         return
     raise Unapplicable(
         f"the follower's table would enforce a foreign key that the leader's may ignore: {excerpt(record.query)}",
+        code="CDC-ENGINE-FOREIGN-KEY",
         record=record,
         hint="run the statement on the follower by hand, without the foreign keys unless the leader's table is InnoDB",
     )

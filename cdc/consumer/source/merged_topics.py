@@ -171,6 +171,7 @@ class MergedSource:
         elif self._merged.has_read(self._missing[1]):
             raise PromiseError(
                 f"a gap: sequence {sequence} is committed, but in no topic",
+                code="CDC-TOPIC-GAP",
                 where=f"the topics that {self._names.commits} names",
                 hint="something has deleted records; start over with a new topic and a fresh copy of the leader",
             )
@@ -198,6 +199,7 @@ class MergedSource:
             if topic is None or number not in topic.ranges:
                 raise PromiseError(
                     "the commit log names a topic that does not exist",
+                    code="CDC-TOPIC-GAP",
                     where=f"topic {name}, partition {number}",
                     hint="it was deleted; start over with a new topic and a fresh copy of the leader",
                 )

@@ -304,6 +304,7 @@ class KafkaReader:
                 return
             raise ServerGone(
                 f"Kafka cannot be reached: {self._last_error or error.args[0].str()}",
+                code="CDC-CONSUMER-NO-KAFKA",
                 where=self._servers,
                 hint=f"tried for {self._retry_seconds:.0f} s (consumer.retry_seconds); start again when it is up",
             ) from None
@@ -325,6 +326,7 @@ class KafkaReader:
         if gone:
             raise PromiseError(
                 "the topic was deleted while reading",
+                code="CDC-TOPIC-DELETED",
                 where=f"topic {gone[0]} on {self._servers}",
                 hint="start again for a check against the checkpoint; where it is there, check the ACLs",
             )
@@ -348,7 +350,7 @@ class KafkaReader:
         if found is not None:
             raise found
         if not is_transient(error):
-            raise PromiseError(f"reading the topic failed: {error.str()}", where=where)
+            raise PromiseError(f"reading the topic failed: {error.str()}", code="CDC-TOPIC-DELETED", where=where)
 
     def _unreachable(self, error: KafkaError) -> CdcError:
         return read_error(error, self._servers, group=self._group) or unreachable(

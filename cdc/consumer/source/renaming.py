@@ -52,6 +52,7 @@ def _replaced(record: Record, span: Span, new: str) -> Record:
         raise Unapplicable(
             f"a statement's character set, {charset_of(record)}, does not have the new name {new}: "
             f"{excerpt(record.query)}",
+            code="CDC-RENAMES-CHARSET",
             record=record,
             hint="run the statement on the follower by hand, with the new name",
         ) from None
@@ -112,6 +113,7 @@ def _may_be_in_string(found: list[Span], name: str) -> bool:
 def _ambiguous(record: Record, name: str) -> Unapplicable:
     return Unapplicable(
         f"it is ambiguous where a statement names the database {name}, which is renamed: {excerpt(record.query)}",
+        code="CDC-RENAMES-AMBIGUOUS",
         record=record,
         hint="run the statement on the follower by hand, with the new name",
     )
@@ -171,6 +173,7 @@ class Renaming:
                 raise Unapplicable(
                     f"a statement names the leader's {name}, but on the follower another database has that name: "
                     f"{excerpt(record.query)}",
+                    code="CDC-RENAMES-AMBIGUOUS",
                     record=record,
                     hint="rename that database too",
                 )
@@ -184,6 +187,7 @@ class Renaming:
         return UserError(
             f"two of the leader's databases would have the name {database} on the follower: "
             f"{database} itself and {self._renames.former(database)}",
+            code="CDC-RENAMES-COLLIDE",
             where=position_of(record),
             hint="exclude one of them in the consumer's [filters], or rename it too",
         )

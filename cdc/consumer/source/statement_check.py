@@ -101,7 +101,12 @@ def check_claims(record: Record, *, version: int) -> None:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         problem = f"its context or what it affects cannot be read ({type(error).__name__}: {error})"
     if problem:
-        raise Unapplicable(f"a statement is not run: {problem}: {excerpt(record.query)}", record=record, hint=_HINT)
+        raise Unapplicable(
+            f"a statement is not run: {problem}: {excerpt(record.query)}",
+            code="CDC-STATEMENT-NOT-RUN",
+            record=record,
+            hint=_HINT,
+        )
 
 
 def numbering(record: Record) -> Effect | None:

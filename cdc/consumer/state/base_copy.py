@@ -74,6 +74,7 @@ class BaseCopy:
         if self._any and not is_gtid(record.transaction):
             raise UserError(
                 f"transaction {record.transaction} has no GTID, so it is not known whether the copy has it",
+                code="CDC-BASE-COPY-NO-GTIDS",
                 where=f"{COPY_KEY}, sequence {record.sequence}",
                 hint="everything before is applied; a follower can begin from a copy only where all transactions in "
                 "the topic have GTIDs: start over with a new topic (producer.start), and a fresh copy",

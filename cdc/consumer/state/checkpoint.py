@@ -74,9 +74,7 @@ class Checkpoint:
     """The progress of one leader's records: all up to ``sequence`` are applied; ``offsets`` are the next ones to read.
 
     ``topic`` is the topic of all records or, in the layout ``per_table``, the commit log. ``schema`` is the consumer's
-    own database, which has the checkpoint. ``ts_us`` is the leader's commit time of the last record, None before the
-    first. ``rewound``: the sequence from which the checkpoint went back (``--rewind``), and up to which records are
-    applied again.
+    own database, which has the checkpoint. ``ts_us`` is the leader's commit time of the last record, None before one.
     """
 
     resource: str
@@ -86,7 +84,6 @@ class Checkpoint:
     offsets: Mapping[TopicIdPartition, int] = field(default_factory=dict)
     schema: str = CHECKPOINT_DATABASE
     ts_us: int | None = None
-    rewound: int | None = None
 
     @staticmethod
     def select(resource: str, *, schema: str) -> str:
@@ -120,14 +117,7 @@ class Checkpoint:
 
     def advanced(self, *, last: Record, offsets: Mapping[TopicIdPartition, int]) -> "Checkpoint":
         """The checkpoint after everything up to ``last`` has been applied."""
-        rewound = self.rewound if self.rewound is not None and last.sequence < self.rewound else None
-        offsets = {**self.offsets, **offsets}
-        return replace(self, sequence=last.sequence, offsets=offsets, ts_us=last.ts_us, rewound=rewound)
-
-    def back(self, last: Record, offsets: Mapping[TopicIdPartition, int]) -> "Checkpoint":
-        """The checkpoint after ``last``, from which everything up to this checkpoint is applied again."""
-        upto = self.sequence if self.rewound is None else self.rewound
-        return replace(self, sequence=last.sequence, offsets=offsets, ts_us=last.ts_us, rewound=upto)
+        return replace(self, sequence=last.sequence, offsets={**self.offsets, **offsets}, ts_us=last.ts_us)
 
     def advance(self, target: "Checkpoint", *, last: Record) -> str:
         """The statement that moves the row from this checkpoint to ``target``.
@@ -157,13 +147,6 @@ class Checkpoint:
             f"INSERT INTO {_offsets(self.schema)} (resource, topic, number, topic_id, next_offset) VALUES {rows} "
             "ON DUPLICATE KEY UPDATE topic_id=VALUES(topic_id), next_offset=VALUES(next_offset)"
         )
-
-    def forget(self, target: "Checkpoint") -> str | None:
-        """The statement that deletes the offsets in other topics that ``target`` lacks; None if there are none."""
-        gone = [each for each in self.offsets if each.topic != self.topic and each not in target.offsets]
-        names = ", ".join(f"({quoted(topic)}, {number})" for topic, number, _ in gone)
-        where = f"resource={quoted(self.resource)} AND (topic, number) IN ({names})"
-        return f"DELETE FROM {_offsets(self.schema)} WHERE {where}" if gone else None
 
     @property
     def others(self) -> bool:

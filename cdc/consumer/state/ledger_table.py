@@ -41,7 +41,6 @@ __all__ = [
     "insert_intent",
     "insert_not_run",
     "last_executed",
-    "skipped",
     "table",
     "upgrade",
 ]
@@ -126,12 +125,6 @@ def last_executed(schema: str, resource: str, *, after: int) -> str:
         f"SELECT MAX(sequence) FROM {table(schema)} WHERE resource={quoted(resource)} AND sequence > {after} "
         f"AND gtid <> '' AND (GTID_SUBSET(gtid, @@GLOBAL.gtid_executed) OR {owned})"
     )
-
-
-def skipped(schema: str, resource: str, *, after: int, upto: int) -> str:
-    """The query for the sequences of the records in this range that were skipped."""
-    where = f"resource={quoted(resource)} AND sequence > {after} AND sequence <= {upto} AND state='skipped'"
-    return f"SELECT sequence FROM {table(schema)} WHERE {where}"
 
 
 def insert_intent(schema: str, record: Record, *, gtid: str) -> str:
@@ -246,6 +239,7 @@ class Intents:
         elif first:
             raise Unapplicable(
                 f"a statement needs a packet of {size} bytes, the follower takes {self._session.max_packet}",
+                code="CDC-FOLLOWER-PACKET",
                 record=records[0],
                 hint=f"on the follower: SET PERSIST max_allowed_packet = {1 << (size + 1024).bit_length()}",
             )
@@ -272,6 +266,7 @@ class Intents:
             raise UserError(
                 f"the follower has executed {' '.join(used.split())} before, yet its ledger does not know the "
                 "statement",
+                code="CDC-FOLLOWER-LEDGER-LOST",
                 where=position_of(records[0]),
                 hint=f"put back what was deleted from {table(self._session.schema)}; if the follower has "
                 "applied a leader of this name before, use a fresh follower (whose GTIDs are empty: RESET BINARY LOGS "

@@ -47,6 +47,7 @@ class Skips:
             else:
                 raise UserError(
                     f"{option!r} is neither a record's sequence nor a table",
+                    code="CDC-SKIP-ARGUMENT",
                     where=_OPTION,
                     hint="give what the consumer's error says, such as 4711, shop.orders or '`my.db`.orders'",
                 )
@@ -76,9 +77,9 @@ class Skips:
         return bool(uris) and all((uri.database, uri.table) in self._here.values() for uri in uris)
 
     def see(self, chunk: Record) -> None:
-        """Notes a chunk: with the first chunk of a table its copy begins, and no more of its records are left out."""
-        begins = chunk.range is not None and chunk.range.keys is None and chunk.range.after is None
-        if begins and chunk.uri.table is not None:
+        """Notes a chunk: from the first chunk of a table that a run meets, no more of its records are left out."""
+        is_copied = chunk.range is not None and chunk.range.keys is None
+        if is_copied and chunk.uri.table is not None:
             self._here.pop((chunk.uri.database, chunk.uri.table), None)
 
     def check_start(self, applied: int, *, following: int | None) -> None:
@@ -87,6 +88,7 @@ class Skips:
             if sequence <= applied:
                 raise UserError(
                     f"record {sequence} has been applied or skipped already: the follower is at sequence {applied}",
+                    code="CDC-SKIP-NO-RECORD",
                     where=_OPTION,
                     hint="cdc-consumer PROFILE --status shows what was skipped; to go on, start without --skip",
                 )
@@ -99,6 +101,7 @@ class Skips:
         if applied:
             raise UserError(
                 f"the follower has applied record {min(applied)}, so it is not skipped",
+                code="CDC-SKIP-NO-RECORD",
                 where=_OPTION,
                 hint="everything up to there is applied; to go on, start without --skip",
             )
@@ -112,6 +115,7 @@ class Skips:
     def _missing(self, sequence: int, what: str) -> UserError:
         return UserError(
             f"there is no record {sequence} in the topic: {what}",
+            code="CDC-SKIP-NO-RECORD",
             where=_OPTION,
             hint="use the sequence in the consumer's error message",
         )

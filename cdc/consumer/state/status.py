@@ -14,9 +14,8 @@ from cdc.consumer.errors import Interrupted, Refused
 from cdc.consumer.follower.locks import is_paused, lock_name
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
-from cdc.consumer.state import base_copy, checkpoint, conflicts, ledger_table
+from cdc.consumer.state import base_copy, checkpoint, conflicts, ledger_table, rewinds
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
-from cdc.consumer.state.rewinds import with_rewind
 from cdc.errors import UserError
 from cdc.sql.effects import LEADER_ONLY
 
@@ -33,8 +32,7 @@ _ENTRY_COLUMNS = "sequence, state, statement, note, COALESCE(finished_at, intend
 class Applied:
     """The checkpoint: the last record applied (-1: none yet), its transaction on the leader, and the next offsets.
 
-    ``ts_us`` is the leader's commit time, in µs since 1970, ``at`` the follower's, in UTC. ``rewound``: records up to
-    this one are applied again.
+    ``ts_us`` is the leader's commit time, in µs since 1970, ``at`` the follower's, in UTC.
     """
 
     sequence: int
@@ -45,7 +43,6 @@ class Applied:
     transaction: str
     ts_us: int | None
     at: datetime
-    rewound: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +110,10 @@ def lag(applied: Applied, following: int | None) -> tuple[int | None, float | No
 
 
 def read_status(follower: Database, *, resource: str, schema: str) -> Status:
-    """The status of the replication from the leader ``resource``. Raises UserError if the follower can't be queried."""
+    """The status of the replication from the leader ``resource``.
+
+    Raises UserError for a follower that can't be queried, or whose rows are of two states (``rewinds``).
+    """
     try:
         with Session(follower, schema=schema) as session:
             session.connect()
@@ -121,6 +121,7 @@ def read_status(follower: Database, *, resource: str, schema: str) -> Status:
     except (Interrupted, Refused) as error:
         raise UserError(
             f"the follower cannot be queried: {error}",
+            code="CDC-FOLLOWER-NO-ANSWER",
             where=f"{follower} (profile table database)",
             hint="start the server, or correct the address, user or password",
         ) from None
@@ -165,7 +166,8 @@ def _applied(session: Session, resource: str, *, many: bool) -> Applied | None:
     if not rows:
         return None
     others = session.rows(Checkpoint.select_offsets(resource, schema=session.schema)) if many else []
-    point = with_rewind(session, Checkpoint.from_rows(rows[0], others, schema=session.schema))
+    point = Checkpoint.from_rows(rows[0], others, schema=session.schema)
+    rewinds.require_none(session, point)
     ((file, offset, transaction, ts_us, at),) = session.rows(checkpoint.select_leader(resource, schema=session.schema))
     return Applied(
         sequence=point.sequence,
@@ -176,7 +178,6 @@ def _applied(session: Session, resource: str, *, many: bool) -> Applied | None:
         transaction=transaction or "",
         ts_us=ts_us,
         at=at,
-        rewound=point.rewound,
     )
 
 

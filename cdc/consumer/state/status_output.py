@@ -86,8 +86,6 @@ def _lines(status: Status, *, follower: str, resource: str, late: str) -> Iterat
         yield _line("checkpoint", "none: nothing of this leader has been applied here")
         return
     yield from _checkpoint(status.applied)
-    if status.applied.rewound is not None:
-        yield _line("rewind", f"applied again up to sequence {status.applied.rewound}; until then a mix of two states")
     if status.copied:
         yield _line("began from", f"a copy of the leader with the transactions {status.copied}")
     yield _line("lag", late)

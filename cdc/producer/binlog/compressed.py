@@ -44,7 +44,11 @@ def payload(event: RawEvent) -> Iterator[RawEvent]:
             with zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True) as stream:
                 yield from _events(stream, event)
         else:
-            raise PromiseError(f"a transaction has the unknown compression {compression}", where=str(event.position))
+            raise PromiseError(
+                f"a transaction has the unknown compression {compression}",
+                code="CDC-EVENT-UNKNOWN",
+                where=str(event.position),
+            )
 
 
 def is_small(event: RawEvent) -> bool:
@@ -101,7 +105,9 @@ def _events(stream: BinaryIO, whole: RawEvent) -> Iterator[RawEvent]:
         if not number:
             raise ValueError("it has no events")
     except (zstandard.ZstdError, ValueError) as error:
-        raise PromiseError(f"a compressed transaction cannot be read: {error}", where=str(whole.position)) from None
+        raise PromiseError(
+            f"a compressed transaction cannot be read: {error}", code="CDC-EVENT-DAMAGED", where=str(whole.position)
+        ) from None
 
 
 def _spooled(stream: BinaryIO, head: bytes, length: int) -> Spool:

@@ -214,7 +214,7 @@ _NO_FOREIGN_KEY_CHECKS, _RELAXED_UNIQUE_CHECKS = 1 << 26, 1 << 27
 def _sql_mode(bits: int, where: str) -> str:
     unknown = [bit for bit in range(64) if bits >> bit & 1 and bit not in _SQL_MODES]
     if unknown:
-        raise PromiseError(f"unknown sql_mode bit {unknown[0]} of a statement", where=where)
+        raise PromiseError(f"unknown sql_mode bit {unknown[0]} of a statement", code="CDC-EVENT-UNKNOWN", where=where)
     return ",".join(name for bit, name in _SQL_MODES.items() if bits >> bit & 1)
 
 
@@ -258,7 +258,7 @@ def _variables(data: bytes, where: str) -> dict[str, Any]:
         elif code == 12:
             found["databases"], at = _database_names(data, at)
         else:
-            raise PromiseError(f"unknown session variable {code} of a statement", where=where)
+            raise PromiseError(f"unknown session variable {code} of a statement", code="CDC-EVENT-UNKNOWN", where=where)
     return _named(found, where)
 
 
@@ -318,6 +318,7 @@ def gtid(event: RawEvent) -> Gtid:
     except StructError:
         raise PromiseError(
             "the leader does not log commit times",
+            code="CDC-EVENT-NO-GTID",
             where=str(event.position),
             hint="the leader must be MySQL 8.0 or newer",
         ) from None

@@ -171,7 +171,9 @@ def _not_followed(cursor: Any, name: str, partial_json: bool) -> UserError | Non
     problems += missing or _unlogged_replica(cursor)
     if not problems:
         return None
-    return UserError("the leader cannot be followed: " + "; ".join(problems), where=name, each=problems)
+    return UserError(
+        "the leader cannot be followed: " + "; ".join(problems), code="CDC-LEADER-SETTINGS", where=name, each=problems
+    )
 
 
 def _can_be_asked(cursor: Any) -> bool:
@@ -193,6 +195,7 @@ def _ask(cursor: Any, name: str) -> Leader:
     if only or ignored:
         raise UserError(
             "the leader does not log all databases",
+            code="CDC-LEADER-LOGS-PART",
             where=name,
             hint="start it without binlog_do_db and binlog_ignore_db, and use filters in the profile",
         )
@@ -241,10 +244,20 @@ def _purged(cursor: Any) -> GtidSet:
 
 def _refuse_mariadb(version: str, name: str) -> None:
     if "mariadb" in version.lower():
-        raise UserError(f"the server is MariaDB ({version})", where=name, hint="the leader must be MySQL 8.0 or newer")
+        raise UserError(
+            f"the server is MariaDB ({version})",
+            code="CDC-LEADER-VERSION",
+            where=name,
+            hint="the leader must be MySQL 8.0 or newer",
+        )
     number = re.match(r"\d+", version)
     if number is None or int(number[0]) < 8:
-        raise UserError(f"the server is MySQL {version}", where=name, hint="the leader must be MySQL 8.0 or newer")
+        raise UserError(
+            f"the server is MySQL {version}",
+            code="CDC-LEADER-VERSION",
+            where=name,
+            hint="the leader must be MySQL 8.0 or newer",
+        )
 
 
 def _missing_grants(cursor: Any, partial_json: bool) -> Iterator[str]:
@@ -310,11 +323,24 @@ def translated(error: pymysql.MySQLError, name: str) -> UserError | Disconnected
     """The error of this program for one of the server ``name``: Disconnected if it is away, else UserError."""
     code, text = error.args[0], str(error.args[-1]) or "the connection is closed"
     if code in _UNREACHABLE:
-        return Disconnected(f"the leader cannot be reached: {text}", where=name, hint="is it running at that address?")
+        return Disconnected(
+            f"the leader cannot be reached: {text}",
+            code="CDC-LEADER-GONE",
+            where=name,
+            hint="is it running at that address?",
+        )
     if code in _DENIED:
-        return UserError(f"the leader refuses the login: {text}", where=name, hint="check database.user and password")
+        return UserError(
+            f"the leader refuses the login: {text}",
+            code="CDC-LEADER-REFUSES",
+            where=name,
+            hint="check database.user and password",
+        )
     if code == TLS_FAILED:
         return UserError(
-            f"the leader has no such TLS: {text}", where=name, hint="correct the server's TLS, or check database.tls"
+            f"the leader has no such TLS: {text}",
+            code="CDC-LEADER-REFUSES",
+            where=name,
+            hint="correct the server's TLS, or check database.tls",
         )
-    return UserError(f"the leader refuses a statement ({code}): {text}", where=name)
+    return UserError(f"the leader refuses a statement ({code}): {text}", code="CDC-LEADER-REFUSES", where=name)

@@ -280,9 +280,11 @@ class Packets:
         if status == STATUS_ERROR:
             raise self._refusal(payload)
         if status == STATUS_END and len(payload) < _END_PAYLOAD_BYTES:
-            raise Disconnected("the leader ended the stream", where=self._name)
+            raise Disconnected("the leader ended the stream", code="CDC-LEADER-GONE", where=self._name)
         if status != STATUS_EVENT or len(payload) <= HEADER_BYTES:
-            raise Disconnected("the leader sent a packet that is not an event", where=self._name)
+            raise Disconnected(
+                "the leader sent a packet that is not an event", code="CDC-LEADER-GONE", where=self._name
+            )
         kind, body = payload[_PAYLOAD_TYPE_AT], payload[STATUS_BYTES:-CHECKSUM_BYTES]
         is_right = crc32(body) == int.from_bytes(payload[-CHECKSUM_BYTES:], "little")
         if kind == et.FORMAT_DESCRIPTION:
@@ -306,6 +308,7 @@ class Packets:
     def _wrong_checksum(self) -> PromiseError:
         return PromiseError(
             "an event's checksum is wrong: the leader's binlog is damaged",
+            code="CDC-EVENT-DAMAGED",
             where=f"after {self._file}:{self._end}",
             hint=_DAMAGED_HINT,
         )
@@ -323,6 +326,7 @@ class Packets:
         if following is None or not _FILE.fullmatch(ev.rotate_name(event.data)):
             raise PromiseError(
                 "a rotation names no file: the leader's binlog is damaged",
+                code="CDC-EVENT-DAMAGED",
                 where=f"after {self._file}:{self._end}",
                 hint=_DAMAGED_HINT,
             )
@@ -343,22 +347,32 @@ class Packets:
         code = int.from_bytes(payload[_ERROR_CODE], "little")
         message = payload[_ERROR_TEXT_AT:].decode("utf-8", "replace")
         if "same server_uuid" in message or "same server_id" in message:
-            return Disconnected(f"another replica has our server id or UUID: {message}", where=self._name)
+            return Disconnected(
+                f"another replica has our server id or UUID: {message}",
+                code="CDC-LEADER-SERVER-ID-TAKEN",
+                where=self._name,
+            )
         if code == _POSITION_REFUSED and "anonymous" in message.lower():
             return UserError(
                 f"the server refuses to send transactions without GTIDs: {message}",
+                code="CDC-LEADER-ANONYMOUS-GTIDS",
                 where=self._name,
                 hint='begin behind them: name a new topic, and set producer.start to "copy", or to "now"',
             )
         if code == _POSITION_REFUSED:
             return UserError(
                 f"the leader refuses the position: {message}",
+                code="CDC-LEADER-PURGED",
                 where=self._name,
                 hint="it no longer has the binlog we need; use a new topic and a fresh copy of the leader",
             )
         if code in _ENDED:
-            return Disconnected(f"the leader ended the stream: {message}", where=self._name)
-        return PromiseError(f"the leader refuses to send its binlog ({code}): {message}", where=self._name)
+            return Disconnected(f"the leader ended the stream: {message}", code="CDC-LEADER-GONE", where=self._name)
+        return PromiseError(
+            f"the leader refuses to send its binlog ({code}): {message}",
+            code="CDC-LEADER-STOPS-SENDING",
+            where=self._name,
+        )
 
 
 def _was_right(description: bytes, checksum: bytes) -> bool:

@@ -170,11 +170,13 @@ class BinlogSource:
                 parts.append(chunk)
                 received += len(chunk)
             if received < missing:
-                raise Disconnected("the leader closed the connection", where=self._name)
+                raise Disconnected("the leader closed the connection", code="CDC-LEADER-GONE", where=self._name)
         except (BlockingIOError, ssl.SSLWantReadError):
             pass
         except OSError as error:
-            raise Disconnected(f"the connection to the leader broke: {error}", where=self._name) from None
+            raise Disconnected(
+                f"the connection to the leader broke: {error}", code="CDC-LEADER-GONE", where=self._name
+            ) from None
         self._data = b"".join(parts)
         if received:
             self._received_at = time.monotonic()
@@ -189,7 +191,9 @@ class BinlogSource:
                 return
             waited += _SELECT_SECONDS
             if waited > self._max_silence:
-                raise Disconnected(f"the leader has been silent for {waited:.0f} s", where=self._name)
+                raise Disconnected(
+                    f"the leader has been silent for {waited:.0f} s", code="CDC-LEADER-GONE", where=self._name
+                )
 
 
 def _connect(reader: BinLogStreamReader, *, name: str, position: Position) -> None:
@@ -200,12 +204,13 @@ def _connect(reader: BinLogStreamReader, *, name: str, position: Position) -> No
         reader.close()
         raise UserError(
             f"a dump can't be requested from this position: {error}",
+            code="CDC-LEADER-NO-DUMP",
             where=f"{name}, position {position}",
             hint="with gtid_mode=ON on the leader, a dump can be requested from any position",
         ) from None
     except (pymysql.MySQLError, OSError) as error:
         reader.close()
-        raise Disconnected(f"the leader cannot be reached: {error}", where=name) from None
+        raise Disconnected(f"the leader cannot be reached: {error}", code="CDC-LEADER-GONE", where=name) from None
 
 
 _FIND_SECONDS = 60.0
@@ -284,10 +289,11 @@ def _events_of(xa: PreparedXa, source: BinlogSource, *, stop: threading.Event) -
         if not inside and time.monotonic() > give_up:
             raise PromiseError(
                 f"the prepared XA transaction {xa.gtid or ''} is not in the leader's binlog any more",
+                code="CDC-XA-PURGED",
                 where=f"{xa.file}:{xa.offset}",
                 hint="give the producer a new topic and the follower a fresh copy of the leader",
             )
-    raise Disconnected("stopped while a prepared XA transaction was read")
+    raise Disconnected("stopped while a prepared XA transaction was read", code="CDC-STOPPED-IN-XA")
 
 
 def _is_xa_start_or_end(event: RawEvent) -> bool:

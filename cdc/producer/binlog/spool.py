@@ -78,6 +78,7 @@ def _disk_full_reported() -> Iterator[None]:
     except OSError as error:
         raise UserError(
             f"a large event of the leader can't be written to disk: {error.strerror}",
+            code="CDC-EVENT-SPOOL-FULL",
             where=tempfile.gettempdir(),
             hint="a row or a compressed transaction takes up to 1 GB: "
             "set the environment variable TMPDIR to a folder with that much free space",

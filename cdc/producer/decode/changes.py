@@ -1,4 +1,5 @@
-"""The changes that the decoder produces: rows and their tables, statements, bounds of transactions, new positions.
+"""The changes in a stream: rows and their tables, statements, bounds of transactions, new positions, and the chunks of
+table copies, which join the changes from the decoder.
 
 The module also has the errors for events that can't be replicated.
 """
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
+from cdc.config.filters import Filters
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import PreparedXa
 from cdc.model.position import Position
@@ -23,9 +25,15 @@ from cdc.sql.tokens import excerpt
 
 __all__ = [
     "Begin",
+    "Beginning",
     "Change",
+    "Chunk",
     "Commit",
+    "Copied",
+    "CopyState",
+    "Creation",
     "Damaged",
+    "Held",
     "Idle",
     "OtherEvent",
     "PositionAdvanced",
@@ -36,6 +44,8 @@ __all__ = [
     "RowsTransaction",
     "ShapeCache",
     "Statement",
+    "Structure",
+    "Table",
     "TableShape",
     "nameless",
     "not_closed",
@@ -45,6 +55,7 @@ __all__ = [
     "unreadable",
 ]
 
+Table = tuple[str, str]  # database and name
 _VERB = re.compile("^(Create|Alter|Drop|Rename|Truncate|Maintain)")
 _UNKNOWN_STATEMENT = (
     "run it on the follower by hand, then start a new topic there, or report the statement so that it can be added"
@@ -57,13 +68,17 @@ class Damaged(PromiseError):
 
 def nameless(event: RawEvent) -> Damaged:
     return Damaged(
-        "a transaction has no GTID event", where=str(event.position), hint="the leader must be MySQL 8.0 or newer"
+        "a transaction has no GTID event",
+        code="CDC-EVENT-NO-GTID",
+        where=str(event.position),
+        hint="the leader must be MySQL 8.0 or newer",
     )
 
 
 def not_closed(event: RawEvent) -> Damaged:
     return Damaged(
         "a transaction begins before the previous one has ended",
+        code="CDC-EVENT-DAMAGED",
         where=str(event.position),
         hint="the leader's binlog is damaged: give the producer a new topic and the follower a fresh copy",
     )
@@ -72,6 +87,7 @@ def not_closed(event: RawEvent) -> Damaged:
 def unreadable(event: RawEvent, error: Exception) -> PromiseError:
     return PromiseError(
         f"event {event.type} ({et.NAMES.get(event.type, 'unknown')}) cannot be read: {error!r}",
+        code="CDC-EVENT-UNKNOWN",
         where=str(event.position),
         hint="this leader writes events that this version of cdc does not know",
     )
@@ -81,6 +97,7 @@ def unknown_event(event: RawEvent) -> PromiseError:
     name = et.NAMES.get(event.type, "unknown")
     return PromiseError(
         f"event {event.type} ({name}) is not supported, and ignoring it would lose a change",
+        code="CDC-EVENT-UNKNOWN",
         where=str(event.position),
         hint=et.FATAL.get(event.type, "this leader writes events that this version of cdc does not know"),
     )
@@ -92,17 +109,20 @@ def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
     if kind == "dml":
         return PromiseError(
             f"a change was logged as a statement, not as rows: {quoted}",
+            code="CDC-EVENT-STATEMENT-FORMAT",
             where=str(event.position),
             hint="some session runs with another binlog_format: SET PERSIST binlog_format = ROW on the leader",
         )
     if kind in ("rollback", "rollback to"):
         return PromiseError(
             "a transaction was rolled back in part after rows of non-transactional tables",
+            code="CDC-EVENT-NON-TRANSACTIONAL",
             where=str(event.position),
             hint="use InnoDB tables only",
         )
     return PromiseError(
         f"the statement is not known, so what it affects is not known: {quoted}",
+        code="CDC-STATEMENT-UNKNOWN",
         where=str(event.position),
         hint=_UNKNOWN_STATEMENT,
     )
@@ -334,4 +354,86 @@ class Idle:
     inside: bool
 
 
-Change = Begin | Rows | RowsTransaction | Statement | Refused | Commit | Prepared | PositionAdvanced | Idle | OtherEvent
+class Chunk(NamedTuple):
+    """The rows of ``table``, JSON texts, with keys in (``after``, ``upto``], texts of the key's values.
+
+    Without such a bound it begins, or ends, with the table. ``columns_json`` is that of the table's records,
+    ``collations`` are those of the key's columns, None for one without. ``ts_us`` is when it was read.
+    With a ``piece``, a number from 0, the table is copied as a whole: it has the rows of all pieces. A bound is then of
+    no columns. With ``keys`` it has the rows with these keys, and no bounds.
+    """
+
+    table: Table
+    columns_json: str
+    collations: tuple[str | None, ...]
+    after: tuple[str, ...] | None
+    upto: tuple[str, ...] | None
+    rows: list[str]
+    ts_us: int
+    piece: int | None = None
+    keys: tuple[tuple[str, ...], ...] | None = None
+
+
+class Creation(NamedTuple):
+    """A statement with what it does and the session that it needs, as in ``Statement``."""
+
+    text: str
+    effects: tuple[Effect, ...]
+    context: dict[str, Any]
+    exact: bytes | None = None
+
+
+class Structure(NamedTuple):
+    """The base tables of a leader, those that foreign keys refer to first, and the statements that create all there is.
+
+    ``invalid`` are views that can't be created, since what they select from is gone.
+    """
+
+    tables: list[Table]
+    creations: list[Creation]
+    invalid: list[Table]
+
+
+class Beginning(NamedTuple):
+    """The statements that create the leader's objects, as of ``ts_us``, and the ``filters`` that hold from there on.
+
+    ``filters`` is None if they did not change.
+    """
+
+    structure: Structure
+    ts_us: int
+    filters: Filters | None = None
+
+
+class CopyState(NamedTuple):
+    """The state of the table copies, from this place of the stream on.
+
+    ``entry`` is the state as the commit log's entries have it. ``incomplete`` are the tables that are not copied to
+    their end: their records are marked. ``filters`` hold from here on, None if the former ones do. ``at_once``: the
+    state is committed without waiting for more records.
+    """
+
+    entry: dict[str, Any] | None
+    incomplete: frozenset[Table]
+    filters: Filters | None = None
+    at_once: bool = False
+
+
+class Copied(NamedTuple):
+    """The ``content`` that a copy writes between two transactions, ``position`` after the first one.
+
+    ``state`` is the state of the copies after it, ``header`` the same in the form of its records.
+    """
+
+    content: Chunk | Beginning
+    position: Position
+    header: str
+    state: CopyState
+
+
+class Held(NamedTuple):
+    """A pause: the next change is held back for a moment; written records may be committed meanwhile."""
+
+
+_Transaction = Begin | Rows | Statement | Refused | Commit | Prepared | RowsTransaction
+Change = _Transaction | PositionAdvanced | Idle | OtherEvent | CopyState | Copied | Held

@@ -232,7 +232,9 @@ class Decoder:
             if rows is not None:
                 self._saw_rows = True
                 if not self._in_transaction:
-                    raise Damaged("rows came outside of a transaction", where=str(event.position))
+                    raise Damaged(
+                        "rows came outside of a transaction", code="CDC-EVENT-DAMAGED", where=str(event.position)
+                    )
                 yield rows
         elif kind == et.TABLE_MAP:
             self._tables.map(event)

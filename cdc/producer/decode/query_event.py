@@ -58,9 +58,7 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
     read = statement_text(query.text, charset, session_bound=session_bound, **quoting)
     quoting["blanks"] = read.blanks
     real = partial(_on_real_table, query.variables)
-    kind, effects = classify(
-        read.known, database=query.database, session_bound=session_bound, real=real, **quoting
-    )  # fmt: skip
+    kind, effects = classify(read.known, database=query.database, session_bound=session_bound, real=real, **quoting)
     effects = as_stored(effects, read.charset)
     # The first is logged if the table is one of InnoDB before and after, the second if it is not 1.
     if "ddl_xid" not in query.variables or "auto_increment_increment" in query.variables:
@@ -72,6 +70,7 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
     if query.variables.get("error_code") and kind not in ("begin", "commit", "rollback"):
         failed = PromiseError(
             f"a statement failed on the leader in part (error {query.variables['error_code']}): {excerpt(text)}",
+            code="CDC-STATEMENT-FAILED-IN-PART",
             where=str(event.position),
             hint="what it changed is not known; give the producer a new topic and the follower a fresh copy",
         )

@@ -81,6 +81,7 @@ def require_known(table: Table) -> None:
         if column.type not in _INTEGERS and column.type not in (ENUM, SET) and column.type not in _TYPES:
             raise PromiseError(
                 f"column {column.name} has a type that is not replicated yet: {_REFUSED.get(column.type, column.type)}",
+                code="CDC-EVENT-TYPE",
                 where=f"table {table.database}.{table.name}",
                 hint="leave the table out with filters.exclude_tables",
             )

@@ -125,7 +125,9 @@ class TableCache:
             shape.large_columns = partial(self._large_columns, description)
             shape.types_json = types_json(map(column_type, table.columns))
         except PromiseError as error:
-            raise PromiseError(error.what, where=f"{event.position}, {error.where}", hint=error.hint) from None
+            raise PromiseError(
+                error.what, code=error.code, where=f"{event.position}, {error.where}", hint=error.hint
+            ) from None
         shape.size = _size(table)
         return shape
 
@@ -184,7 +186,9 @@ class TableCache:
         except KeyError:
             number = int.from_bytes(data[TABLE_ID], "little")
             raise PromiseError(
-                f"rows of table id {number} came without a table map", where=str(event.position)
+                f"rows of table id {number} came without a table map",
+                code="CDC-EVENT-DAMAGED",
+                where=str(event.position),
             ) from None
         if table is None:
             self.filtered += 1
@@ -219,10 +223,11 @@ def _decoded(event: RawEvent, table: TableShape) -> Rows:
         if not rows:
             raise ValueError("the event has none, and no server writes such an event")
     except PromiseError as error:
-        raise PromiseError(error.what, where=str(event.position), hint=error.hint) from None
+        raise PromiseError(error.what, code=error.code, where=str(event.position), hint=error.hint) from None
     except (ValueError, LookupError, OverflowError, StructError) as error:
         raise PromiseError(
             f"a row of {table.database}.{table.name} cannot be read: {error}",
+            code="CDC-EVENT-TYPE",
             where=str(event.position),
             hint="leave the table out with filters.exclude_tables",
         ) from None
@@ -246,12 +251,14 @@ def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
     if missing & (1 << columns) - 1:  # the bits after the last column have no meaning
         raise PromiseError(
             f"a row of {table.database}.{table.name} was logged without all its columns",
+            code="CDC-EVENT-ROW-IMAGE",
             where=str(event.position),
             hint="a session has another binlog_row_image: SET PERSIST binlog_row_image = FULL on the leader",
         )
     if columns != table.width:
         raise PromiseError(
             f"rows of {table.database}.{table.name} have {columns} columns, its table map has {table.width}",
+            code="CDC-EVENT-DAMAGED",
             where=str(event.position),
             hint="the leader's binlog is damaged: give the producer a new topic and the follower a fresh copy",
         )

@@ -105,6 +105,7 @@ def table_map(event: RawEvent, collations: Mapping[int, tuple[str, str]]) -> Tab
     if 4 not in optional:
         raise PromiseError(
             "the table map has no column names: binlog_row_metadata is not FULL",
+            code="CDC-EVENT-ROW-METADATA",
             where=where,
             hint="on the leader: SET PERSIST binlog_row_metadata = FULL; events logged before stay unreadable, "
             'so start from a later position: start = "now" with a new topic and a fresh copy',
@@ -131,7 +132,7 @@ def _metas(types: list[int], data: bytes, where: str) -> list[int]:
             else:
                 metas.append(first << 8 | second if kind == 246 else first | second << 8)
         else:
-            raise PromiseError(f"column {index + 1} has the unknown type {kind}", where=where)
+            raise PromiseError(f"column {index + 1} has the unknown type {kind}", code="CDC-EVENT-TYPE", where=where)
     return metas
 
 

@@ -58,7 +58,11 @@ class XaTransactions:
     def prepare(self, event: RawEvent) -> tuple[str, PreparedXa, bool]:
         """Handles XA_prepare: the open transaction's xid and location, and whether it commits at once, in one phase."""
         if self._location is None:
-            raise PromiseError("an XA transaction is prepared that never started", where=str(event.position))
+            raise PromiseError(
+                "an XA transaction is prepared that never started",
+                code="CDC-XA-BEFORE-START",
+                where=str(event.position),
+            )
         location, held = self._location, self._open
         self._location = self._open = None
         in_one_phase, form, gtrid, bqual = _XA_PREPARE.unpack_from(event.data, HEADER_BYTES)
@@ -75,6 +79,7 @@ class XaTransactions:
         if location is None:
             raise PromiseError(
                 f"XA transaction {xid} commits, but it was prepared before the producer's start",
+                code="CDC-XA-BEFORE-START",
                 where=str(event.position),
                 hint="start where no XA transaction is prepared: a new topic and a fresh copy of the leader",
             )

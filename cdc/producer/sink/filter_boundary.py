@@ -35,6 +35,7 @@ def passing(change: Statement, filters: Filters) -> Statement | None:
         names = ", ".join(".".join(part for part in each if part) for each in named)
         raise PromiseError(
             f"a statement crosses the border of the filters ({names}): {excerpt(change.text)}",
+            code="CDC-STATEMENT-CROSSES-FILTERS",
             where=str(change.event.position),
             hint=_way_across(change, filters),
         )
@@ -42,6 +43,7 @@ def passing(change: Statement, filters: Filters) -> Statement | None:
     if reason:
         raise PromiseError(
             f"a follower can't do what this statement did: {reason}: {excerpt(change.text)}",
+            code="CDC-STATEMENT-NOT-REPEATABLE",
             where=str(change.event.position),
             hint=way_out(reason),
         )
@@ -112,6 +114,7 @@ def _may_want(filters: Filters, database: str, name: str | None) -> bool:
 def _unreadable(change: Statement) -> PromiseError:
     return PromiseError(
         f"{change.unreadable}: {excerpt(change.text)}",
+        code="CDC-STATEMENT-UNREADABLE",
         where=str(change.event.position),
         hint="leave what it names out with the filters (its database, where a name is not known, or of a routine, "
         "trigger or event), or skip it and do on the follower by hand what it did",

@@ -294,16 +294,18 @@ class KafkaSink:
             if sequence < (last := self._ahead.get((topic, partition), -1)):
                 raise PromiseError(
                     f"readers see record {last} already, but not record {sequence}, which comes before it",
+                    code="CDC-TOPIC-RECORDS-LOST",
                     where=f"topic {topic}, partition {partition}",
                     hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
                 )
             return False
         value = message.value
-        plain = without_types(value) if isinstance(value, bytes) else value
+        plain = without_types(value)
         if checksum not in (checksum_of(plain), checksum_of(value)):
             begin = bytes(message.value)[:_QUOTED_BYTES].decode("utf-8", "replace")
             raise PromiseError(
                 f"record {self._partitioner.next_sequence} is committed already, but with another content",
+                code="CDC-TOPIC-RECORDS-DIFFER",
                 where=f"topic {message.topic}, record {begin}…",
                 hint="run against the same server, with the version and the settings that wrote it, until that "
                 "transaction is complete",
@@ -385,5 +387,6 @@ def _require_own(entry: Entry | None, instance: str) -> None:
     if entry is not None and entry.instance != instance:
         raise PromiseError(
             f"another cdc-producer has taken over this topic: {described(entry.instance)}",
+            code="CDC-PRODUCER-REPLACED",
             hint="end that one first, or leave this one ended; no supervisor may start it again (docs/operations.md)",
         )

@@ -94,6 +94,7 @@ class _Reports:
         elif error.code() in RECORD_REFUSED:
             self.refused = PromiseError(
                 f"Kafka refuses a record: {error.str()}",
+                code="CDC-KAFKA-REFUSES-RECORD",
                 where=f"topic {topic}, record {value[:160].decode('utf-8', 'replace')}…",
                 hint=any_time_hint(self.properties["bootstrap.servers"], topic)
                 if error.code() == KafkaError.INVALID_TIMESTAMP
@@ -216,7 +217,9 @@ class KafkaTransactions:
                 is_only = not len(self.producer)
                 if deadline.is_over(len(self.producer)):
                     self.batch_size.failed()
-                    raise Disconnected("the brokers take no records", where=f"topic {topic}") from None
+                    raise Disconnected(
+                        "the brokers take no records", code="CDC-BROKER-GONE", where=f"topic {topic}"
+                    ) from None
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
                     raise self._too_large(topic, key, value) from None
@@ -265,7 +268,9 @@ class KafkaTransactions:
         """
         self._poll()
         if self._reports.lost:
-            raise Disconnected(f"a broker went away: {self._reports.lost}", where=f"topic {self._topic}")
+            raise Disconnected(
+                f"a broker went away: {self._reports.lost}", code="CDC-BROKER-GONE", where=f"topic {self._topic}"
+            )
 
     def _raise_refused(self) -> None:
         """Raises the error of a delivery report: it is the reason why the transaction fails."""
@@ -292,6 +297,7 @@ class KafkaTransactions:
 def _size_error(topic: str, key: bytes, value: bytes, who: str, hint: str) -> PromiseError:
     return PromiseError(
         f"a message of {str(key, 'utf-8')} has {len(value)} bytes, more than {who} accepts",
+        code="CDC-MESSAGE-TOO-LARGE",
         where=f"topic {topic}, record {value[:160].decode('utf-8', 'replace')}…",
         hint=hint,
     )

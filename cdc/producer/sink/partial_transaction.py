@@ -73,6 +73,7 @@ class CommittedPart:
             raise PromiseError(
                 f"{self.partial.rows} rows of transaction {self.partial.transaction} are committed, and the last of "
                 f"them was another one than what the leader has there now, a row of {uri}",
+                code="CDC-TOPIC-RECORDS-DIFFER",
                 hint=f"a server or version that logs or reads other rows: {_WAY_OUT}",
             )
 
@@ -83,5 +84,6 @@ class CommittedPart:
             raise PromiseError(
                 f"{self.partial.rows} rows of transaction {self.partial.transaction} are committed, but it now has "
                 f"{have}",
+                code="CDC-TOPIC-RECORDS-DIFFER",
                 hint=f"the leader logged it again in another way: {_WAY_OUT}",
             )

@@ -12,8 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from cdc.model.position import Position
 from cdc.model.record import Uri
-from cdc.producer.copy.chunk import Chunk, Creation
-from cdc.producer.decode.changes import Rows, TableShape
+from cdc.producer.decode.changes import Chunk, Creation, Rows, TableShape
 from cdc.producer.large_rows.large_text import LargeText
 from cdc.sql.effects import Effect
 

@@ -21,8 +21,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import Any
+from itertools import chain, takewhile
+from typing import Any, overload
 from zlib import crc32
 
 from confluent_kafka import Message, Producer
@@ -36,6 +36,7 @@ from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition, partition_name
 from cdc.model.position import Position
 from cdc.model.record import Record, Uri
+from cdc.producer.large_rows.large_text import LargeText
 from cdc.producer.sink.partial_record import Begun
 from cdc.producer.sink.record_parts import COPIED
 from cdc.producer.sink.topic_admin import TopicAdmin
@@ -102,6 +103,7 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
         if topics.unended(open_in):
             raise Disconnected(
                 "a transaction of another client is open",
+                code="CDC-KAFKA-TRANSACTION-OPEN",
                 where=f"topics {' and '.join(sorted({topic for topic, _ in open_in}))}",
                 hint="only one cdc-producer may write there; kafka-transactions.sh finds and aborts such transactions",
             )
@@ -177,6 +179,7 @@ def _sequence(message: Message, resource: str) -> int:
     if uri.resource != resource:
         raise UserError(
             f"the topic holds the records of another leader, {uri.resource!r}",
+            code="CDC-TOPIC-OTHER-LEADER",
             where=where,
             hint="set kafka.prefix to tell the leaders' topics apart, and give the follower a fresh copy of the leader",
         )
@@ -187,7 +190,9 @@ def _uri_of_key(message: Message, where: str) -> Uri:
     try:
         return Uri.parse(str(message.key() or b"", "utf-8"))
     except ValueError as error:
-        raise PromiseError(f"not a fragment of a record: its key is {error}", where=where) from None
+        raise PromiseError(
+            f"not a fragment of a record: its key is {error}", code="CDC-RECORD-FRAGMENTS", where=where
+        ) from None
 
 
 def true_entry(
@@ -216,6 +221,7 @@ def true_entry(
         return None
     raise PromiseError(
         f"no entry of the commit log agrees with the records up to sequence {top}",
+        code="CDC-TOPIC-RECORDS-LOST",
         where=f"topic {names.commits}",
         hint=_ANEW,
     )
@@ -253,12 +259,19 @@ def _visible_records(
     return found, chunks
 
 
-def without_types(record: bytes) -> bytes:
+@overload
+def without_types(record: bytes) -> bytes: ...
+@overload
+def without_types(record: LargeText) -> LargeText: ...
+def without_types(record: bytes | LargeText) -> bytes | LargeText:
     """The JSON of a record without the types of its columns, which records contain anew after each start of the
     producer.
     """
-    head, operation, rest = record.partition(_OPERATION)
-    return _TYPES.sub(b"", head, count=1) + operation + rest
+    if isinstance(record, LargeText):
+        head = list(takewhile(lambda piece: isinstance(piece, bytes), record.pieces))
+        return LargeText.joined([without_types(bytes(LargeText(head))), LargeText(record.pieces[len(head) :])])
+    before, operation, rest = record.partition(_OPERATION)
+    return _TYPES.sub(b"", before, count=1) + operation + rest
 
 
 def require_chunks_before(
@@ -275,6 +288,7 @@ def require_chunks_before(
         raise PromiseError(
             f"the last fragments of record {min(halved)}, which a copy wrote, are lost: readers see a part of a Kafka "
             "transaction",
+            code="CDC-TOPIC-RECORDS-LOST",
             where=f"topic {chunks[min(halved)][0]}",
             hint=_ANEW,
         )
@@ -282,6 +296,7 @@ def require_chunks_before(
         last = max(chunks)
         raise PromiseError(
             f"{lost} records of a copy before sequence {last} are lost: readers see a part of a Kafka transaction",
+            code="CDC-TOPIC-RECORDS-LOST",
             where=f"topic {chunks[last][0]}",
             hint=_ANEW,
         )

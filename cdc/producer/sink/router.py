@@ -4,19 +4,31 @@ JSON text.
 
 import logging
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from cdc.config.filters import Filters
 from cdc.config.topic_names import Topics
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import Partial
-from cdc.model.position import Position
 from cdc.model.record import Uri
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.event_types import NAMES
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.copy.chunk import Beginning, Chunk
-from cdc.producer.decode.changes import Begin, Refused, Rows, RowsTransaction, Statement, TableShape, passed_over
+from cdc.producer.decode.changes import (
+    Begin,
+    Beginning,
+    Change,
+    Chunk,
+    Commit,
+    Copied,
+    CopyState,
+    Refused,
+    Rows,
+    RowsTransaction,
+    Statement,
+    TableShape,
+    passed_over,
+)
 from cdc.producer.sink.filter_boundary import may_fire, may_pass, passing, tables
 from cdc.producer.sink.partial_transaction import CommittedPart, content_sum, row_sum
 from cdc.producer.sink.record_parts import (
@@ -106,9 +118,33 @@ class Router:
             return None
         return Partial(self._begin.transaction, self._index, self._rows, self._newest)
 
-    def filter_by(self, filters: Filters) -> None:
-        """Sets the filters for the next transaction and those after it."""
-        self._filters = filters
+    def route(self, change: Change) -> Iterator[Message]:
+        """The messages of ``change``, empty if it has none, or is not to be replicated. Raises PromiseError as the
+        methods below do.
+        """
+        match change:
+            case RowsTransaction():
+                return self.whole(change)
+            case Begin():
+                self.begin(change)
+            case Rows():
+                return self.rows(change)
+            case Statement():
+                return self.statement(change)
+            case Refused():
+                return self.refused(change)
+            case Commit():
+                return self.commit()
+            case Copied():
+                return self.copied(change)
+            case CopyState():
+                self._go_on_with(change)
+        return iter(())
+
+    def _go_on_with(self, state: CopyState) -> None:
+        self.incomplete = state.incomplete
+        if state.filters is not None:
+            self._filters = state.filters
 
     def begin(self, begin: Begin) -> None:
         """Starts a transaction."""
@@ -124,6 +160,7 @@ class Router:
             raise PromiseError(
                 f"transaction {self._unfinished.transaction} is partially committed, but the leader "
                 f"continues with {self._begin.transaction}",
+                code="CDC-TOPIC-RECORDS-DIFFER",
                 hint="the leader lost binlogs, or has its transactions in another order: point the profile at a server "
                 "that continues with it, or give the producer a new topic and the follower a fresh copy",
             )
@@ -253,11 +290,9 @@ class Router:
             self._committed_part.require_more(self._index)
         self._index, self._committed_part = 0, None
 
-    def copied(self, due: Chunk | Beginning, position: Position, state: str) -> Iterator[Message]:
-        """The messages that a copy writes between two transactions, ``position`` after the first one.
-
-        ``state`` is the state of the copy after it.
-        """
+    def copied(self, change: Copied) -> Iterator[Message]:
+        """The messages that a copy writes between two transactions."""
+        due = change.content
         parts: list[tuple[str, str, tuple[str, ...]]]
         if isinstance(due, Chunk):
             parts = [(*self._head_of(due.table)[:2], chunk_body(due))]
@@ -267,8 +302,10 @@ class Router:
                 for each in due.structure.creations
             ]
         for topic, uri, body in parts:
-            yield copied_message(topic, uri, body, Place(self.next_sequence, position, due.ts_us), state)
+            place = Place(self.next_sequence, change.position, due.ts_us)
+            yield copied_message(topic, uri, body, place, change.header)
             self.next_sequence += 1
+        self._go_on_with(change.state)
 
     def _hold(self, part: Part) -> Iterator[Message]:
         yield from self._release(last=False)
@@ -302,6 +339,17 @@ class Router:
     def _uri(self, *names: str) -> str:
         return str(Uri(self._resource, *names))
 
-    def topics_of(self, tables: Iterable[tuple[str, str]]) -> set[str]:
-        """The topics of the rows of these tables, (database, name)."""
-        return {(self._heads.get(names) or self._head_of(names))[0] for names in tables}
+    def topics(self, change: Change) -> set[str]:
+        """The topics of the tables that ``change`` has rows of, or creates."""
+        match change:
+            case RowsTransaction():
+                names = {rows.table.names for rows in change.rows}
+            case Rows():
+                names = {change.table.names}
+            case Copied(content=Chunk() as chunk):
+                names = {chunk.table}
+            case Copied(content=Beginning() as beginning):
+                names = set(beginning.structure.tables)
+            case _:
+                return set()
+        return {(self._heads.get(each) or self._head_of(each))[0] for each in names}

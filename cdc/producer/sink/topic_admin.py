@@ -64,6 +64,7 @@ def require_kept(name: str, settings: Settings, *, is_log: bool, servers: str) -
     if not is_log and "compact" in policies:
         raise UserError(
             "the topic is compacted, which leaves only the newest record of each table",
+            code="CDC-TOPIC-LOSES-RECORDS",
             where=f"topic {name}, setting cleanup.policy",
             hint=f"{command} --add-config cleanup.policy=delete; where records are gone by now, consumers stop at the "
             "gap: then name a new topic in kafka.topic and give the follower a fresh copy of the leader",
@@ -71,6 +72,7 @@ def require_kept(name: str, settings: Settings, *, is_log: bool, servers: str) -
     if is_log and "delete" in policies and not _endless(settings):
         raise UserError(
             "the commit log would expire, and with it the position to continue from",
+            code="CDC-TOPIC-LOSES-RECORDS",
             where=f"topic {name}, setting cleanup.policy",
             hint=f"{command} --add-config cleanup.policy=compact",
         )
@@ -193,6 +195,7 @@ class TopicAdmin:
         if written and (names.topic in written) != (names.layout == SINGLE):
             raise UserError(
                 "the commit log is of another layout",
+                code="CDC-COMMIT-LOG-LAYOUT",
                 where=f"profile key kafka.layout, topic {names.commits}",
                 hint="keep the layout, or name a new topic in kafka.topic and give the follower a fresh copy",
             )
@@ -203,6 +206,7 @@ class TopicAdmin:
         if entry is None and any(ends.values()):
             raise UserError(
                 "the topic has records but no commit log: it was lost, or something else writes here",
+                code="CDC-TOPIC-WITHOUT-COMMIT-LOG",
                 where=f"topic {names.commits}",
                 hint=_FRESH,
             )
@@ -212,6 +216,7 @@ class TopicAdmin:
                 raise UserError(
                     f"the commit log counts {wanted} records, the topic ends at offset {end}: "
                     "it was deleted or emptied",
+                    code="CDC-TOPIC-WITHOUT-COMMIT-LOG",
                     where=f"topic {topic}, partition {number}",
                     hint=_FRESH,
                 )
@@ -260,6 +265,7 @@ class TopicAdmin:
             if topic not in known or number not in known[topic].partitions:
                 raise UserError(
                     "the commit log counts its records, but it does not exist: it was deleted",
+                    code="CDC-TOPIC-WITHOUT-COMMIT-LOG",
                     where=f"topic {topic}",
                     hint=_FRESH,
                 )
@@ -287,15 +293,24 @@ class TopicAdmin:
         left = {topic for topic, _ in unended(self.properties, partitions)}
         if left:
             self.suspects |= left
-            raise Disconnected("a transaction was left open in the topic", where=f"topic {', '.join(sorted(left))}")
+            raise Disconnected(
+                "a transaction was left open in the topic",
+                code="CDC-KAFKA-TRANSACTION-OPEN",
+                where=f"topic {', '.join(sorted(left))}",
+            )
         written = {topic for topic, _ in newest(self.properties, partitions)} if partitions else set()
         if new := written - self.suspects:
             self.suspects |= new
             names = ", ".join(sorted(new))
-            raise Disconnected("the topic has messages that no entry of the commit log counts", where=f"topic {names}")
+            raise Disconnected(
+                "the topic has messages that no entry of the commit log counts",
+                code="CDC-TOPIC-UNCOUNTED",
+                where=f"topic {names}",
+            )
         if written:
             raise UserError(
                 "the topic has messages that this producer did not write",
+                code="CDC-TOPIC-NOT-OWN",
                 where=f"topic {min(written)}",
                 hint="set kafka.prefix to tell this leader's topics from others of the same names",
             )

@@ -91,7 +91,11 @@ class TopicMaker:
             if ready:
                 give_up = time.monotonic() + _ANSWER_SECONDS  # a busy broker opens one after the other
             elif time.monotonic() > give_up:
-                raise Disconnected("the topic was created, but no broker leads it", where=f"topic {min(left)[0]}")
+                raise Disconnected(
+                    "the topic was created, but no broker leads it",
+                    code="CDC-BROKER-GONE",
+                    where=f"topic {min(left)[0]}",
+                )
             if left:
                 time.sleep(_POLL_SECONDS)
 
@@ -101,7 +105,9 @@ class TopicMaker:
             known = known_topics(self._properties)
             left = [name for name in left if not _is_led(known.get(name))]
             if left and time.monotonic() > give_up:
-                raise Disconnected("the topic was created, but no broker leads it", where=f"topic {left[0]}")
+                raise Disconnected(
+                    "the topic was created, but no broker leads it", code="CDC-BROKER-GONE", where=f"topic {left[0]}"
+                )
             if left:
                 time.sleep(_POLL_SECONDS)
 

@@ -23,7 +23,9 @@ def _cache_folder() -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"cannot use the cache folder {folder}: {error}", hint="set CDC_CACHE to another") from None
+        raise UserError(
+            f"cannot use the cache folder {folder}: {error}", code="CDC-SANDBOX-CACHE", hint="set CDC_CACHE to another"
+        ) from None
     return folder
 
 
@@ -89,6 +91,7 @@ def _failure(command: Sequence[str | Path], output: str, *, label: str) -> UserE
     errors = [line for line in lines if "error" in line.lower() or line.startswith("E:")] or lines[-3:]
     return UserError(
         f"cannot fetch {label}: {' | '.join(errors[:3])}",
+        code="CDC-SANDBOX-FETCH",
         where=Path(command[0]).name,
         hint="check the network, then run it again",
     )

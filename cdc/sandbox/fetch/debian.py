@@ -89,9 +89,15 @@ def unpacked(name: str, packages: Packages) -> Path:
 def _fetch(packages: Packages, folder: Path) -> None:
     for tool in ("apt-get", "apt-config", "dpkg"):
         if shutil.which(tool) is None:
-            raise NoDebian(f"cannot fetch {packages.label} from Debian: there is no {tool} on PATH", hint=packages.hint)
+            raise NoDebian(
+                f"cannot fetch {packages.label} from Debian: there is no {tool} on PATH",
+                code="CDC-SANDBOX-FETCH",
+                hint=packages.hint,
+            )
     if packages.pooled and platform.machine() != "x86_64":
-        raise NoDebian(f"Debian has no {packages.label} for {platform.machine()}", hint=packages.hint)
+        raise NoDebian(
+            f"Debian has no {packages.label} for {platform.machine()}", code="CDC-SANDBOX-FETCH", hint=packages.hint
+        )
     apt = folder / "apt"
     config = _private_apt(apt, packages)
     environment = {"APT_CONFIG": str(config), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
@@ -169,7 +175,12 @@ def _keyring(folder: Path, hint: str) -> Path:
     for name in ("debian-archive-keyring.gpg", "debian-archive-keyring.pgp"):
         if (folder / name).exists():
             return folder / name
-    raise NoDebian("Debian's signatures cannot be checked: no debian-archive-keyring", where=str(folder), hint=hint)
+    raise NoDebian(
+        "Debian's signatures cannot be checked: no debian-archive-keyring",
+        code="CDC-SANDBOX-FETCH",
+        where=str(folder),
+        hint=hint,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +204,7 @@ def mirror(apt: Path, hint: str) -> str:
             # deb.debian.org/debian, or a mirror's …/debian; the security archive has no sid
             if "main" in source.components and source.uri.rstrip("/").endswith("/debian"):
                 return source.uri
-    raise NoDebian("apt's sources name no Debian mirror", where=str(apt), hint=hint)
+    raise NoDebian("apt's sources name no Debian mirror", code="CDC-SANDBOX-FETCH", where=str(apt), hint=hint)
 
 
 def _one_line(text: str) -> Iterator[_Source]:

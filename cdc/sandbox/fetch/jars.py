@@ -59,7 +59,12 @@ def fetched_jars(name: str, artifacts: Sequence[str], *, label: str, without: Se
 
     jars = sorted(cached(name, fill).glob("*.jar"))
     if not jars:
-        raise UserError(f"no jars of {label} in the cache", where=name, hint="remove that folder, then try again")
+        raise UserError(
+            f"no jars of {label} in the cache",
+            code="CDC-SANDBOX-CACHE",
+            where=name,
+            hint="remove that folder, then try again",
+        )
     return jars
 
 
@@ -115,6 +120,7 @@ def _ivy_jar() -> Path:
             return jar
     raise UserError(
         "Java libraries cannot be fetched: there is neither Maven nor PySpark",
+        code="CDC-SANDBOX-JARS",
         hint=f"install maven, or {with_spark()}",
     )
 

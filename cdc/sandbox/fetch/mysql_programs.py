@@ -58,7 +58,10 @@ def mysql_programs_80() -> MySqlPrograms:
         server, client = shutil.which("mysqld", path=path), shutil.which("mysql", path=path)
         if server is None:
             raise UserError(
-                "there is no mysqld", where=f"{named} (CDC_MYSQL_80)", hint="name the folder with bin/mysqld"
+                "there is no mysqld",
+                code="CDC-SANDBOX-NO-MYSQLD",
+                where=f"{named} (CDC_MYSQL_80)",
+                hint="name the folder with bin/mysqld",
             )
         # The folder above bin or sbin, where the server finds its messages and character sets.
         options = (f"--basedir={Path(server).parents[1]}",)
@@ -69,7 +72,9 @@ def mysql_programs_80() -> MySqlPrograms:
 
 def _of_80(programs: MySqlPrograms) -> MySqlPrograms:
     if programs.version[:2] != _OLDEST:
-        raise UserError(f"this is no MySQL 8.0: {programs.banner}", where=programs.server[-1])
+        raise UserError(
+            f"this is no MySQL 8.0: {programs.banner}", code="CDC-SANDBOX-NO-MYSQLD", where=programs.server[-1]
+        )
     return programs
 
 
@@ -77,7 +82,12 @@ def _from_debian(root: Path) -> MySqlPrograms:
     # The packages need a newer C library than the machine's, which only its own loader can load.
     loaders = sorted(root.glob("usr/lib*/**/ld-linux*.so.*"))
     if not loaders:
-        raise UserError("the unpacked MySQL has no loader", where=str(root), hint="remove that folder, then try again")
+        raise UserError(
+            "the unpacked MySQL has no loader",
+            code="CDC-SANDBOX-CACHE",
+            where=str(root),
+            hint="remove that folder, then try again",
+        )
     libraries = ":".join(str(folder) for folder in (loaders[0].parent, *sorted(root.glob("usr/lib/*-linux-gnu"))))
     loader = (str(loaders[0]), "--library-path", libraries)
     server = (*loader, str(root / "usr/sbin/mysqld"))
@@ -90,7 +100,9 @@ def _from_debian(root: Path) -> MySqlPrograms:
 def _banner(server: tuple[str, ...]) -> str:
     result = subprocess.run([*server, "--no-defaults", "--version"], capture_output=True, text=True, check=False)
     if result.returncode:
-        raise UserError(f"mysqld does not run: {result.stderr.strip()[:200]}", where=server[-1])
+        raise UserError(
+            f"mysqld does not run: {result.stderr.strip()[:200]}", code="CDC-SANDBOX-START", where=server[-1]
+        )
     return result.stdout.strip()
 
 

@@ -92,8 +92,8 @@ class Kafka:
                 return self
             if "Address already in use" not in self.process.said():
                 last = self.process.said().rpartition("\n")[2] or f"no answer in {_START_SECONDS} s"
-                raise UserError(f"kafka did not start: {last}", where=str(self.process.log))
-        raise UserError(f"port {port} is in use", where="kafka", hint="give another port")
+                raise UserError(f"kafka did not start: {last}", code="CDC-SANDBOX-START", where=str(self.process.log))
+        raise UserError(f"port {port} is in use", code="CDC-SANDBOX-PORT", where="kafka", hint="give another port")
 
     def _write_properties(self, *, port: int, controller_port: int) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -145,7 +145,9 @@ def _format(jvm: Sequence[str], folder: Path) -> None:
     command = [*jvm, "kafka.tools.StorageTool", "format", "--cluster-id", _CLUSTER, "--config", str(properties)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if result.returncode:
-        raise UserError(f"Kafka cannot format its data: {result.stderr[-300:]}", where=str(properties))
+        raise UserError(
+            f"Kafka cannot format its data: {result.stderr[-300:]}", code="CDC-SANDBOX-START", where=str(properties)
+        )
 
 
 def _answers(admin: AdminClient) -> bool:

@@ -85,7 +85,12 @@ class MySql:
         """
         programs = self._find()
         if len(os.fsencode(self.socket)) > _LONGEST_SOCKET:
-            raise UserError("the path is too long for a MySQL socket", where=str(self.socket), hint="a shorter --dir")
+            raise UserError(
+                "the path is too long for a MySQL socket",
+                code="CDC-SANDBOX-PATH",
+                where=str(self.socket),
+                hint="a shorter --dir",
+            )
         _new_data(programs, self.data)
         if not self.running():
             # A killed server leaves its socket's lock file, with a pid that another program may have now.
@@ -98,8 +103,14 @@ class MySql:
                 return self
             if "Bind on TCP/IP port" not in self.process.said():
                 reason = _first_error(self.process)
-                raise UserError(f"{self.process.name} did not start: {reason}", where=str(self.process.log))
-        raise UserError(f"port {port} is in use", where=self.process.name, hint="give another port")
+                raise UserError(
+                    f"{self.process.name} did not start: {reason}",
+                    code="CDC-SANDBOX-START",
+                    where=str(self.process.log),
+                )
+        raise UserError(
+            f"port {port} is in use", code="CDC-SANDBOX-PORT", where=self.process.name, hint="give another port"
+        )
 
     def _command(self, programs: MySqlPrograms, port: int) -> list[str]:
         return [
@@ -153,7 +164,11 @@ class MySql:
         """
         client = self._find().client
         if not client:
-            raise UserError("there is a mysqld but no mysql client on PATH", hint="install mysql-client")
+            raise UserError(
+                "there is a mysqld but no mysql client on PATH",
+                code="CDC-SANDBOX-NO-CLIENT",
+                hint="install mysql-client",
+            )
         options = self.folder / "client.cnf"
         # In a file: other users of the machine can read command lines.
         write_text(
@@ -194,7 +209,10 @@ def _initialise(programs: MySqlPrograms, folder: Path) -> None:
     data = folder / "data"
     command = [*_server(programs, data), "--initialize-insecure", f"--log-error={folder / 'initialize.log'}"]
     if subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode:
-        raise UserError(f"mysqld cannot initialise its data: {(folder / 'initialize.log').read_text()[-300:]}")
+        raise UserError(
+            f"mysqld cannot initialise its data: {(folder / 'initialize.log').read_text()[-300:]}",
+            code="CDC-SANDBOX-START",
+        )
     # --initialize cannot create accounts, so a first start does, without a binlog.
     process = Process("first-start", folder=folder)
     settings = ["--skip-networking", "--skip-log-bin", "--mysqlx=OFF", "--socket=mysqld.sock"]
@@ -202,6 +220,10 @@ def _initialise(programs: MySqlPrograms, folder: Path) -> None:
     # Printed after the init file has run; a clean shutdown then writes everything to the data files.
     ready = process.comes_up(lambda: "ready for connections" in process.said(), seconds=_START_SECONDS)
     if not (ready and process.stop()):
-        raise UserError(f"the first start of mysqld failed: {_first_error(process)}", where="mysqld --init-file")
+        raise UserError(
+            f"the first start of mysqld failed: {_first_error(process)}",
+            code="CDC-SANDBOX-START",
+            where="mysqld --init-file",
+        )
     # Each copy creates its own server UUID at its first start.
     (data / "auto.cnf").unlink()

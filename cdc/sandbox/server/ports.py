@@ -32,7 +32,7 @@ def free_port(*, other_than: int = 0) -> int:
         port = random.choice(_RANGE)
         if port != other_than and is_free(port) and _reserve(port):
             return port
-    raise UserError(f"no free port between {_RANGE.start} and {_RANGE.stop}")
+    raise UserError(f"no free port between {_RANGE.start} and {_RANGE.stop}", code="CDC-SANDBOX-PORT")
 
 
 def _reserve(port: int) -> bool:

@@ -78,7 +78,10 @@ class Process:
         except BlockingIOError:
             os.close(descriptor)
             raise UserError(
-                f"{self.name} runs already", where=str(self._pid_file.parent), hint="stop it, or use another --dir"
+                f"{self.name} runs already",
+                code="CDC-SANDBOX-EXISTS",
+                where=str(self._pid_file.parent),
+                hint="stop it, or use another --dir",
             ) from None
         try:
             os.ftruncate(descriptor, 0)
@@ -90,7 +93,7 @@ class Process:
     def pid(self) -> int:
         """The program's process id. Raises ServerGone if it does not run."""
         if not self.running():
-            raise ServerGone(f"{self.name} does not run", where=str(self.log))
+            raise ServerGone(f"{self.name} does not run", code="CDC-SANDBOX-SERVER", where=str(self.log))
         return int(self._pid_file.read_text())
 
     def running(self) -> bool:
@@ -126,11 +129,13 @@ class Process:
         timeout.
         """
         if self._guard is None:
-            raise ServerGone(f"{self.name} was not started here", where=str(self.log))
+            raise ServerGone(f"{self.name} was not started here", code="CDC-SANDBOX-SERVER", where=str(self.log))
         try:
             return self._guard.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise ServerGone(f"{self.name} did not end within {seconds:.0f} s", where=str(self.log)) from None
+            raise ServerGone(
+                f"{self.name} did not end within {seconds:.0f} s", code="CDC-SANDBOX-SERVER", where=str(self.log)
+            ) from None
         finally:
             self.kill()
 
@@ -145,7 +150,7 @@ class Process:
         """Sends SIGKILL to the program and its children, if it runs, and waits until it has ended."""
         self._signal(os.killpg, signal.SIGKILL)
         if not wait_until(lambda: not self.running(), seconds=30):
-            raise ServerGone(f"{self.name} does not die", where=str(self._pid_file))
+            raise ServerGone(f"{self.name} does not die", code="CDC-SANDBOX-SERVER", where=str(self._pid_file))
         self._forget_guard()
 
     def _signal(self, send: Callable[[int, int], None], number: int) -> None:

@@ -11,7 +11,6 @@ from cdc.consumer.counters import Copies
 from cdc.consumer.plan.chunk_plan import ChunkPlan, Repair
 from cdc.consumer.plan.rendered_rows import RecordParser, RenderedRows
 from cdc.consumer.range.base_copy import with_gtids
-from cdc.consumer.range.survey import Survey
 from cdc.consumer.range.until import Place, Until
 from cdc.consumer.source.assembler import Located, assemble, batches
 from cdc.consumer.source.renaming import Renaming
@@ -128,13 +127,6 @@ def test_a_place_is_found_behind_a_chunk() -> None:
     transactions = assemble(located(records), resource="srv", next_sequence=0)
     found = list(Until(Place.parse(f"{UUID}:7")).up_to(transactions, applied=-1))
     assert [each.records[0].sequence for each in found if each] == [0]
-
-
-def test_what_was_copied_is_not_applied_again() -> None:
-    for record in (chunk(3), replace(history([1])[0], copying=True)):
-        survey = Survey(passes=lambda _: True, copied=lambda _: False, why_not=lambda _: "")
-        survey.see([record])
-        assert "table db.t was copied into the stream" in survey.obstacles
 
 
 def passed_over(copied: BaseCopy, records: list[Record]) -> list[int]:

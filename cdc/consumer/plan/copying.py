@@ -1,14 +1,13 @@
-"""Plans records whose rows the follower may have in any state: each row becomes what it is after them. Pure.
+"""Plans records of a table that is being copied: each row that they name becomes the leader's. Pure.
 
-These are records that are applied again (``--rewind``), and those of a table while it is being copied. The follower's
-rows are from any other moment, or damaged, or not there yet. So all rows that the records name are deleted by their
-keys, as many as there are, and those that exist after the records are inserted: nothing that was there is taken over.
+The follower may have such a row in any state: as at another moment, damaged, or not at all. So all rows that the
+records name are deleted by their keys, however many there are, and those that exist after the records are inserted:
+nothing of the follower's former rows is kept.
 
-A row that holds a value of a secondary unique key which the leader's row has makes the insertion fail; then the batch
-is applied row by row, which removes such a row. That loses nothing: as the leader has the value in the row that is
-inserted, the other row is not as it is on the leader at this moment. So it is none that a record has named before, nor
-one whose chunk has come, since all of these are as on the leader. It is brought back by what names it later: a record,
-or the chunk with its key.
+If a row has the same value of a secondary unique key as the leader's row, the insertion fails; then the batch is
+applied row by row, which removes the follower's row. That loses nothing: as the leader has the value in the inserted
+row, the other row differs from the leader's at this moment. So no record has named it before, and its chunk has not
+come, since all such rows are as on the leader. A later record, or the chunk with its key, brings it back.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,11 +22,11 @@ from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.record import Record, Row, Uri
 from cdc.model.values import NULL, Value
 
-__all__ = ["check_copying", "clashes", "plan_again", "plan_copying"]
+__all__ = ["check_copying", "clashes", "plan_copying", "plan_overwriting"]
 
 
-def plan_again(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
-    """The steps for rows records of tables with keys, which are in the leader's order."""
+def plan_overwriting(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
+    """The steps for rows records of tables with keys, in the leader's order, whatever rows the follower has."""
     tables: dict[Uri, list[Record]] = {}
     for record in records:
         tables.setdefault(record.uri, []).append(record)
@@ -55,7 +54,7 @@ def plan_copying(records: Iterable[Record], *, schema: Callable[[Uri], TableSche
         steps += [for_table(each, schema(uri)) for each in kept]
     others = [record for record in records if record.uri not in together]
     steps += plan([record for record in others if record.uri not in copied], schema=schema)
-    return steps + plan_again([record for record in others if record.uri in copied], schema=schema)
+    return steps + plan_overwriting([record for record in others if record.uri in copied], schema=schema)
 
 
 def _unchecked(record: Record) -> Record:
@@ -69,6 +68,7 @@ def check_copying(record: Record, schema: TableSchema) -> None:
     if not _fits(record, schema):
         raise Unapplicable(
             f"table {name} is being copied, but has other columns or another key on the follower, or is not there",
+            code="CDC-COPY-OTHER-COLUMNS",
             record=record,
             hint=f"make it as on the leader (SHOW CREATE TABLE {name} on both), or leave it out with the filters",
         )
@@ -76,6 +76,7 @@ def check_copying(record: Record, schema: TableSchema) -> None:
         raise Unapplicable(
             f"table {name} is being copied while foreign keys of other tables change their rows with its rows (ON "
             "DELETE or ON UPDATE), which this leader does not log",
+            code="CDC-COPY-CASCADES",
             record=record,
             hint="on the follower drop these foreign keys, start again, and when the copy is complete have those "
             "tables copied, too",
