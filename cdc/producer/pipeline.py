@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from cdc.config.filters import Filters, Widened
+from cdc.config.filters import FilterChange, Filters
 from cdc.config.profile import Profile
 from cdc.errors import Disconnected, Fenced, UserError
 from cdc.kafka.follower_places import FollowerPlaces
@@ -147,14 +147,14 @@ def asked(profile: Profile, leader: Leader) -> Asked:
     """The queries to ``leader`` if the filters were changed."""
     settings = profile.database.settings()
 
-    def require(widened: Widened) -> None:
+    def require(widened: FilterChange) -> None:
         require_copyable(leader, definitions(settings, leader.name, base_tables(settings, leader.name, widened)))
 
     return Asked(partial(objects, settings, name=str(profile.database)), require)
 
 
 def make_copier(
-    profile: Profile, leader: Leader, entry: Entry, widened: Widened | None, *, log: Callable[..., None]
+    profile: Profile, leader: Leader, entry: Entry, widened: FilterChange | None, *, log: Callable[..., None]
 ) -> Copier:
     """The copier of the tables that ``entry`` names, after the objects that are ``widened``."""
     settings = profile.database.settings()
@@ -171,7 +171,7 @@ def make_copier(
     pending, kafka = Pending.from_json(entry.copy), profile.kafka
     requests = Requests(kafka.properties(), kafka.topics().copies, resource=profile.mysql_resource_name, taken=pending)
     requests.start()
-    wants_table = (widened.then if widened else profile.filters).wants_table
+    wants_table = (widened.before if widened else profile.filters).wants_table
     return Copier(pending, requests=requests, open_reading=reading, wants_table=wants_table, log=log, widened=widened)
 
 
@@ -278,7 +278,7 @@ class _Producer:
         progress = Progress(entry, alive_seconds=self.profile.producer.alive_seconds)
         binlog = make_dumps(self.profile, leader)
         read_again = lambda xa: binlog.read_again(xa, progress.read_without(xa.gtid), self.stop)  # noqa: E731
-        filters = widened.then if widened else self.profile.filters
+        filters = widened.before if widened else self.profile.filters
         decoder = make_decoder(self.profile, leader, entry, filters, read_again=read_again, log=self.log)
         router = make_router(self.profile, entry, filters, self.options.skips)
         messages = make_event_messages(self.profile, sink.shown)
@@ -296,7 +296,7 @@ class _Producer:
             received = source.chunks(self.stop, lambda: copier.wake)
             stream.replicate(copies.changes(received), until=until, stop=self.stop)
 
-    def _entry(self, leader: Leader, newest: Entry | None) -> tuple[Entry, Widened | None]:
+    def _entry(self, leader: Leader, newest: Entry | None) -> tuple[Entry, FilterChange | None]:
         """The entry to continue after, with this process's name and filters; ``newest`` is that of the commit log.
 
         It also returns the objects that the filters newly include, if they are to be copied: until then the filters of
@@ -311,7 +311,7 @@ class _Producer:
             log=self.log,
         )
         if change.widened is not None:
-            filters = change.widened.then.listed()
+            filters = change.widened.before.listed()
         entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters)
         if change.lets_in and change.widened is None:
             # The topic begins here for objects that pass from now on: a copy of the leader must have all changes

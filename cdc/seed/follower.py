@@ -4,8 +4,8 @@ from cdc.consumer.errors import Interrupted, Refused, Stopped
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.state import seeds
+from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.consumer.state.copied import Copied
 from cdc.consumer.state.seeds import Seed, seed_of
 from cdc.errors import Disconnected, UserError
 
@@ -19,7 +19,7 @@ _EMPTY = (
 
 
 class SeedBeginning:
-    """As ``extent.attachment.Attachment``: a follower that begins with ``seed``, or goes on with it."""
+    """As ``range.base_copy.Attachment``: a follower that begins with ``seed``, or goes on with it."""
 
     def __init__(self, resource: str, seed: Seed) -> None:
         self._resource = resource
@@ -30,9 +30,9 @@ class SeedBeginning:
         session.run([seeds.create(session.schema).encode()])
         return [seeds.insert(session.schema, self._resource, self._seed).encode()]
 
-    def copied(self, session: Session, *, now: bool) -> Copied:
+    def copied(self, session: Session, *, now: bool) -> BaseCopy:
         """A follower that is loaded begins from no copy."""
-        return Copied()
+        return BaseCopy()
 
 
 def seed_in(session: Session, resource: str, *, name: str) -> Seed | None:

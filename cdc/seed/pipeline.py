@@ -32,8 +32,8 @@ from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.single_topic import SingleTopic
 from cdc.consumer.startup import Startup, applier_of
+from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.consumer.state.copied import Copied
 from cdc.consumer.state.seeds import Seed
 from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
@@ -151,7 +151,9 @@ def _load(ends: _Ends, spark: Callable[[], SparkSession], leader: Profile, at: M
     return loaded
 
 
-def _applied(startup: Startup, source: Source, stream: Stream, checkpoint: Checkpoint, copied: Copied) -> Loaded | None:
+def _applied(
+    startup: Startup, source: Source, stream: Stream, checkpoint: Checkpoint, copied: BaseCopy
+) -> Loaded | None:
     """Load what is behind the checkpoint. None where it was stopped."""
     follower = startup.profile
     passes = replicated(follower)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from cdc.config.filters import Widened
+from cdc.config.filters import FilterChange
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import Entry
 from cdc.model.gtid import GtidSet
@@ -22,7 +22,17 @@ from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.pending import Pending, Table
 from cdc.producer.copy.reading import Answer, Wanted
 from cdc.producer.copy.requests import Request
-from cdc.producer.decode.changes import Begin, Beginning, Chunk, Moved, Refused, Rows, Statement, Structure, TableShape
+from cdc.producer.decode.changes import (
+    Begin,
+    Beginning,
+    Chunk,
+    PositionAdvanced,
+    Refused,
+    Rows,
+    Statement,
+    Structure,
+    TableShape,
+)
 from cdc.producer.progress import Progress
 from cdc.producer.table_rows.chunk_reader import ReadChunk
 from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition
@@ -111,7 +121,7 @@ class Copying:
     sequence.
     """
 
-    def __init__(self, pending: Pending | None = None, *requests: Request, widened: Widened | None = None) -> None:
+    def __init__(self, pending: Pending | None = None, *requests: Request, widened: FilterChange | None = None) -> None:
         self._reading = _Reading()
         self.asked, self.sizes = self._reading.asked, self._reading.sizes
         self.told: list[Pending] = []
@@ -150,7 +160,7 @@ class Copying:
     def turn(self, at: int = 0) -> str | None:
         """Lets the copier write between two transactions, at a place of the binlog; returns what it writes."""
         if at:
-            self.progress.note(Moved(Position("b.1", at)))
+            self.progress.note(PositionAdvanced(Position("b.1", at)))
         due = self.copier.due(self.progress)
         if due is None:
             return None

@@ -31,7 +31,7 @@ from cdc.consumer.scope import way_across
 from cdc.consumer.source.follower_statements import FollowerStatements, maintained_here, only_maintains
 from cdc.consumer.source.statement_check import check_claims, numbering, to_send
 from cdc.consumer.state import ledger_table
-from cdc.consumer.state.copied import Copied
+from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.ledger_table import Commit, Intents
 from cdc.consumer.state.skips import Skips
 from cdc.errors import CdcError
@@ -92,7 +92,7 @@ class DdlLedger:
         self,
         session: Session,
         *,
-        copied: Copied,
+        copied: BaseCopy,
         passes: Callable[[Uri], bool],
         statements: FollowerStatements,
         skips: Skips,

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from cdc.consumer.plan.covering import Covering
+from cdc.consumer.plan.chunk_plan import ChunkPlan
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.plan.planner import Step
 from cdc.consumer.plan.table_schema import TableSchema
@@ -57,7 +57,7 @@ class PlannedBatch:
     rows: int = 0
     filtered: int = 0
     started: float = 0.0
-    chunk: Covering | None = None
+    chunk: ChunkPlan | None = None
     steps: Sequence[Step] = ()
     statements: Iterator[Statement] = field(default_factory=lambda: iter(()))
     shapes: Mapping[Uri, TableSchema] = field(default_factory=dict)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from cdc.config.filters import Widened
+from cdc.config.filters import FilterChange
 from cdc.producer.copy.key_rows import has_key
 from cdc.producer.copy.notices import Notices, named
 from cdc.producer.copy.pending import Pending, concerns
@@ -14,7 +14,7 @@ from cdc.producer.copy.repairs import Repairs
 from cdc.producer.copy.requests import Requests
 from cdc.producer.copy.structure import Creations
 from cdc.producer.copy_pace.pace import Copying, Speed
-from cdc.producer.decode.changes import Begin, Beginning, Change, Chunk, Refused, Rows, Statement, Whole
+from cdc.producer.decode.changes import Begin, Beginning, Change, Chunk, Refused, Rows, RowsTransaction, Statement
 from cdc.producer.progress import Progress
 from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition
 from cdc.sql.effects import ANY_DATABASE, Effect
@@ -45,7 +45,7 @@ class Copier:
         open_reading: Callable[[], Reading],
         wants_table: Callable[[str, str], bool],
         log: Callable[..., None],
-        widened: Widened | None = None,
+        widened: FilterChange | None = None,
     ) -> None:
         self.widened = widened
         # The filters may have been changed, or be others where a request was made.
@@ -104,7 +104,7 @@ class Copier:
     def note(self, change: Change) -> None:
         """Take notice of what changes a table that is read just now, or ends its copy."""
         match change:
-            case Whole():
+            case RowsTransaction():
                 for rows in change.rows:
                     self._questions.note(rows, change.begin.gtid)
             case Begin():
@@ -154,7 +154,7 @@ class Copier:
         """What is to be created may be another now."""
         if self.widened is None and not self.pending.structure:
             return
-        wants_table = self.widened.now.wants_table if self.widened else self._wants_table
+        wants_table = self.widened.after.wants_table if self.widened else self._wants_table
         if self._creations.note(effects, wants_table):
             self._take_back()
             if self._creations.is_late(time.monotonic()):
@@ -196,7 +196,7 @@ class Copier:
     def _due(self, asked: Question, answer: Answer) -> Chunk | Beginning | None:
         """What was read; None where it has to be read again, or the table can't be copied."""
         if answer.structure is not None:
-            return Beginning(answer.structure, answer.ts_us, self.widened.now if self.widened else None)
+            return Beginning(answer.structure, answer.ts_us, self.widened.after if self.widened else None)
         definition = answer.definition
         assert definition is not None  # the answer for a table
         if definition.refusal is not None:
@@ -281,7 +281,7 @@ class Copier:
     def let_in(self) -> None:
         """The place of the stream from which on the filters hold is reached, and what they let in is created there."""
         if self.widened is not None:
-            self._wants_table = self.widened.now.wants_table
+            self._wants_table = self.widened.after.wants_table
             self.pending, self.widened = self.pending.wanted(self._wants_table), None
 
     def adopt(self, pending: Pending) -> None:

@@ -26,7 +26,7 @@ from cdc.model.gtid import GtidSet
 from cdc.producer.copy.chunk import Keys
 from cdc.producer.copy.pending import Pending, Table
 from cdc.producer.copy.reading import Answer, Reading, Wanted
-from cdc.producer.decode.changes import Begin, Change, Chunk, Rows, Whole
+from cdc.producer.decode.changes import Begin, Change, Chunk, Rows, RowsTransaction
 from cdc.producer.large_rows.large_text import LargeText
 from cdc.producer.table_rows.chunk_reader import ReadChunk
 from cdc.producer.table_rows.definition import TableDefinition
@@ -80,7 +80,7 @@ class Snapshot:
     def may_end_with(self, change: Change) -> bool:
         """Whether the snapshot may not be the table any more once ``change`` has come: it begins a transaction which
         changes one of the tables, or of which it is not known yet what it changes."""
-        if type(change) is Whole:
+        if type(change) is RowsTransaction:
             return any(rows.table.names in self.tables for rows in change.rows)
         return type(change) is Begin
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.extent.attachment import check_topic, with_gtids
+from cdc.consumer.range.base_copy import check_topic, with_gtids
 from cdc.consumer.source.assembler import assemble
-from cdc.consumer.state.copied import Copied
+from cdc.consumer.state.base_copy import BaseCopy
 from cdc.errors import Disconnected, UserError
 from cdc.model.commit_entry import Commits
 from cdc.model.gtid import GtidSet
@@ -50,7 +50,7 @@ def test_whole_transactions_are_passed_over(sizes: list[int], held: set[int], si
     records, names = history(sizes), {}
     for item in records:
         item.transaction = names.setdefault(item.transaction, f"{A}:{len(names) + 1}")
-    copied = Copied(GtidSet.parse(",".join(f"{A}:{number + 1}" for number in held)))
+    copied = BaseCopy(GtidSet.parse(",".join(f"{A}:{number + 1}" for number in held)))
     items = [each and each._replace(size=3) for each in located(records)]
     passed = [
         item.sequence
@@ -67,8 +67,8 @@ def test_a_transaction_without_a_gtid() -> None:
     records = history([1, 1])
     records[0].transaction, records[1].transaction = f"{A}:7", "binlog.000003:1000"
     items = assemble(located(records), resource="srv", next_sequence=0)
-    found = with_gtids(items, Copied(GtidSet.parse(f"{A}:1-5")))
+    found = with_gtids(items, BaseCopy(GtidSet.parse(f"{A}:1-5")))
     assert next(found) is not None
     with pytest.raises(UserError, match=r"binlog\.000003:1000 has no GTID"):
         next(found)
-    assert len(list(with_gtids(iter([]), Copied()))) == 0
+    assert len(list(with_gtids(iter([]), BaseCopy()))) == 0

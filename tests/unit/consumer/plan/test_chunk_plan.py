@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.consumer.errors import Unapplicable
+from cdc.consumer.plan.chunk_plan import ChunkPlan, Found, check_chunk, chunk_plan, in_range
 from cdc.consumer.plan.copying import check_copying, plan_copying
-from cdc.consumer.plan.covering import Covering, Found, check_chunk, covering, in_range
 from cdc.consumer.plan.planner import Step, in_order
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.record import KeyRange, Record, Row
@@ -72,11 +72,11 @@ class Follower:
                     if come is not None:
                         self.converge(come)
 
-    def chunk(self, chunk: Record) -> Covering:
+    def chunk(self, chunk: Record) -> ChunkPlan:
         assert chunk.range is not None
-        after, upto = ((end or [None])[0] for end in chunk.range[:2])
+        after, through = ((end or [None])[0] for end in chunk.range[:2])
         low = after["SignedInteger"] if after else -1
-        high = upto["SignedInteger"] if upto else 99
+        high = through["SignedInteger"] if through else 99
         named = {row.after[0]["SignedInteger"]: n for n, row in enumerate(chunk.rows) if row.after}
         want = {key: chunk.rows[n].after[1]["SignedInteger"] for key, n in named.items()}  # type: ignore[index]
         inside = {key for key in self.rows if low < key <= high}
@@ -90,7 +90,7 @@ class Follower:
             frozenset(named[key] for key in named if key in self.rows and key not in inside),
             [str(key) for key in named],
         ) if inside else Found()  # fmt: skip
-        made = covering(chunk, SCHEMA, found)
+        made = chunk_plan(chunk, SCHEMA, found)
         gone = [step for step in made.steps if step.prepared]
         for key in inside - equal if gone else ():
             del self.rows[key]
@@ -122,10 +122,10 @@ def changes(leader: Rows, wishes: list[tuple[int, int, int]], *, first: int) -> 
     return records
 
 
-def chunk_of(leader: Rows, after: int | None, upto: int | None, *, more: set[int] = frozenset()) -> Record:  # type: ignore[assignment]
-    keys = [key for key in sorted(leader) if (after is None or key > after) and (upto is None or key <= upto)]
+def chunk_of(leader: Rows, after: int | None, through: int | None, *, more: set[int] = frozenset()) -> Record:  # type: ignore[assignment]
+    keys = [key for key in sorted(leader) if (after is None or key > after) and (through is None or key <= through)]
     keys += sorted(key for key in more if key in leader and key not in keys)
-    ends = [None if end is None else image(end, 0)[:1] for end in (after, upto)]
+    ends = [None if end is None else image(end, 0)[:1] for end in (after, through)]
     rows = tuple(Row(None, image(key, leader[key])) for key in keys)
     return replace(record(0, "Copy", width=2), rows=rows, range=KeyRange(*ends), flags=2)
 
@@ -137,12 +137,12 @@ def test_any_history_with_chunks_gives_the_table_of_the_leader(
     size: int, again: bool,
 ) -> None:  # fmt: skip
     leader, follower = dict(leader), Follower(dict(rows))
-    for after, upto in list(pairwise([None, *ends, None])) * (2 if again else 1):
-        chunk = chunk_of(leader, after, upto, more=more)
+    for after, through in list(pairwise([None, *ends, None])) * (2 if again else 1):
+        chunk = chunk_of(leader, after, through, more=more)
         follower.chunk(chunk)
         # Once more where the follower has all of it: nothing is written.
         assert follower.chunk(chunk).steps == [] or more
-        covered = {key for key in range(6) if upto is None or key <= upto}
+        covered = {key for key in range(6) if through is None or key <= through}
         records = changes(leader, wishes.pop(), first=0) if wishes else []
         for start in range(0, len(records), size):
             follower.records(records[start : start + size])
@@ -199,7 +199,7 @@ def test_the_rows_of_a_repair_are_those_with_its_keys() -> None:
 def test_what_was_found_is_counted() -> None:
     chunk = chunk_of({1: 1, 2: 2, 3: 3, 9: 9}, 0, 5, more={9})
     found = Found(4, frozenset({0}), frozenset({1, 3}), frozenset({3}), ["k0", "k1", "k2", "k3"], "hash")
-    made = covering(chunk, SCHEMA, found)
+    made = chunk_plan(chunk, SCHEMA, found)
     # Of the four rows in the range one is equal, one is another; row 9 is another one, too, and 3 is not there.
     assert (made.repair.missing, made.repair.different, made.repair.extra) == (1, 2, 2)
     gone, away, come = made.steps
@@ -287,7 +287,9 @@ def test_a_key_of_first_characters_names_no_range() -> None:
 
 def test_the_first_piece_of_a_table_empties_it_and_each_adds_its_rows() -> None:
     made = [
-        covering(replace(chunk_of({1: 1}, None, None), key=None, range=KeyRange(None, [], None, number)), SCHEMA, found)
+        chunk_plan(
+            replace(chunk_of({1: 1}, None, None), key=None, range=KeyRange(None, [], None, number)), SCHEMA, found
+        )
         for number, found in enumerate((Found(7), Found()))
     ]
     gone, come = made[0].steps
@@ -308,5 +310,5 @@ def test_rows_without_a_key_are_changed_as_they_are_told_until_their_copy_comes(
 
 def test_a_table_that_computes_values_takes_zero_dates_of_a_chunk() -> None:
     chunk = chunk_of({1: 2}, None, None)
-    made = covering(chunk, replace(SCHEMA, generated=frozenset("b")), Found(1))
+    made = chunk_plan(chunk, replace(SCHEMA, generated=frozenset("b")), Found(1))
     assert {step.modes for step in (*made.emptying, *made.steps)} == {""}

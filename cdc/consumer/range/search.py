@@ -2,7 +2,7 @@
 
 import logging
 
-from cdc.consumer.extent.until import Until
+from cdc.consumer.range.until import Until
 from cdc.consumer.source.reader import KafkaReader
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.state.checkpoint import Checkpoint

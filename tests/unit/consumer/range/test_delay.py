@@ -6,7 +6,7 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.extent.delay import Delay
+from cdc.consumer.range.delay import Delay
 from cdc.consumer.source.assembler import assemble
 from tests.unit.consumer.source.test_assembler import history, located
 

@@ -11,7 +11,7 @@ from cdc.errors import UserError
 from cdc.model.gtid import GtidSet, is_gtid
 from cdc.model.record import Record
 
-__all__ = ["Copied", "create", "insert", "select"]
+__all__ = ["BaseCopy", "create", "insert", "select"]
 
 _COPIES = """
   resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'mysql_resource_name of the leader',
@@ -41,7 +41,7 @@ def select(schema: str, resource: str) -> str:
     return f"SELECT gtid_set FROM {_table(schema)} WHERE resource={quoted(resource)}"
 
 
-class Copied:
+class BaseCopy:
     """The GTIDs ``held`` by the copy with which the follower began; empty if it began empty.
 
     ``new_from`` is the first record known to be of a transaction that the copy lacks; None before one.

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cdc.consumer.extent.until import Place, Until
+from cdc.consumer.range.until import Place, Until
 from cdc.consumer.source.assembler import Transaction, assemble
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.errors import PromiseError, UserError
@@ -37,7 +37,7 @@ def applied(bound: Until, records: list[Record], *, size: int = 3) -> int:
             begun = item.records[0].sequence if item.begins else begun
             statements |= {begun} if item.statement else set()
             done = item.records[-1].sequence if item.ends else done
-        if not bound.again:
+        if not bound.repeating:
             assert all(sequence <= done for sequence in statements), "a statement was executed, its transaction was not"
             return done
 
@@ -180,4 +180,4 @@ def test_the_parts_of_a_transaction_with_rows_alone_are_not_read_twice() -> None
     parts = list(bound.up_to(assemble(items, resource="srv", next_sequence=0, size=3), applied=-1))
     assert all(isinstance(part, Transaction) for part in parts)
     assert [part.records[0].sequence for part in parts if part] == [0, 1, 2, 3]
-    assert not bound.again
+    assert not bound.repeating

@@ -12,9 +12,9 @@ from cdc.config.start_position import COPY_KEY, parsed_copy
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.source.assembler import Transaction
-from cdc.consumer.state import copied
+from cdc.consumer.state import base_copy
+from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint, select_leader
-from cdc.consumer.state.copied import Copied
 from cdc.consumer.state.seeds import seed_of
 from cdc.errors import Disconnected, UserError
 from cdc.model.commit_entry import Commits
@@ -34,7 +34,7 @@ class Beginning(Protocol):
     def begin(self, session: Session) -> list[bytes]:
         """See ``Attachment``."""
 
-    def copied(self, session: Session, *, now: bool) -> Copied:
+    def copied(self, session: Session, *, now: bool) -> BaseCopy:
         """See ``Attachment``."""
 
 
@@ -62,10 +62,10 @@ class Attachment:
         check_topic(self._wanted, newest=self._newest(), oldest=self._oldest)
         self._check_follower(session, self._wanted)
         event(_LOG, "the follower begins from a copy of the leader", gtids=self._wanted)
-        session.run([copied.create(session.schema).encode()])
-        return [copied.insert(session.schema, self._resource, self._wanted).encode()]
+        session.run([base_copy.create(session.schema).encode()])
+        return [base_copy.insert(session.schema, self._resource, self._wanted).encode()]
 
-    def copied(self, session: Session, *, now: bool) -> Copied:
+    def copied(self, session: Session, *, now: bool) -> BaseCopy:
         """The copy with which the follower with a checkpoint began; ``now``: the checkpoint is new.
 
         Raises UserError if ``consumer.start`` is another copy.
@@ -83,7 +83,7 @@ class Attachment:
             )
         if self._wanted is not None and not now:
             event(_LOG, "consumer.start has no effect any more: the follower has it beside its checkpoint")
-        return Copied(held, new_from=self._new_from(session, held) if held else None)
+        return BaseCopy(held, new_from=self._new_from(session, held) if held else None)
 
     def _new_from(self, session: Session, held: GtidSet) -> int | None:
         """The checkpoint's sequence, if the last transaction that it knows is not in the copy; else None."""
@@ -99,7 +99,7 @@ class Attachment:
             f"SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA={quoted(session.schema)} "
             "AND TABLE_NAME='copies'"
         )
-        rows = session.rows(copied.select(session.schema, self._resource)) if session.rows(there) else []
+        rows = session.rows(base_copy.select(session.schema, self._resource)) if session.rows(there) else []
         return GtidSet.parse(rows[0][0]) if rows else GtidSet()
 
     def _check_follower(self, session: Session, held: GtidSet) -> None:
@@ -178,7 +178,7 @@ def _fresh(schema: str) -> str:
     return f"put it on a fresh follower, without the database {schema}"
 
 
-def with_gtids(transactions: Iterable[Transaction | None], copied: Copied) -> Iterator[Transaction | None]:
+def with_gtids(transactions: Iterable[Transaction | None], copied: BaseCopy) -> Iterator[Transaction | None]:
     """Passes on ``transactions``; raises UserError for one of which it can't be known whether ``copied`` has it.
 
     Chunks of tables that the copy contains already are emptied.

@@ -89,13 +89,13 @@ class Until:
     """Ends the stream at ``place``. ``reached`` is the end of the last stream of ``up_to``, None if it did not get to
     the place.
 
-    ``again``: the stream ended early, and everything must be read again from the checkpoint on.
+    ``repeating``: the stream ended early, and everything must be read again from the checkpoint on.
     """
 
     def __init__(self, place: Place) -> None:
         self.place = place
         self.reached: Reached | None = None
-        self.again = False
+        self.repeating = False
         self._found = False  # whether the transaction that the place names is known to come
         self._begun: Record | None = None  # the first record of the transaction that is read
         self._executed = -1  # the last statement that the follower has executed
@@ -155,7 +155,7 @@ class Until:
 
         Raises UserError if the place can't come any more.
         """
-        self.reached, self.again = None, False
+        self.reached, self.repeating = None, False
         items = iter(transactions)
         if applied == self.place.sequence:
             self._reach(items, after=applied)
@@ -232,7 +232,7 @@ class Until:
                 return
             if item.ends:
                 assert self._begun is not None
-                self._whole, self.again = self._begun.sequence, True
+                self._whole, self.repeating = self._begun.sequence, True
                 return
 
     def _reach(self, items: Iterator[Transaction | None], *, after: int) -> None:

@@ -5,7 +5,7 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.extent.delay import Pause
+from cdc.consumer.range.delay import Pause
 from cdc.consumer.source.assembler import assemble
 from tests.unit.consumer.source.test_assembler import SIZES, history, located
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.extent.delay import RateLimit
+from cdc.consumer.range.delay import RateLimit
 from cdc.consumer.source.assembler import Transaction
-from tests.unit.consumer.extent.test_delay import Clock
+from tests.unit.consumer.range.test_delay import Clock
 
 AHEAD = 0.5
 

@@ -22,7 +22,7 @@ from cdc.consumer.plan.table_schema import TableSchema
 from cdc.model.record import Record, Row
 from cdc.sql.key_range import keys_condition, range_condition
 
-__all__ = ["Covering", "Found", "Repair", "check_chunk", "covering", "in_range"]
+__all__ = ["ChunkPlan", "Found", "Repair", "check_chunk", "chunk_plan", "in_range"]
 
 # The types whose values have the same order, by the tag of the leader's value (DATA_TYPE in the information schema).
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
@@ -79,7 +79,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Covering:
+class ChunkPlan:
     """The plan of a chunk: first ``steps``; if they fail, all of ``emptying``, then the record ``written``.
 
     ``written`` inserts the rows that are not equal on the follower; ``refused`` is the reason why the chunk can't be
@@ -94,7 +94,7 @@ class Covering:
     refused: Unapplicable | None = None
 
 
-def covering(chunk: Record, schema: TableSchema, found: Found) -> Covering:
+def chunk_plan(chunk: Record, schema: TableSchema, found: Found) -> ChunkPlan:
     """Plans how the follower's table gets the rows of a chunk. Raises ValueError for an invalid value."""
     # In MySQL's default modes a table that computes values would not accept a zero date, nor find one.
     chunk = replace(chunk, sql_mode=chunk.sql_mode or "")
@@ -124,7 +124,7 @@ def covering(chunk: Record, schema: TableSchema, found: Found) -> Covering:
         rendered = RenderedChanges([written])
         steps.append(Step("Add", rendered if isinstance(written.rows, RenderedRows) else rendered.computed(), flags))
     made = [replace(for_table(step, schema), verified=verified) for step in steps]
-    return Covering(chunk, written, emptying, made, repair)
+    return ChunkPlan(chunk, written, emptying, made, repair)
 
 
 def in_range(chunk: Record) -> str:
@@ -135,8 +135,8 @@ def in_range(chunk: Record) -> str:
     columns = [*map(identifier, chunk.key or ())]
     if chunk.range.keys is not None:
         return keys_condition(columns, ([*map(literal, key)] for key in chunk.range.keys))
-    after, upto = (None if end is None else [*map(literal, end)] for end in (chunk.range.after, chunk.range.upto))
-    return range_condition(columns, after, upto)
+    after, through = (None if end is None else [*map(literal, end)] for end in (chunk.range.after, chunk.range.through))
+    return range_condition(columns, after, through)
 
 
 def _except(found: Found, kept: frozenset[int]) -> str:
@@ -159,7 +159,7 @@ def check_chunk(chunk: Record, schema: TableSchema) -> None:
     assert chunk.range is not None
     key = chunk.key or ()
     # A range without ends has all keys, in whatever order they are.
-    for end in (chunk.range.after, chunk.range.upto, *(chunk.range.keys or ())):
+    for end in (chunk.range.after, chunk.range.through, *(chunk.range.keys or ())):
         for number, (column, value) in enumerate(zip(key, end or (), strict=bool(end))):
             tag = next(iter(value), "") if isinstance(value, dict) else str(value)
             _check_order(chunk, schema, number, column=column, tag=tag)
