@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.errors import UserError
-from cdc.lake.arrived import Arrived
+from cdc.lake.commit_metadata import Note, Written
 from cdc.lake.folder import CHANGES, State, folder
-from cdc.lake.note import Note, Written
+from cdc.lake.new_records import Arrived
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Act, Name, table_name
 from cdc.spark.frames.api import of_all_tables

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from cdc.lake.note import Written, definition
+from cdc.lake.commit_metadata import Written, definition
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Act, Name, lineage, table_name
 from cdc.spark.frames.told import Histories, NotTold

@@ -49,7 +49,7 @@ from cdc.service.retry import RetriedCalls, Retry
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment, sequence_at
-from cdc.spark.input.one_part import set_tiny
+from cdc.spark.input.small_data import set_tiny
 from cdc.spark.job.session import configure_for
 
 __all__ = ["Loaded", "run"]

@@ -36,8 +36,8 @@ from cdc.spark.ddl.not_replicated import NOT_REPLICATED, LeftOut
 from cdc.spark.ddl.scope import Scope
 from cdc.spark.ddl.table_copies import UnderCopy, under_copy
 from cdc.spark.folders.local import LocalFolder
-from cdc.spark.input.one_part import Question, answers, cached
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.small_data import Query, cached, run_batched
 from cdc.spark.input.spans import Span, newest_entry_us
 from cdc.spark.inspection import Streams
 from cdc.spark.lag.summary import Lag, lag
@@ -159,7 +159,7 @@ def row_findings(
     drifted = drifted_rows(listed, unmatched, within.all_tables, streams.transactions)
     drifted = with_entries(drifted, counted.lines, entries)
     write(drifted, LocalFolder(folder), PARQUET, option="option --report")
-    causes, samples, accepted = answers(*_questions(drifted, sum(line.drifted > 0 for line in counted.lines)))
+    causes, samples, accepted = run_batched(*_queries(drifted, sum(line.drifted > 0 for line in counted.lines)))
     left_out = accepted.get(NOT_REPLICATED, {})
     tables = [_without(line, accepted) for line in counted.lines if line.name not in left_out]
     found = replace(
@@ -174,17 +174,17 @@ def row_findings(
     return found, accepted
 
 
-def _questions(drifted: DataFrame, tables: int) -> list[Question[Any]]:
+def _queries(drifted: DataFrame, tables: int) -> list[Query[Any]]:
     """The drifted rows that are not accepted, by cause; samples of them; and the others by entry, table and kind."""
     others = drifted.where("accepted IS NULL").drop("accepted")
     by_entry = drifted.where("accepted IS NOT NULL").groupBy("accepted", "database", "table", "kind")
     return [
-        Question(
+        Query(
             others.groupBy("cause").agg(F.sum("rows").alias("rows")),
             lambda counts: {row["cause"]: row["rows"] for row in counts},
         ),
-        Question(sampled(others, tables, most=_LISTED), lambda rows: sorted(_drifted(rows), key=_place)),
-        Question(by_entry.agg(F.sum("rows").alias("rows")), _by_entry),
+        Query(sampled(others, tables, most=_LISTED), lambda rows: sorted(_drifted(rows), key=_place)),
+        Query(by_entry.agg(F.sum("rows").alias("rows")), _by_entry),
     ]
 
 
@@ -280,7 +280,7 @@ def stream_findings(
         foreign_over_time=over_time,
         skipped=skipped,
         breaks=integrity.examples,
-        copy=str(streams.copy.held) if streams.copy else None,
+        copy=str(streams.base_copy.held) if streams.base_copy else None,
     )
 
 
@@ -371,16 +371,16 @@ def _listed(
     streams: Streams, replication: Replication
 ) -> tuple[list[ForeignWrite], list[tuple[int, int, int]], list[Skip]]:
     """Foreign writes, how many there were over time, and what was skipped. Most audits have none of that."""
-    asked: dict[str, Question[Any]] = {}
+    queries: dict[str, Query[Any]] = {}
     follower = streams.contents.get(FOLLOWER)
     if streams.watermark.foreign and follower and follower.first_us is not None and follower.last_us is not None:
         first_us, last_us = follower.first_us, follower.last_us
-        asked["foreign"] = foreign_writes(streams.transactions, limit=_LISTED)
-        asked["times"] = foreign_times(streams.transactions, first_us=first_us, last_us=last_us)
+        queries["foreign"] = foreign_writes(streams.transactions, limit=_LISTED)
+        queries["times"] = foreign_times(streams.transactions, first_us=first_us, last_us=last_us)
     if "skipped" in streams.not_run.values():
-        asked["skipped"] = skipped_records(streams.records, resource=replication.resource, limit=_LISTED)
-    told = dict(zip(asked, answers(*asked.values()), strict=True))
-    return told.get("foreign", []), told.get("times", []), told.get("skipped", [])
+        queries["skipped"] = skipped_records(streams.records, resource=replication.resource, limit=_LISTED)
+    results = dict(zip(queries, run_batched(*queries.values()), strict=True))
+    return results.get("foreign", []), results.get("times", []), results.get("skipped", [])
 
 
 def _waiting(streams: Streams) -> int | None:

@@ -21,8 +21,8 @@ from cdc.spark.findings import (
     tables_unknown_to_follower,
     with_signs_of_life,
 )
-from cdc.spark.input.one_part import meanwhile, uncache
 from cdc.spark.input.records import LEADER
+from cdc.spark.input.small_data import in_background, uncache
 from cdc.spark.inspection import inspected, preconditions
 from cdc.spark.job.options import NO_TERMS, Terms
 from cdc.spark.job.stages import log_stage
@@ -98,7 +98,9 @@ def judge(
     size = {"records": streams.new_size, "rows": streams.new_rows}
     log_stage("comparing the rows", **size)
     both = histories(streams, within, held, resource=replication.resource)
-    with meanwhile(lambda: progress(streams, topics, for_state=for_state), topics.records.sparkSession) as its_progress:
+    with in_background(
+        lambda: progress(streams, topics, for_state=for_state), topics.records.sparkSession
+    ) as its_progress:
         comparison = compared_rows(both, streams, held, for_state=for_state, exact=terms.exact)
         reached, times = its_progress()
     defined = compared_definitions(streams, within, replication)

@@ -10,9 +10,9 @@ from cdc.config.renames import Renames
 from cdc.config.topic_names import PER_TABLE
 from cdc.spark.ddl.scope import Scope
 from cdc.spark.input.kafka_options import kafka_options
-from cdc.spark.input.one_part import cached, in_one_part, meanwhile, set_tiny
 from cdc.spark.input.records import FOLLOWER, LEADER, before_limits, parse, read
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
+from cdc.spark.input.small_data import cached, in_background, in_one_part, set_tiny
 from cdc.spark.input.spans import Span, span, topic_ids
 from cdc.spark.job.session import configure_for
 from cdc.spark.job.stages import log_stage
@@ -84,7 +84,7 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
     configure_for(spark, size)
     log_stage("reading both topics", records=size)
     set_tiny(spark, records=size + (lines_read(held, size) if held else 0))
-    with meanwhile(lambda: _arrivals(spark, profiles, held), spark) as their_arrivals:
+    with in_background(lambda: _arrivals(spark, profiles, held), spark) as their_arrivals:
         records = cached(before_limits(_records(spark, replication, new), spans))
         arrivals = their_arrivals()
     return Topics(

@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from cdc.lake.commit_metadata import Note, Written
 from cdc.lake.folder import quoted, unfit, version_folder
-from cdc.lake.note import Note, Written
 from cdc.spark.folders.folder import Folder
 
 __all__ = ["POINTER", "ParquetTables", "Part", "put_together"]

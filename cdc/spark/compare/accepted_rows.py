@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from cdc.spark.compare.tally import Table
 from cdc.spark.ddl.accepted_drift import ROWS, Entry
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import beside
+from cdc.spark.input.small_data import beside
 
 __all__ = ["with_entries"]
 

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from cdc.spark.input.one_part import in_one_part
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.small_data import in_one_part
 from cdc.spark.lag.transit import matched
 from cdc.spark.streams.contents import Contents
 

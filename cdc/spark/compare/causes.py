@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from cdc.model.uri import Uri
 from cdc.spark.ddl.definitions import Unmatched
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import beside
+from cdc.spark.input.small_data import beside
 from cdc.spark.lag.transit import matched
 
 __all__ = ["CONFLICT", "FOREIGN", "MISMATCH", "MISSING", "SCHEMA", "SKIPPED", "with_causes"]

@@ -31,7 +31,7 @@ from cdc.spark.compare.fold import IDENTITY
 from cdc.spark.compare.tally import Table
 from cdc.spark.ddl.definitions import Unmatched
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import beside, in_one_part
+from cdc.spark.input.small_data import beside, in_one_part
 from cdc.spark.streams.contents import changes_at, offsets
 
 __all__ = [

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from cdc.spark.input.one_part import Question, in_one_part
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.small_data import Query, in_one_part
 
 __all__ = ["BINS_AN_OCTAVE", "STAGES", "WHOLE", "ZERO_US", "Commits", "Transit", "commits", "matched", "transit"]
 
@@ -74,14 +74,14 @@ class Commits:
         return self.first is None or self.last is None or (self.first > after and self.last <= upto)
 
 
-def commits(transactions: DataFrame) -> Question[Commits]:
+def commits(transactions: DataFrame) -> Query[Commits]:
     """What the leader committed."""
     found = transactions.where(_OF_LEADER).agg(
         F.count("*").alias("transactions"),
         *(of("final").alias(name) for of, name in ((F.min, "first"), (F.max, "last"))),
         *(of("ts_us").alias(f"{name}_us") for of, name in ((F.min, "first"), (F.max, "last"))),
     )
-    return Question(found, lambda rows: Commits(**rows[0].asDict()))
+    return Query(found, lambda rows: Commits(**rows[0].asDict()))
 
 
 def transit(
@@ -99,7 +99,7 @@ def transit(
     is what the leader committed by all of ``transactions``.
     """
     leader = transactions.where(f"{_OF_LEADER} AND final > {after} AND final <= {upto}")
-    span = known if known and known.within(after, upto) else commits(leader).answer()
+    span = known if known and known.within(after, upto) else commits(leader).result()
     if span.first_us is None or span.last_us is None:
         return before
     first = span.first_us if before is None else min(before.first_us, span.first_us)

@@ -174,7 +174,7 @@ def ids_after(covered: Covered, held: Held | None) -> TransactionIds | None:
     """The ids of all covered transactions, None if there are too many prefixes."""
     known = held.ids if held else {}
     if held and known is None:  # a version of cdc saved it that did not keep them
-        known = with_ranges({}, id_ranges(held.transactions, records=held.covered).answer(), held.next)
+        known = with_ranges({}, id_ranges(held.transactions, records=held.covered).result(), held.next)
     return with_ranges(known, covered.ids, covered.ends)
 
 

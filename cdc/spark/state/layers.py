@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from cdc.spark.ddl.lineage import END, Name, Segment
-from cdc.spark.input.one_part import in_one_part, is_tiny
+from cdc.spark.input.small_data import in_one_part, is_tiny
 from cdc.spark.state.coverage import Held
 
 __all__ = [

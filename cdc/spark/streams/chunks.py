@@ -21,8 +21,8 @@ from pyspark.sql import functions as F
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act, Name, lineage, named_tables
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import beside
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.small_data import beside
 from cdc.spark.streams.integrity import Break
 
 __all__ = ["copy_ends", "lost_chunks", "replacements"]

@@ -23,8 +23,8 @@ from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.model.statement_gtid import statement_uuid
-from cdc.spark.input.one_part import Question
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.small_data import Query
 from cdc.spark.streams.transactions import FOREIGN
 
 __all__ = ["MARK", "Ledger", "Skip", "copies", "ledger", "marked", "marks", "skipped_records"]
@@ -62,14 +62,14 @@ class Ledger:
     numbered: Mapping[str, int] = field(default_factory=dict)
 
 
-def skipped_records(records: DataFrame, *, resource: str, limit: int) -> Question[list[Skip]]:
+def skipped_records(records: DataFrame, *, resource: str, limit: int) -> Query[list[Skip]]:
     """The first ``limit`` records of the leader ``resource`` that the ledger calls skipped, in the leader's order."""
     rows = _ledger_rows(records, resource).where("state = 'skipped'").select("sequence", "statement", "note")
     first = rows.distinct().orderBy("sequence").limit(limit)
-    return Question(first, lambda found: [Skip(**row.asDict()) for row in found])
+    return Query(first, lambda found: [Skip(**row.asDict()) for row in found])
 
 
-def ledger(records: DataFrame, resource: str) -> Question[Ledger]:
+def ledger(records: DataFrame, resource: str) -> Query[Ledger]:
     """The ledger for the leader ``resource``. There are few statements: they fit into the driver."""
     rows = _ledger_rows(records, resource).selectExpr(
         "sequence",
@@ -77,7 +77,7 @@ def ledger(records: DataFrame, resource: str) -> Question[Ledger]:
         f"IF(gtid LIKE '{statement_uuid(resource)}:%', gtid, NULL) AS gtid",
     )
     # Most are told twice, before a statement runs and after it. They are not made distinct here: that would be a stage.
-    return Question(rows.where("coalesce(not_run, gtid) IS NOT NULL"), _ledger)
+    return Query(rows.where("coalesce(not_run, gtid) IS NOT NULL"), _ledger)
 
 
 def _ledger(rows: Sequence[Row]) -> Ledger:

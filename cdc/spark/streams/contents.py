@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.spark.ddl.lineage import TEXT, Act
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import Question
 from cdc.spark.input.records import LEADER
+from cdc.spark.input.small_data import Query
 from cdc.spark.streams.row_digests import KEY, SHAPE, UNFIT
 from cdc.sql.maintenance import MAINTAIN
 
@@ -78,7 +78,7 @@ class Contents:
         return -1 if self.last is None else self.last
 
 
-def survey(records: DataFrame) -> Question[Mapping[str, Contents]]:
+def survey(records: DataFrame) -> Query[Mapping[str, Contents]]:
     """Each side's contents, without the consumer's own tables; a side whose topic is empty is absent."""
     shape = F.expr(f"IF(rows IS NULL, NULL, {SHAPE})").alias("shape")
     groups = records.groupBy("side", "valid", "resource", "database", "table", shape).agg(
@@ -96,7 +96,7 @@ def survey(records: DataFrame) -> Question[Mapping[str, Contents]]:
         F.expr(f"bool_or({UNFIT})").alias("unfit"),
         F.expr("bool_or(chunk IS NOT NULL)").alias("chunks"),
     )
-    return Question(groups, _by_side)
+    return Query(groups, _by_side)
 
 
 def _by_side(groups: Sequence[Row]) -> Mapping[str, Contents]:
@@ -220,7 +220,7 @@ def changes_at(records: DataFrame, transactions: DataFrame, wanted: Mapping[str,
     return Changes({place: ts_us for place, ts_us in known.items() if ts_us is not None}, columns)
 
 
-def statements(records: DataFrame) -> Question[Mapping[str, list[Act]]]:
+def statements(records: DataFrame) -> Query[Mapping[str, list[Act]]]:
     """What the statements of each side did, unordered. There are few compared with rows: they fit into the driver.
 
     Those that a producer makes when it copies a table did not run on its server: the follower's are left out.
@@ -239,7 +239,7 @@ def statements(records: DataFrame) -> Question[Mapping[str, list[Act]]]:
         .where(f"affect.action != '{MAINTAIN}'")  # no definition and no row is another one after it
         .select("side", "sequence", "place", "affect.*", "transaction", "file", "position", "ts_us", "text", "copying")
     )
-    return Question(acts, _acts_by_side)
+    return Query(acts, _acts_by_side)
 
 
 def _acts_by_side(rows: Sequence[Row]) -> Mapping[str, list[Act]]:

@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from cdc.spark.input.one_part import in_one_part
+from cdc.spark.input.small_data import in_one_part
 from cdc.spark.streams.contents import Contents
 
 __all__ = ["Break", "Earlier", "Integrity", "integrity"]

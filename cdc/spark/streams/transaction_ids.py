@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from cdc.spark.input.one_part import Question
+from cdc.spark.input.small_data import Query
 
 __all__ = ["IdRange", "TransactionIds", "all_new", "id_ranges", "ids_from_json", "ids_to_json", "with_ranges"]
 
@@ -41,7 +41,7 @@ class IdRange:
     first: int
 
 
-def id_ranges(transactions: DataFrame, *, records: int) -> Question[list[IdRange] | None]:
+def id_ranges(transactions: DataFrame, *, records: int) -> Query[list[IdRange] | None]:
     """The ids of ``transactions``, of which there are at most ``records``; None if there are too many prefixes."""
     width = 1 + records // _EXACT
     numbered = transactions.select(
@@ -58,7 +58,7 @@ def id_ranges(transactions: DataFrame, *, records: int) -> Question[list[IdRange
         fields = IdRange.__dataclass_fields__
         return [IdRange(*(row[name] for name in fields)) for row in rows] if len(rows) <= _MOST_RANGES else None
 
-    return Question(ranges.limit(_MOST_RANGES + 1), read)
+    return Query(ranges.limit(_MOST_RANGES + 1), read)
 
 
 def all_new(known: TransactionIds | None, ranges: Iterable[IdRange] | None) -> bool:

@@ -24,8 +24,8 @@ from pyspark.sql import functions as F
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.model.statement_gtid import StatementSequences, ddl_uuid
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import Question, answers, beside, cached, in_one_part
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.small_data import Query, beside, cached, in_one_part, run_batched
 from cdc.spark.streams.consumer_tables import changed_by_others, checkpoint
 
 __all__ = ["COPYING", "FOREIGN", "transactions"]
@@ -56,9 +56,9 @@ def transactions(
     *,
     sequences: StatementSequences,
     ends: Mapping[str, int],
-    ask: Sequence[Callable[[DataFrame], Question[Any]]] = (),
+    queries: Sequence[Callable[[DataFrame], Query[Any]]] = (),
 ) -> tuple[DataFrame, list[Any]]:
-    """One row a transaction of the valid ``records``, persisted, and the answers to what is asked of them.
+    """One row a transaction of the valid ``records``, persisted, and the results of the ``queries`` on them.
 
     ``sequences`` are of the leader whose checkpoints count, ``ends`` the last of each side. ``state`` is ``whole``,
     ``torn`` (incomplete), or ``open`` for one that the topic's end cuts in two, since the producer writes large
@@ -70,17 +70,17 @@ def transactions(
     # On many servers most transactions have one record: these need no sorting to find the records that belong together.
     grouped = in_one_part(_of_one_record(narrow.where(alone)).unionByName(_grouped(narrow.where(~alone))))
     found = cached(_classified(grouped, sequences, ends))
-    (repeated, unproven), *told = answers(_needs_closer_look(found), *(each(found) for each in ask))
+    (repeated, unproven), *results = run_batched(_needs_closer_look(found), *(each(found) for each in queries))
     if repeated:
         found = cached(_classified(_grouped(narrow), sequences, ends))
     if unproven:
         found = _with_moved(found, records)
     if repeated or unproven:
-        told = answers(*(each(found) for each in ask))
-    return found.drop(*_FOR_THE_SEARCH), told
+        results = run_batched(*(each(found) for each in queries))
+    return found.drop(*_FOR_THE_SEARCH), results
 
 
-def _needs_closer_look(transactions: DataFrame) -> Question[tuple[bool, bool]]:
+def _needs_closer_look(transactions: DataFrame) -> Query[tuple[bool, bool]]:
     """Whether a transaction may be there twice (two have the same hash), and whether a checkpoint names another leader
     transaction than the one that ends at its sequence. Both are False for an undamaged stream.
     """
@@ -97,7 +97,7 @@ def _needs_closer_look(transactions: DataFrame) -> Question[tuple[bool, bool]]:
     found = counted.agg(
         F.expr("bool_or(times > 1)").alias("repeated"), F.expr("bool_or(claims > 0 AND ends = 0)").alias("unproven")
     )
-    return Question(found, lambda rows: (bool(rows[0]["repeated"]), bool(rows[0]["unproven"])))
+    return Query(found, lambda rows: (bool(rows[0]["repeated"]), bool(rows[0]["unproven"])))
 
 
 def _with_moved(transactions: DataFrame, records: DataFrame) -> DataFrame:
