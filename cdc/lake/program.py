@@ -44,7 +44,7 @@ _MEMORY = "run cdc-lake again, which goes on; if its memory ran out, give it mor
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs the program with these ``arguments``; returns the exit status. Raises UserError, PromiseError or ServerGone."""
+    """Runs the program; returns the exit status. Raises UserError, PromiseError or ServerGone."""
     options = parse_options(arguments)
     try:
         return _run(options)

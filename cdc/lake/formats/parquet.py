@@ -93,7 +93,7 @@ class ParquetTables:
         self._commit(rows, folder, note, keeping=(), commits=1)
 
     def merge(self, net: DataFrame, folder: str, columns: tuple[str, ...], key: tuple[str, ...], note: Note) -> None:
-        """Applies the rows ``net`` (see ``rows.net_rows``) to a table with these columns: writes the whole table again."""
+        """Applies the rows ``net`` (see ``rows.net_rows``) to a table with these columns by writing it again."""
         source = {name: f"c{at}" for at, name in enumerate(columns)}
         same = [F.expr(f"t.{quoted(name)} = s.{source[name]}") for name in key]
         came = net.persist()  # it is read twice
