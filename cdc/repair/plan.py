@@ -85,6 +85,6 @@ def requests(keys: Keys) -> Iterator[Keys]:
 
 
 def statement_of(drift: dict[str, Any]) -> str | None:
-    """The statement that the follower lacks, if the report contains its whole text and no other statement is missing."""
+    """The statement that the follower lacks, if the report has its whole text and it is the only one."""
     found = _LACKS.fullmatch(drift["evidence"])
     return found[1] if found and not found[1].endswith("…") and " (sequence " not in found[1] else None

@@ -62,7 +62,7 @@ _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: P0001|\n|$)"
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The result: the follower is equal to the leader after ``sequence``; this run loaded ``rows`` and ``statements``."""
+    """The follower is equal to the leader after ``sequence``; this run loaded ``rows`` and ``statements``."""
 
     sequence: int
     rows: int

@@ -1,7 +1,7 @@
-"""Comparison: from both streams, each side's history up to where both are compared, and the rows that differ.
+"""Compares the rows of both streams, by each side's history up to the compared sequence.
 
-The leader's history ends at the watermark, the follower's at its last complete transaction: what the follower has
-beyond the watermark did not come from the leader, so it belongs in the comparison.
+The leader's history ends at the watermark, the follower's at its last complete transaction: the follower's transactions
+beyond the watermark did not come from the leader, so they are compared, too.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ __all__ = ["Comparison", "Extent", "SideHistory", "Sides", "compared_rows", "ext
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What is compared of each side: records up to the sequence in ``ends``, rows of ``tables``, effects of statements.
+    """The part of each side that is compared: records up to ``ends``, rows of ``tables``, effects of statements.
 
     ``copies`` are the leader's tables that were copied into its stream, or are about to be, and ``copy_ends`` where
     these copies begin and end. The consumer's filters let all of it in.
@@ -78,7 +78,7 @@ class SideHistory:
         return changes(self.records, self.segments()).select("hash")
 
     def folded_where_open(self, agreed: Agreement) -> DataFrame:
-        """The open rows of ``agreed``, of which there are some."""
+        """The open rows of ``agreed``, which has some."""
         parts = []
         if agreed.whole:
             parts.append(changes(self.records, self.segments(agreed.whole), self.marks))
@@ -123,7 +123,7 @@ class Comparison:
 
 
 def extent(streams: Streams, scope: Scope) -> Extent:
-    """What is compared of ``streams``, which have a watermark."""
+    """The part of ``streams`` that is compared; they have a watermark."""
     assert streams.watermark.sequence is not None  # else the preconditions are not met
     ends = {LEADER: streams.watermark.sequence, FOLLOWER: streams.last_whole}
     acts = {side: _acts_upto(streams.acts.get(side, []), end, scope) for side, end in ends.items()}
@@ -181,7 +181,7 @@ def _older(lineages: Mapping[str, Sequence[Segment]]) -> frozenset[Name]:
 def compared_rows(
     both: Sides, streams: Streams, held: Held | None, *, for_state: bool, exact: bool = False
 ) -> Comparison:
-    """Compare the rows of both histories, and of ``held``. ``for_state``: all rows are needed for a state.
+    """Compares the rows of both histories, and of ``held``. ``for_state``: all rows are needed for a state.
 
     ``exact``: all are compared one by one, without digests, and those of ``held`` as well.
     """
@@ -214,7 +214,7 @@ def _few_touched(both: Sides, streams: Streams, held: Held, *, exact: bool) -> b
     few = not exact and few_touched(held, streams.new_rows) and tables_unchanged(names, lineage)
     # A copy that began, or is complete now, makes all rows of its table others, or known.
     few = few and both.copied_before.tables == both.copied.tables
-    # So does a CREATE that tells of a table's beginning.
+    # So does a CREATE, which shows a table's beginning.
     few = few and not any((both.copied_before.older ^ both.copied.older) & names)
     # Each row that is looked up has two folds, and so has each row that is held if all are compared.
     looked_up = 2 * (held.opened + streams.new_rows if few else held.rows + held.above)
@@ -227,7 +227,7 @@ def _few_touched(both: Sides, streams: Streams, held: Held, *, exact: bool) -> b
 
 
 def _all_rows(both: Sides, held: Held | None) -> tuple[DataFrame, Tally]:
-    """All rows, those of ``held`` included, and the tally of no others."""
+    """Compares all rows, those of ``held`` included; the tally of other rows is empty."""
     return _joined(both, newest_rows(held.layers) if held else None), Tally()
 
 

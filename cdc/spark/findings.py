@@ -1,6 +1,6 @@
-"""Findings: from what each stage found, the sections of the audit's outcome (``report.outcome.Audit.of``).
+"""Makes the sections of the audit's outcome (``report.outcome.Audit.of``) from the results of the stages.
 
-Row findings: from compared rows, the section of the audit's outcome on those that differ, and which are accepted.
+The section on rows has the rows that differ, and those of them that are accepted.
 """
 
 import json
@@ -71,10 +71,10 @@ __all__ = [
 ]
 
 _LISTED = 100  # of each list in the report
-_MOST_KEYS = 100_000  # that are listed for cdc-repair: of a table with more it asks for all rows
+_MOST_KEYS = 100_000  # listed for cdc-repair, which requests all rows of a table with more
 
 AcceptedRows = Mapping[int, Mapping[Name, Mapping[str, int]]]
-"""How many rows of each kind are accepted, by the number of the entry and the table; or not replicated."""
+"""The number of accepted rows of each kind, by the number of the entry and the table; or of rows not replicated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class AcceptedFindings:
         objects: Sequence[tuple[int, SchemaDrift]],
         rows: AcceptedRows,
     ) -> Self:
-        """What each of the ``entries`` accepts; those that are not ``in_force`` are told as expired."""
+        """The section on what each of the ``entries`` accepts; those that are not ``in_force`` are listed as expired."""
         names = {(each.database, each.name): 0 for number, each in objects
                  if number == NOT_REPLICATED and each.kind == "Table" and each.name is not None}  # fmt: skip
         names |= {name: sum(kinds.values()) for name, kinds in rows.get(NOT_REPLICATED, {}).items()}
@@ -144,8 +144,8 @@ def row_findings(
 ) -> tuple[RowFindings, AcceptedRows]:
     """The section on the rows of ``comparison``, and which rows are accepted.
 
-    All that differ are written to ``folder``. ``unmatched`` are the statements that one side lacks, which explain some
-    of them. Rows that one of the ``entries`` accepts are not counted as drifted.
+    All rows that differ are written to ``folder``. ``unmatched`` are the statements that one side lacks, which explain
+    some of them. Rows that one of the ``entries`` accepts are not counted as drifted.
     """
     counted, listed = comparison.tally, comparison.listed
     found = RowFindings(list(counted.lines), counted.drifted, discontinuities=dict(counted.breaks))
@@ -328,7 +328,8 @@ def schema_findings(
 ) -> tuple[SchemaFindings, list[tuple[int, SchemaDrift]]]:
     """The section on ``defined`` objects, and on those that events changed which a producer skipped.
 
-    What one of the ``entries`` accepts is not in it, but told beside it, with the number of the entry.
+    The section does not contain drift that one of the ``entries`` accepts: that is returned beside it, with the number
+    of the entry.
     """
     drift = [*_drift_of_skipped_events(streams, within, scope), *defined.drift]
     found = [(each, first_entry(each, entries)) for each in drift]

@@ -33,16 +33,15 @@ __all__ = ["Streams", "inspected", "preconditions"]
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Both streams: what this audit read (``new_…``), and that together with what earlier audits read.
+    """Both streams: the records that this audit read (``new_…``), and these together with those of earlier audits.
 
-    ``records`` are the new ones and those that the state keeps of the others: statements and the consumer's notes. By
-    side, ``acts`` are what statements did, and ``skipped_events`` what events may have done that a producer skipped.
-    ``not_run`` are the leader's sequences that the follower did not apply, with the ledger's state; ``sequences`` tells
-    which statements it ran. Of the new transactions, ``unreached`` are the starts that none of them reached
-    (``streams.watermark``), ``committed`` is what the leader committed, and ``ids`` are their ids, asked for with a
-    state only. ``base_copy`` is what the follower began from,
-    None if it began empty; ``acts`` and ``skipped_events`` come behind it, as do ``copy_ends``: where the leader's
-    copies of tables begin and end.
+    ``records`` are the new ones, and the earlier ones that the state keeps: statements and the consumer's notes. By
+    side, ``acts`` are the effects of statements, and ``skipped_events`` the possible effects of events that a producer
+    skipped. ``not_run`` are the leader's sequences that the follower did not apply, with the ledger's state;
+    ``sequences`` finds the statements that it ran. For the new transactions, ``unreached`` are the starts that none of
+    them reached (``streams.watermark``), ``committed`` describes the leader's commits, and ``ids``, read only with a
+    state, are the transactions' ids. ``base_copy`` is the dump that the follower began with, None if it began empty;
+    ``acts`` and ``skipped_events`` follow it, as do ``copy_ends``: the beginnings and ends of copies of tables.
     """
 
     new_records: DataFrame

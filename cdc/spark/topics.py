@@ -56,7 +56,8 @@ class Replication:
 class Topics:
     """Both topics as they are now: ``held`` is what earlier audits covered, ``records`` are all others.
 
-    The records (columns of ``input.records``) have the leader's names. ``arrivals`` says when they were in Kafka.
+    The records (columns of ``input.records``) have the leader's names. ``arrivals`` has the times at which they were in
+    Kafka.
     ``spans`` are the offsets of all records, and ``ids`` Kafka's ids of the topics, both by side.
     """
 

@@ -9,7 +9,7 @@ ASIDE = ".new"  # ends the name of a file that will replace another one
 
 
 class InUseError(Exception):
-    """Another process holds the lock. The text, if there is one, tells when it ends after that was killed."""
+    """Another process holds the lock. The text, if any, describes when the lock ends if that process was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Folder(Protocol):
 
     @property
     def address(self) -> str:
-        """Of the folder, as the user knows it."""
+        """The address of the folder, as the user gave it."""
         ...
 
     def at(self, name: str) -> str:
@@ -46,11 +46,11 @@ class Folder(Protocol):
     def exists(self, name: str) -> bool: ...
 
     def read(self, name: str) -> str | None:
-        """The text of a file, None where it is not there. Bytes that are no text are replaced."""
+        """The text of a file, or None if it does not exist. Bytes that are not UTF-8 are replaced."""
         ...
 
     def names(self, name: str) -> list[str]:
-        """Of what is in a folder; none where it is not there."""
+        """The names in a folder; empty if it does not exist."""
         ...
 
     def entries(self, name: str) -> list[Entry]:

@@ -23,7 +23,7 @@ _PACKAGE = "org.apache.hadoop.fs."
 
 
 class HadoopFolder:
-    """The folder at ``address``, as ``folder.Folder`` says."""
+    """The folder at ``address``, an implementation of ``folder.Folder``."""
 
     def __init__(self, spark: SparkSession, address: str) -> None:
         """Raises OSError where Hadoop has nothing for such an address."""
@@ -56,7 +56,7 @@ class HadoopFolder:
             return bool(self._files.exists(self._path(name)))
 
     def read(self, name: str) -> str | None:
-        """The text of a file, None where it is not there."""
+        """The text of a file, or None if it does not exist."""
         if not self.exists(name):
             return None
         with _as_os_error():
@@ -67,7 +67,7 @@ class HadoopFolder:
                 stream.close()
 
     def names(self, name: str) -> list[str]:
-        """Of what is in a folder; none where it is not there."""
+        """The names in a folder; empty if it does not exist."""
         return sorted(each.name for each in self.entries(name))
 
     def entries(self, name: str) -> list[Entry]:

@@ -15,7 +15,7 @@ __all__ = ["LocalFolder"]
 
 @dataclass(frozen=True, slots=True)
 class LocalFolder:
-    """The folder ``path``, as ``folder.Folder`` says."""
+    """The folder ``path``, an implementation of ``folder.Folder``."""
 
     path: Path
 
@@ -37,14 +37,14 @@ class LocalFolder:
         return (self.path / name).exists()
 
     def read(self, name: str) -> str | None:
-        """The text of a file, None where it is not there."""
+        """The text of a file, or None if it does not exist."""
         try:
             return (self.path / name).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return None
 
     def names(self, name: str) -> list[str]:
-        """Of what is in a folder; none where it is not there."""
+        """The names in a folder; empty if it does not exist."""
         return sorted(each.name for each in self.entries(name))
 
     def entries(self, name: str) -> list[Entry]:

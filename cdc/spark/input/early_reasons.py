@@ -1,4 +1,4 @@
-"""Reasons why an audit can't judge that the profiles and the brokers tell, without Spark and in less than a second."""
+"""Finds reasons why an audit can't judge from profiles and brokers alone, without Spark and in less than a second."""
 
 import time
 from collections.abc import Iterator, Mapping

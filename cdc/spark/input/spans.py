@@ -28,8 +28,8 @@ _OPEN_TRANSACTION_SECONDS = 70.0  # the brokers abort a transaction that stays o
 class Span:
     """The part of one server's topics to read: per partition its first offset and the offset after its last.
 
-    ``limit`` is the first sequence that is not to be read, where the offsets alone can't say it: Kafka commits a
-    transaction in one topic after the other, so of several topics a reader may see the newest transaction in part.
+    ``limit`` is the first sequence that is not read, if the offsets alone can't define it: Kafka commits a transaction
+    in one topic after the other, so a reader of several topics may see a part of the newest transaction.
     ``fragmented``: some records were written as several messages (module cdc.kafka.fragments).
     """
 

@@ -54,7 +54,7 @@ def archivable(environment: Mapping[str, str], *, home: Path) -> bool:
 
 
 def mapped(archive: Path) -> list[str]:
-    """The JVM's options that map the archive; none where it does not exist."""
+    """The JVM's options that map the archive; empty if it does not exist."""
     try:
         os.utime(archive)  # it is in use
     except OSError:
@@ -64,8 +64,8 @@ def mapped(archive: Path) -> list[str]:
 
 @contextmanager
 def written(archive: Path, *, possible: bool = True) -> Iterator[list[str]]:
-    """The JVM's options that write the archive at its end; none where it exists, or does not fit into its folder, or is
-    not ``possible`` (``archivable``).
+    """The JVM's options that write the archive at its end; empty if the archive exists, does not fit into its folder,
+    or is not ``possible`` (``archivable``).
 
     The JVM must have ended when the context does.
     """

@@ -1,7 +1,7 @@
-"""Finds what Spark needs beside itself: jars that are known, or Maven names, which Spark resolves each time it starts.
+"""Finds the packages that Spark needs: known jars, or Maven names, which Spark resolves each time it starts.
 
-Jars on the class path of the JVM are archived with Spark's own classes (``job.class_archive``). Of those that Spark
-loads beside it, as it does with ``--jars`` and ``--packages``, the classes are read and verified each time.
+Jars on the class path of the JVM are archived with Spark's own classes (``job.class_archive``). The classes of other
+jars, which ``--jars`` and ``--packages`` load, are read and verified each time.
 """
 
 import json
@@ -27,7 +27,7 @@ def resolving(environment: Mapping[str, str], jars: Sequence[Path], names: str) 
     if jars:
         return ["--driver-class-path", os.pathsep.join(map(str, jars))]
     given = environment.get("CDC_SPARK_JARS")
-    # Not as --packages, of which the settings of the session, for ``remember``, say nothing.
+    # Not as --packages, which the session's settings, for ``remember``, do not contain.
     return ["--jars", given] if given else ["--conf", f"{PACKAGES}={names}"]
 
 

@@ -1,7 +1,7 @@
-"""What a state holds, what an audit covered beyond it, and which part of that the next audit needs.
+"""Describes what a state holds, what an audit covered beyond it, and which part of that the next audit needs.
 
-Of each side all records before the sequence ``next`` are **covered**: those of the leader up to the watermark, those of
-the follower up to the end of its last complete transaction. The next audit reads the records after them again.
+All records of a side before the sequence ``next`` are **covered**: the leader's up to the watermark, the follower's up
+to the end of its last complete transaction. The next audit reads the records after them again.
 """
 
 from collections.abc import Mapping

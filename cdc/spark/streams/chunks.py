@@ -1,15 +1,15 @@
-"""Chunks: from the leader's records, where copies of tables begin and end, and chunks that do not continue a copy.
+"""Finds the beginnings and ends of table copies in the leader's records, and chunks that do not continue a copy.
 
 A chunk has all rows of a table with keys after one key up to another, as they are at its place in the stream. The
-audit does not compare keys, which only MySQL can, by their collations. It need not: from a copy's first chunk on the
-stream has each change of the table, and the chunks have each row that was not changed since.
+audit does not compare keys, which only MySQL can, by their collations. It need not: from a copy's first chunk on, the
+stream contains each change of the table, and the chunks contain each row that was not changed since.
 
-A table without a key is copied as a whole, in pieces. With the first of them the consumer removes all rows that it has,
-those included that the follower's log does not have. So there the follower's log begins anew, as the leader's does.
+A table without a key is copied as a whole, in pieces. With the first piece the consumer removes all rows of the table,
+including those that the follower's log lacks. So from there on the follower's log is complete, as the leader's is.
 
-What a repair says of some keys begins and ends no copy.
+The records of a repair, which contain the rows of some keys, begin and end no copy.
 
-The rows of a server's own stream tell all of it already, so chunks in the follower's topic, by which it is copied to
+A server's own stream contains all of its rows already, so chunks in the follower's topic, by which it is copied to
 followers of its own, are left out (``streams.contents.statements``, ``comparison.histories``).
 """
 

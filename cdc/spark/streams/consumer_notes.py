@@ -1,5 +1,5 @@
-"""Changes out of the ordinary: foreign writes, and what the consumer's ledger and conflicts tables say about the
-leader's records, as marks that the fold attaches to rows.
+"""Marks unusual changes for the fold: foreign writes, and records that the consumer's ledger and conflicts tables
+name.
 
 A **mark** describes a change. The fold keeps for each row the mark of the last change that has one:
 
@@ -7,7 +7,7 @@ A **mark** describes a change. The fold keeps for each row the mark of the last 
     conflict   on the follower: the consumer removed the row because the leader's row conflicts with it; on the leader:
                the follower's row was not the one that the leader's record changed (a row of ``cdc.conflicts``)
     skipped    on the leader: an operator skipped the record on the follower (a row of ``cdc.ledger``)
-    chunk      on the leader: no change, but a chunk of a copy of the table says how the row is
+    chunk      on the leader: no change, but a chunk of a copy of the table contains the row
 
 Its fields are the change's position (``sequence``, ``file``, ``position``, ``transaction``, ``ts_us`` in µs since
 1970), the ``kind``, ``at``, and ``note``, the consumer's text. ``at`` is a sequence: on the leader the follower's
@@ -76,7 +76,7 @@ def ledger(records: DataFrame, resource: str) -> Query[Ledger]:
         "IF(state IN ('skipped', 'not applied'), state, NULL) AS not_run",
         f"IF(gtid LIKE '{statement_uuid(resource)}:%', gtid, NULL) AS gtid",
     )
-    # Most are told twice, before a statement runs and after it. They are not made distinct here: that would be a stage.
+    # Most are logged twice, before a statement runs and after it. Removing duplicates here would cost a stage.
     return Query(rows.where("coalesce(not_run, gtid) IS NOT NULL"), _ledger)
 
 
@@ -106,7 +106,7 @@ def marks(
     if noted:
         conflicts = _conflicts(records, resource)
         found[LEADER] = _notes(_ledger_rows(records, resource), conflicts)
-        # Of several conflicts in one transaction, one in which other rows were removed.
+        # If one transaction has several conflicts: one in which other rows were removed.
         chief = F.struct(F.col("removed") != "", "at", "sequence", F.expr(_REASON).alias("note"))
         last = conflicts.groupBy("transaction").agg(F.max(chief).alias("of"))
         conflict = F.struct(F.col("of.sequence").alias("at"), F.lit("conflict").alias("kind"), "of.note")

@@ -19,8 +19,8 @@ from cdc.sql.maintenance import MAINTAIN
 __all__ = ["Changes", "Contents", "Shape", "changes_at", "joined", "offsets", "statements", "survey"]
 
 
-# Of the sequences from one to another, each there once, only the hashes of the first and of the one after the last are
-# left: all others are there twice.
+# If each sequence from one to another occurs once, only the hashes of the first and of the one after the last remain:
+# all others occur twice.
 _FINGERPRINT = "bit_xor(xxhash64(sequence) ^ xxhash64(try_add(sequence, 1)))"
 _OF_ENDS = "xxhash64(min(sequence)), xxhash64(try_add(max(sequence), 1))"
 
@@ -29,7 +29,7 @@ _OF_ENDS = "xxhash64(min(sequence)), xxhash64(try_add(max(sequence), 1))"
 class Shape:
     """One shape of a table's records (``streams.row_digests``), and the ``first`` and ``last`` sequence that has it.
 
-    ``number`` is None where digests can't be made of them, ``key`` in a table without a key.
+    ``number`` is None if no digests can be made of them, ``key`` is None in a table without a key.
     """
 
     number: int | None
@@ -190,8 +190,9 @@ def offsets(records: DataFrame, side: str, sequences: Iterable[int]) -> Mapping[
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Of changes, by side and sequence: when they were committed, in µs since 1970, and the columns of their rows, the
-    key's first, each in its order. Either may be unknown."""
+    """Facts about changes, by side and sequence: the commit times, in µs since 1970, and the columns of their rows in
+    order, the key's first. Either may be unknown.
+    """
 
     times: Mapping[tuple[str, int], int]
     columns: Mapping[tuple[str, int], Sequence[str]]

@@ -93,7 +93,7 @@ def integrity(
 def _has_every_sequence(contents: Mapping[str, Contents], next_ones: Mapping[str, int]) -> bool:
     """Whether each side has every sequence from its first to its last exactly once, as nearly all streams do.
 
-    Their number and their fingerprint tell, without a look at the records.
+    Their number and their fingerprint show it, without reading the records.
     """
     for side, each in contents.items():
         if each.first is not None:

@@ -1,4 +1,4 @@
-"""Preconditions of a verdict: from what both topics and the profiles say, the reasons why an audit could not judge."""
+"""Checks the preconditions of a verdict: finds the reasons in topics and profiles why an audit could not judge."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,11 +26,12 @@ _LISTED = 10
 
 @dataclass(frozen=True, slots=True)
 class Preconditions:
-    """What is checked before both streams are compared; ``profiles``, ``contents``, ``acts`` and ``limits`` by side.
+    """The facts that are checked before the comparison; ``profiles``, ``contents``, ``acts`` and ``limits`` by side.
 
-    ``acts`` are what the statements did, and ``sequences`` tells which of the leader's the follower ran. ``limits`` are
-    the sequences before which all records should have been read, None if not known (``input.spans.Span``). ``gap`` are
-    the leader sequences (after, up to) for which the follower's log is missing (``watermark.unlogged_gap``).
+    ``acts`` are the effects of statements, and ``sequences`` finds those of the leader's that the follower ran.
+    ``limits`` are the sequences before which all records should have been read, None if not known
+    (``input.spans.Span``). ``gap`` are the leader sequences (after, up to) for which the follower's log is missing
+    (``watermark.unlogged_gap``).
     """
 
     profiles: Mapping[str, Profile]

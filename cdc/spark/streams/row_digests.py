@@ -34,7 +34,7 @@ _KEY_COLUMNS = 4  # Spark compiles expressions for a fixed number of columns onl
 _ROW_BITS = 23
 HIGHEST_SEQUENCE = (1 << 62 - _ROW_BITS) - 1
 
-# Of a record with rows: its shape, its key, and whether it has more key columns or rows than digests can be made of.
+# For a record with rows: its shape, its key, and whether it has too many key columns or rows for digests.
 SHAPE = "xxhash64(columns, key IS NULL, key)"
 KEY = "IF(key IS NULL, NULL, xxhash64(key))"
 UNFIT = f"size(key) > {_KEY_COLUMNS} OR size(rows) > {1 << _ROW_BITS}"
