@@ -108,7 +108,7 @@ class AcceptedFindings:
         objects: Sequence[tuple[int, SchemaDrift]],
         rows: AcceptedRows,
     ) -> Self:
-        """The section on what each of the ``entries`` accepts; those that are not ``in_force`` are listed as expired."""
+        """The section on the rows that each of the ``entries`` accepts; entries not ``in_force`` are listed as expired."""
         names = {(each.database, each.name): 0 for number, each in objects
                  if number == NOT_REPLICATED and each.kind == "Table" and each.name is not None}  # fmt: skip
         names |= {name: sum(kinds.values()) for name, kinds in rows.get(NOT_REPLICATED, {}).items()}

@@ -4,14 +4,16 @@ The consumer commits its checkpoint row with the rows it applies, and runs a lea
 its ledger has the sequence (``cdc.model.statement_gtid``). So each follower transaction shows its ``kind``, whatever
 its rows or its statement are:
 
-    applied       has a checkpoint row that the consumer moved, or the GTID of a statement: with it the follower is
-    equal to the leader at sequence ``upto`` moved         has a checkpoint row that another client moved: it shows the
-    follower's position, but is a foreign write bookkeeping   changes only the consumer's own database, in ways that the
-    consumer does without a checkpoint; or copies a table of the follower, for followers of its own foreign       all
-    others: writes that did not come through the consumer
+    applied       has a checkpoint row that the consumer moved, or the GTID of a statement: with it the follower
+                  is equal to the leader at sequence ``upto``
+    moved         has a checkpoint row that another client moved: it shows the follower's position, but is a foreign
+                  write
+    bookkeeping   changes only the consumer's own database, as the consumer does without moving a checkpoint; or
+                  copies a table of the follower, for followers of its own
+    foreign       all others: writes that did not come through the consumer
 
-The consumer moves the checkpoint forward (and back for ``--rewind``), and names the leader's transaction that it moves
-it to. A checkpoint row that keeps its sequence, or names another transaction, was changed by another client.
+The consumer moves the checkpoint forward, and names the leader's transaction that it moves it to. A checkpoint row that
+keeps its sequence, or names another transaction, was changed by another client.
 """
 
 from collections.abc import Callable, Mapping, Sequence
