@@ -70,7 +70,7 @@ __all__ = [
     "with_signs_of_life",
 ]
 
-_LISTED = 100  # of each list in the report
+_LISTED = 100  # entries of each list in the report
 _MOST_KEYS = 100_000  # listed for cdc-repair, which requests all rows of a table with more
 
 AcceptedRows = Mapping[int, Mapping[Name, Mapping[str, int]]]
@@ -89,7 +89,7 @@ class RowFindings:
     discontinued: list[Discontinuity] = field(default_factory=list)
 
     def with_older(self, tables: Collection[Name]) -> Self:
-        """The section; ``tables`` are those that may have rows from before the topics."""
+        """Adds ``tables``, which may have rows older than the topics."""
         return replace(self, tables=[replace(each, older=each.name in tables) for each in self.tables])
 
 
@@ -108,7 +108,7 @@ class AcceptedFindings:
         objects: Sequence[tuple[int, SchemaDrift]],
         rows: AcceptedRows,
     ) -> Self:
-        """The section on the rows that each of the ``entries`` accepts; entries not ``in_force`` are listed as expired."""
+        """The section on what the ``entries`` accept; those that are not ``in_force`` are listed as expired."""
         names = {(each.database, each.name): 0 for number, each in objects
                  if number == NOT_REPLICATED and each.kind == "Table" and each.name is not None}  # fmt: skip
         names |= {name: sum(kinds.values()) for name, kinds in rows.get(NOT_REPLICATED, {}).items()}
@@ -207,7 +207,7 @@ def _without(line: Table, accepted: AcceptedRows) -> Table:
 
 
 def _keys(found: RowFindings, drifted: DataFrame, folder: Path) -> Iterator[str]:
-    """The keys of the drifted rows that are not accepted, as JSON, one a line."""
+    """The keys of the drifted rows that are not accepted, as JSON lines."""
     if found.drifted_rows <= _LISTED:
         for row in found.drifted:
             known = {"database": row.database, "table": row.table, "keyed": row.keyed, "identity": row.identity}
@@ -222,12 +222,9 @@ def _drifted(rows: Iterable[Row]) -> list[DriftedRow]:
 
 
 def _place(row: DriftedRow) -> tuple[Any, ...]:
-    """Sorts as ``samples.ORDER`` does, NULLs first."""
+    """The sort key of a row, in the order of ``row_drift.ORDER``, NULLs first."""
     lasts = (each["sequence"] if each else -1 for each in (row.leader_last, row.follower_last))
     return row.database, row.table, row.kind, *lasts, row.rows
-
-
-_LISTED = 100  # of each list in the report
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +244,7 @@ class StreamFindings:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The section on where the follower is, and how long the leader's transactions took to it."""
+    """The section on the follower's position, and on how long the leader's transactions took to it."""
 
     sequence: int
     waiting_us: int | None
@@ -285,9 +282,9 @@ def stream_findings(
 
 
 def progress(streams: Streams, topics: Topics, *, for_state: bool) -> tuple[Progress, Transit | None]:
-    """The section on the follower's position, and how long the leader's transactions up to the watermark took.
+    """The section on the follower's position, and the transit times of the leader's transactions up to the watermark.
 
-    The latter is None if there are none. ``for_state``: it is cached.
+    The transit is None without transactions. ``for_state``: it is cached.
     """
     assert streams.watermark.sequence is not None  # else the preconditions are not met
     times = _transit_times(streams, topics, upto=streams.watermark.sequence)
@@ -316,7 +313,9 @@ def compared_definitions(streams: Streams, within: Extent, replication: Replicat
 
 
 def not_replicated(streams: Streams, within: Extent, defined: Definitions, replication: Replication) -> list[Entry]:
-    """Entries that name what the follower has of its own, since the leader's producer leaves it out by its filters."""
+    """Entries for the follower's own rows and definitions of tables that the filters of the leader's producer leave
+    out.
+    """
     leader = streams.contents.get(LEADER)
     tables, acts = leader.tables if leader else (), [*streams.acts.get(LEADER, []), *streams.copy_ends]
     left_out = LeftOut.of(replication.profiles[LEADER].filters, tables, acts)
@@ -326,7 +325,7 @@ def not_replicated(streams: Streams, within: Extent, defined: Definitions, repli
 def schema_findings(
     defined: Definitions, streams: Streams, within: Extent, scope: Scope, entries: Sequence[Entry]
 ) -> tuple[SchemaFindings, list[tuple[int, SchemaDrift]]]:
-    """The section on ``defined`` objects, and on those that events changed which a producer skipped.
+    """The section on ``defined`` objects, and on objects that events changed which a producer skipped.
 
     The section does not contain drift that one of the ``entries`` accepts: that is returned beside it, with the number
     of the entry.
@@ -371,7 +370,7 @@ def _topic(profile: Profile, span: Span, contents: Contents | None) -> Topic:
 def _listed(
     streams: Streams, replication: Replication
 ) -> tuple[list[ForeignWrite], list[tuple[int, int, int]], list[Skip]]:
-    """Foreign writes, how many there were over time, and what was skipped. Most audits have none of that."""
+    """Foreign writes, their counts over time, and skipped records. Most audits have none of them."""
     queries: dict[str, Query[Any]] = {}
     follower = streams.contents.get(FOLLOWER)
     if streams.watermark.foreign and follower and follower.first_us is not None and follower.last_us is not None:

@@ -1,4 +1,4 @@
-"""Inspection: from the records of both topics, what each stream holds by itself, before both are compared."""
+"""Inspects each stream by itself, before both are compared."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

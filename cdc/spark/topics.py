@@ -1,4 +1,4 @@
-"""What an audit reads: the records of both topics that no earlier audit covered, and when they arrived in Kafka."""
+"""Reads the records of both topics that no earlier audit covered, and the times at which they arrived in Kafka."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ __all__ = ["Replication", "Topics", "read_topics"]
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """What is audited: the ``profiles`` of both producers by side, and the consumer's, None if it was not given."""
+    """The audited replication: the ``profiles`` of both producers by side, and the consumer's, None if not given."""
 
     profiles: Mapping[str, Profile]
     consumer: Profile | None = None
@@ -57,8 +57,7 @@ class Topics:
     """Both topics as they are now: ``held`` is what earlier audits covered, ``records`` are all others.
 
     The records (columns of ``input.records``) have the leader's names. ``arrivals`` has the times at which they were in
-    Kafka.
-    ``spans`` are the offsets of all records, and ``ids`` Kafka's ids of the topics, both by side.
+    Kafka. ``spans`` are the offsets of all records, and ``ids`` Kafka's ids of the topics, both by side.
     """
 
     records: DataFrame
@@ -69,7 +68,7 @@ class Topics:
 
 
 def read_topics(spark: SparkSession, replication: Replication, state: StateStore | None) -> Topics:
-    """Read both topics from where ``state`` ends to their present ends, and set Spark for their size.
+    """Reads both topics from where ``state`` ends to their present ends, and set Spark for their size.
 
     Raises UserError if the brokers do not answer, if a topic does not exist or is not the one that the state is of, and
     if files of the state are missing or damaged.

@@ -185,7 +185,7 @@ def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None)
 
 
 def _fragment(message: Message) -> Fragment | None:
-    """None also for what can't be read: whoever reads the records finds it."""
+    """The fragment in a message, or None; also None if it is damaged, which the reading of the records finds."""
     with suppress(CdcError):
         return Fragment.of(message)
     return None
@@ -197,7 +197,7 @@ def _is_begun(fragment: Fragment | None) -> bool:
 
 
 def _sequence(message: Message) -> int:
-    """Of what is no record -1."""
+    """The record's sequence; -1 for a message that is not a record."""
     if fragment := _fragment(message):
         return fragment.sequence
     with suppress(CdcError):

@@ -1,4 +1,4 @@
-"""Keeps an archive of the classes that an audit's JVM loads: mapped from it, they take half as long as from 250 jars.
+"""Keeps an archive of the classes that an audit's JVM loads: mapping it takes half as long as reading 250 jars.
 
 The JVM writes the archive at its end (``-XX:ArchiveClassesAtExit``) and maps it at the next start, unless the class
 path has changed since (JDK manual, "Class Data Sharing"). It belongs to one JDK and one installation of PySpark.
@@ -28,7 +28,7 @@ def archive_folder(environment: Mapping[str, str]) -> Path:
 
 
 def class_archive(environment: Mapping[str, str], *, java: Path, home: Path, jars: Sequence[Path] = ()) -> Path:
-    """Where the archive of this ``java`` and Spark's folder ``home`` is, whether or not it exists.
+    """The path of the archive of this ``java`` and Spark's folder ``home``, whether or not it exists.
 
     ``jars`` are on the class path before Spark's own.
     """

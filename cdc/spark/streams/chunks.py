@@ -33,7 +33,7 @@ _KEY = f"coalesce(left(array_join(chunk.{{0}}, ', '), {_SHOWN}), 'the end')"
 
 
 def copy_ends(records: DataFrame) -> list[Act]:
-    """Where the leader's copies of tables begin and end, unordered."""
+    """The beginnings and ends of the leader's table copies, unordered."""
     ends = _chunks(records).where("chunk.after IS NULL OR chunk.upto IS NULL").select(
         F.expr("chunk.after IS NULL"), F.expr("chunk.upto IS NULL"),
         *("resource", "database", "table", "sequence", "transaction", "file", "position", "ts_us"),
@@ -47,7 +47,7 @@ def copy_ends(records: DataFrame) -> list[Act]:
 
 
 def replacements(records: DataFrame, transactions: DataFrame) -> list[Act]:
-    """Where the follower's tables without a key have the first row of a copy, or none, and what it had before is gone.
+    """The places at which the consumer replaced all rows of a table without a key by a copy's first rows, or by none.
 
     ``transactions`` are the follower's among ``records``.
     """
@@ -71,7 +71,7 @@ def replacements(records: DataFrame, transactions: DataFrame) -> list[Act]:
 def lost_chunks(records: DataFrame, acts: Sequence[Act], *, after: int = -1) -> list[Break]:
     """Chunks after sequence ``after`` that don't begin at the key up to which the chunk before went.
 
-    Those of tables that were dropped, or copied again, since don't matter: ``acts`` are the leader's statements and the
+    Chunks of tables that were dropped or copied again later don't count: ``acts`` are the leader's statements and the
     ends of copies.
     """
     along = Window.partitionBy("database", "table").orderBy("sequence")
@@ -102,7 +102,7 @@ def _detail(row: Row) -> str:
 
 
 def _counting(acts: Sequence[Act], names: Iterable[Name]) -> Mapping[Name, list[tuple[int, int]]]:
-    """By name the sequences (first, end) between which what was logged belongs to a table that there is yet."""
+    """For each name the sequences (first, end) between which the records belong to a table that still exists."""
     found: dict[Name, list[tuple[int, int]]] = {}
     for each in lineage({*names, *named_tables(acts)}, acts):
         if each.owner:

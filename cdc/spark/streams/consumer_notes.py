@@ -89,7 +89,7 @@ def _ledger(rows: Sequence[Row]) -> Ledger:
 
 
 def copies(records: DataFrame, resource: str) -> list[tuple[str, int]]:
-    """The GTID sets of the copy that the follower began from, with the follower's sequences of the notes."""
+    """The GTID sets of the follower's base copy, with the follower's sequences of the notes."""
     rows = _images(records, "copies", resource)
     return [(row[0], row[1]) for row in rows.select(_cell("gtid_set", "String"), "at").collect()]
 

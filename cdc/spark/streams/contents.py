@@ -1,4 +1,4 @@
-"""Contents: from the records of both topics, each one's counts, sequences, times, tables and statements' effects."""
+"""Surveys the contents of both topics: counts, sequences, times, tables and the effects of statements."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,11 +42,11 @@ class Shape:
 class Contents:
     """One topic's records: counts, first and last sequence (None in an empty topic), resources and tables named.
 
-    ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the consumer's ledger is in it;
-    ``conflicts``: its table of resolved conflicts is; ``copied``: its note of the copy that it began from is.
-    ``silent_keys``: the server does not log what its foreign keys change; ``unchecked`` has for each table the last
-    sequence of rows that were changed with foreign key checks off. ``own``: records of a database with the name of the
-    consumer's own are in it; ``chunks``: chunks of copies of tables are. A state keeps these fields.
+    ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the topic contains the
+    consumer's ledger; ``conflicts``: its table of resolved conflicts; ``copied``: its note of the base copy.
+    ``silent_keys``: the server does not log changes that its foreign keys make; ``unchecked`` has for each table the
+    last sequence of rows that were changed with foreign key checks off. ``own``: records of a database with the name of
+    the consumer's own are in it; ``chunks``: chunks of copies of tables are. A state keeps these fields.
 
     The number of ``rows``, the ``fingerprint`` of the sequences (0, except for collisions of 64 bits, only if each from
     the first to the last is there an odd number of times), and each table's ``shapes`` are only known of records that
@@ -222,9 +222,9 @@ def changes_at(records: DataFrame, transactions: DataFrame, wanted: Mapping[str,
 
 
 def statements(records: DataFrame) -> Query[Mapping[str, list[Act]]]:
-    """What the statements of each side did, unordered. There are few compared with rows: they fit into the driver.
+    """The effects of each side's statements, unordered. They are few compared with rows and fit into the driver.
 
-    Those that a producer makes when it copies a table did not run on its server: the follower's are left out.
+    Statements that a producer writes when it copies a table did not run on its server: the follower's are left out.
     """
     acts = (
         records.where("valid AND query IS NOT NULL AND affects IS NOT NULL")
@@ -237,7 +237,7 @@ def statements(records: DataFrame) -> Query[Mapping[str, list[Act]]]:
             F.substring("query", 1, TEXT).alias("text"),
             F.expr("coalesce(copying, false)").alias("copying"),
         )
-        .where(f"affect.action != '{MAINTAIN}'")  # no definition and no row is another one after it
+        .where(f"affect.action != '{MAINTAIN}'")  # it changes no definition and no row
         .select("side", "sequence", "place", "affect.*", "transaction", "file", "position", "ts_us", "text", "copying")
     )
     return Query(acts, _acts_by_side)

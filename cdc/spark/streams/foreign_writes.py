@@ -1,6 +1,4 @@
-"""Foreign writes: from the follower's transactions, those that did not come through the consumer, listed and counted
-over time.
-"""
+"""Lists the follower's transactions that did not come through the consumer (foreign writes), and counts them over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Integrity: from the records of both topics, their gaps, repeats, incomplete transactions and invalid records."""
+"""Checks the integrity of both topics: finds gaps, repeats, incomplete transactions and invalid records."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -47,8 +47,8 @@ class Integrity:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What earlier audits checked: each side's sequence that must follow it (``next``), and its transactions, None if
-    it is certain that none of them comes again.
+    """The part that earlier audits checked: each side's next sequence (``next``), and its transactions, None if it is
+    certain that none of them comes again.
     """
 
     next: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""Digests: from records of both sides, which row each change was made to and how, in 64-bit numbers instead of texts.
+"""Makes digests of changes: 64-bit numbers instead of texts for the row that was changed and for its images.
 
 Spark can aggregate numbers where they are read, in compiled code; otherwise it would have to shuffle and sort the
 images. The columns of ``digests``:

@@ -1,7 +1,7 @@
-"""Transaction ids: which numbers there were by prefix, as a GTID set has them, so that an id outside of it is new.
+"""Keeps the ids of transactions as intervals of numbers by prefix, like a GTID set: an id outside of them is new.
 
 An id is a **prefix** and a number: a GTID's prefix is its server's UUID, with a tag if it has one, and the colon. An id
-without a number is a prefix alone, with the number 0. The set may have more ids than there were, but has each of those.
+without a number is a prefix alone, with the number 0. The set contains each id that occurred, and perhaps others.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,9 +15,9 @@ from cdc.spark.input.small_data import Query
 
 __all__ = ["IdRange", "TransactionIds", "all_new", "id_ranges", "ids_from_json", "ids_to_json", "with_ranges"]
 
-_MOST_RANGES = 20_000  # that reach the driver
-_MOST_INTERVALS = 1_000  # of a prefix that are kept
-_EXACT = 4_096  # Of so many transactions each one is a range, so that a few that come late are known to be new.
+_MOST_RANGES = 20_000  # ranges that reach the driver
+_MOST_INTERVALS = 1_000  # intervals that are kept for a prefix
+_EXACT = 4_096  # each of so many transactions is a range, so that a few late ones are known to be new
 
 TransactionIds = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
 """By side and prefix the intervals of numbers, first and last, in ascending order."""
@@ -78,7 +78,7 @@ def with_ranges(
     """The ``known`` ids and those in ``ranges`` of which a transaction ends at or before its side's sequence in
     ``ends``; None if not all are known, or there are too many prefixes.
 
-    Where there are many intervals, those with the smallest gaps between them become one.
+    If there are many intervals, those with the smallest gaps between them are merged.
     """
     if known is None or ranges is None:
         return None

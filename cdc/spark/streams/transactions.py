@@ -82,7 +82,7 @@ def transactions(
 
 
 def _needs_closer_look(transactions: DataFrame) -> Query[tuple[bool, bool]]:
-    """Whether a transaction may be there twice (two have the same hash), and whether a checkpoint names another leader
+    """Whether a transaction may occur twice (two have the same hash), and whether a checkpoint names another leader
     transaction than the one that ends at its sequence. Both are False for an undamaged stream.
     """
     once = "named_struct('hash', xxhash64(side, transaction), 'times', 1, 'ends', 0, 'claims', 0)"
@@ -102,10 +102,10 @@ def _needs_closer_look(transactions: DataFrame) -> Query[tuple[bool, bool]]:
 
 
 def _with_moved(transactions: DataFrame, records: DataFrame) -> DataFrame:
-    """``transactions`` in which those are ``moved`` whose checkpoint names another transaction than the leader's record
-    at that sequence has.
+    """Sets the kind ``moved`` for transactions whose checkpoint names another transaction than the leader's record at
+    that sequence.
 
-    What the producer made to copy a table is no transaction of the leader: there the checkpoint names an earlier one.
+    Records that copy a table belong to no transaction of the leader: there the checkpoint names an earlier one.
     """
     leader = records.where(f"valid AND side = '{LEADER}'")
     leader = leader.select(F.col("sequence").alias("upto"), F.col("transaction").alias("recorded"))

@@ -1,4 +1,4 @@
-"""The watermark: from the transactions of both topics, the leader sequence up to which the follower has applied."""
+"""Finds the watermark, the leader sequence up to which the follower has applied, in both topics' transactions."""
 
 from dataclasses import dataclass
 
