@@ -1,4 +1,4 @@
-"""Lists the follower's transactions that did not come through the consumer (foreign writes), and counts them over time."""
+"""Lists and counts over time the follower's transactions that did not come through the consumer (foreign writes)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
