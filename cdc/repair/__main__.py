@@ -1,4 +1,4 @@
-"""The program cdc-repair: asks the leader's producer to send the rows again that an audit found drifted."""
+"""The program cdc-repair: has the leader's producer send the rows again that an audit found drifted."""
 
 import argparse
 import sys
@@ -35,7 +35,7 @@ exit status:
 
 
 def main() -> int:
-    """Run the program; returns its exit status."""
+    """Runs the program; returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="cdc-repair",
         description="Have the rows that cdc-audit found drifted copied again, through the stream.",

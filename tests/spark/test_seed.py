@@ -24,7 +24,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.seed.pipeline import Loaded, run
 from cdc.service.retry import Retry
-from cdc.spark.input.one_part import set_tiny
+from cdc.spark.input.small_data import set_tiny
 from tests.checks.compare import content, databases, numbers_given_twice
 from tests.checks.folded import shown
 from tests.generators.random_tables import LAX

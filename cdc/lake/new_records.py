@@ -1,4 +1,4 @@
-"""What has come into the topics since the lake's state was saved, read from Kafka once for all tables."""
+"""Reads the records that came into the topics since the lake's state was saved, once for all tables."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -22,10 +22,10 @@ __all__ = ["Arrived", "refused_tables", "same_topics"]
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """The messages of ``new``, the part of ``source`` that an earlier run has not seen, with sequences up to ``upto``.
+    """The messages in ``new``, the part of ``source`` that no earlier run has read, with sequences up to ``upto``.
 
-    ``records`` are so many; the fields that State has too are those of the next one. ``ts_us`` is when the leader
-    committed the transaction that ends with ``upto``, None where that was told by the state.
+    ``records`` is their number; fields with the names of State's are the values of the next state. ``ts_us`` is the
+    time at which the leader committed the transaction that ends with ``upto``; None if there are no new records.
     """
 
     source: Source
@@ -40,10 +40,10 @@ class Arrived:
 
     @classmethod
     def since(cls, state: State, source: Source, upto: int) -> Self:
-        """Raises UserError where the topics lack records that the lake does not have yet, PromiseError for others."""
+        """Raises UserError if the topics lack records that the lake needs, PromiseError if they have too many."""
         new = replace(source, span=replace(source.span, partitions=_rest(source, state)))
         messages = new.everything()
-        # Topics of their own are read one by one; of the others each table would read all.
+        # A topic of one table is read by itself; with shared topics each table would read all messages.
         shared = state.offsets or source.kafka.layout != PER_TABLE
         kept = messages.persist() if shared else None
         rows = _heads(messages if kept is None else kept, since=state.sequence, upto=upto)
@@ -67,20 +67,20 @@ class Arrived:
         return self.new_rows_of(names)
 
     def new_rows_of(self, names: Collection[Name]) -> DataFrame:
-        """The messages of rows of these tables that an earlier run has not seen."""
+        """The messages of rows of these tables that no earlier run has read."""
         if self.messages is None:
             return self.new.of_tables(names)
         wanted = [self.source.uri(name) for name in sorted(names)]
         return self.messages.where(F.col("key").isin(wanted)).drop("key")
 
     def close(self) -> None:
-        """Let Spark forget the messages."""
+        """Unpersists the messages."""
         if self.messages is not None:
             self.messages.unpersist()
 
 
 def same_topics(source: Source, state: State, *, lake: str) -> Mapping[str, str]:
-    """Kafka's ids of the topics. Raises UserError where one was created again since the lake was made."""
+    """Kafka's ids of the topics. Raises UserError if one was created again since the lake was made."""
     ids = topic_ids(source.kafka, source.span)
     for name, known in state.topics.items():
         if ids.get(name, known) != known:
@@ -96,7 +96,7 @@ def same_topics(source: Source, state: State, *, lake: str) -> Mapping[str, str]
 def refused_tables(
     history: History, upto: int, last: Mapping[str, int], selects: Callable[[Name], bool]
 ) -> Iterator[tuple[Name, UserError]]:
-    """Tables that have rows up to ``upto``, as ``last`` says by URI, and nothing else: not even that they are there."""
+    """Tables that have rows up to ``upto``, by the URIs in ``last``, but no record of their columns or creation."""
     of_names = {name: sequence for uri, sequence in last.items() if (name := table_name(uri))}
     for name in filter(selects, untold(history, upto, of_names)):
         yield (
@@ -126,8 +126,9 @@ def _rest(source: Source, state: State) -> dict[tuple[str, int], tuple[int, int]
 
 
 def _heads(messages: DataFrame, *, since: int, upto: int) -> list[Row]:
-    """By partition and key: the first offset behind ``upto``, the last sequence up to it and its transaction, and how
-    many there are after ``since`` up to it."""
+    """Aggregates by partition and key: the first offset after ``upto``, the last sequence up to it with its
+    transaction, and the number of records after ``since`` up to it.
+    """
     heads = heads_of(messages, "partition", "offset", "key").where("sequence IS NOT NULL")
     within = f"sequence <= {upto}"
     found = heads.groupBy("partition", "key").agg(

@@ -1,4 +1,4 @@
-"""What a version of a lake's table has in its metadata: as of which sequence it is, and of which definition. Pure."""
+"""Reads and writes the metadata of a version of a lake's table: its sequence and its definition. Pure."""
 
 import hashlib
 import json
@@ -11,14 +11,14 @@ from cdc.spark.frames.versions import Plan
 __all__ = ["Note", "Written", "definition"]
 
 _KEY = "cdc_lake"
-_FORMAT = 1  # of what rows become; another one has all tables written again
+_FORMAT = 1  # of the values in tables; with another one all tables are written again
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """The table ``database``.``table`` with all that the leader did up to ``sequence``, which ended ``transaction``.
+    """The metadata of a version: table ``database``.``table`` as of ``sequence``, the last one of ``transaction``.
 
-    ``definition`` tells whether the columns, the key and the choices are those of another version.
+    ``definition`` is equal for versions with the same columns, key and choices.
     """
 
     database: str
@@ -28,12 +28,12 @@ class Note:
     definition: str
 
     def text(self) -> str:
-        """As JSON, for a version's metadata."""
+        """The JSON text for a version's metadata."""
         return json.dumps({_KEY: asdict(self)}, ensure_ascii=False)
 
     @classmethod
     def parse(cls, text: str | None) -> Self | None:
-        """The note in a version's metadata; None where it has none."""
+        """The note in a version's metadata, or None."""
         try:
             return cls(**json.loads(text or "{}")[_KEY])
         except (ValueError, KeyError, TypeError):
@@ -42,14 +42,14 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The newest version that cdc-lake wrote of a table, or None in ``note`` where something else wrote rows since."""
+    """The newest version of a table with the note of cdc-lake; ``note`` is None if another writer wrote rows since."""
 
     version: int
     note: Note | None
 
 
 def definition(plan: Plan, options: Options) -> str:
-    """A digest of all that rows of the plan's table depend on beside the stream."""
+    """A digest of everything that determines the rows of the plan's table beside the stream."""
     key = plan.stretches[-1].key if plan.stretches else ()
     known = (_FORMAT, plan.columns, key, options.zero_dates, options.on_alter, options.typed_json)
     return hashlib.sha256(repr(known).encode()).hexdigest()[:32]
