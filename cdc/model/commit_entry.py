@@ -16,7 +16,7 @@ is named once, with its count and its newest sequence.
 import json
 import zlib
 from base64 import b64decode, b64encode
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
@@ -112,7 +112,7 @@ VERSION = 4
 _PACKED, _COPIED, _REPAIRED = 2, 3, 4  # the first versions whose readers know such entries
 _NOT_PACKED = 1
 _LARGE = 32_768  # bytes of an entry that is packed
-_LEFT_OUT = frozenset({"prepared", "last", "shown", "fragmented", "copy"})  # where they are empty
+_LEFT_OUT = frozenset({"prepared", "last", "shown", "fragmented", "copy", "server_version"})  # where they are empty
 
 
 class PreparedXa(NamedTuple):
@@ -148,8 +148,8 @@ class Entry:
     XA transactions by xid that are not finished. ``last`` is the newest sequence in each ``topic/partition``, empty in
     layout "single" with its one partition. ``shown`` is the newest of the binlog's other events that was written.
     ``fragmented``: a record was written as several messages, so that readers must put it together. ``copy`` is what of
-    the leader's tables is copied, or was (module producer.copy.pending). These five are left out of the JSON when
-    empty. ``filters`` are the producer's at that time, in the form of
+    the leader's tables is copied, or was (module producer.copy.pending). ``server_version`` is the leader's.
+    These six are left out of the JSON when empty. ``filters`` are the producer's at that time, in the form of
     ``Filters.listed``. ``origin`` are the GTIDs of what came before the first record; None where some of that may have
     none. Both are None in entries of older versions, ``origin`` also in those that continue such a log.
     """
@@ -169,6 +169,7 @@ class Entry:
     filters: dict[str, list[str]] | None = None
     origin: str | None = None
     copy: dict[str, Any] | None = None
+    server_version: str = ""
 
     def to_json(self) -> bytes:
         shown = self.shown and self.shown._asdict()
@@ -226,7 +227,7 @@ class Commits:
     ``gtid_set`` has the GTIDs that the producer has passed, those without records included, ``origin`` those of what
     came before the first record; None where that is not known. ``of_open``: so many of the newest records are of a
     transaction of which the rest is not committed yet. ``written_at`` is when the producer wrote the entry, in seconds
-    since 1970, where the topic says so.
+    since 1970, where the topic says so. ``server_version`` is the leader's, empty in entries of older versions.
     """
 
     next_sequence: int
@@ -236,6 +237,7 @@ class Commits:
     origin: str | None = None
     of_open: int = 0
     written_at: float | None = None
+    server_version: str = ""
 
     def silence(self, *, now: float) -> float | None:
         """For how many seconds nothing was heard of the producer at ``now``; None where that is not known."""
@@ -252,7 +254,8 @@ class Commits:
             partitions = tuple(sorted(partition_of(name) for name in body["counts"]))
             gtids, origin = str(body.get("gtid_set", "")), body.get("origin")
             of_open = int((body.get("partial") or {}).get("records", 0))
-            return cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")), gtids, origin, of_open)
+            whole = cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")), gtids, origin, of_open)
+            return replace(whole, server_version=str(body.get("server_version", "")))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
 

@@ -302,4 +302,5 @@ class _Producer:
         if change.lets_in and change.widened is None:
             # Of what passes from now on the topic begins here: a copy of the leader must have all before.
             entry = replace(entry, origin=entry.gtid_set or entry.origin)
+        entry = replace(entry, server_version=leader.version)
         return replace(entry, instance=self.options.instance, filters=filters), change.widened
