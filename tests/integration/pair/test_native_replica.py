@@ -254,7 +254,9 @@ def do(session: Session, statement: str, done: Round) -> bool:
     """Whether the server took the statement."""
     error = ""
     if OF_80:  # whose documents can't have a longer TIME
-        statement = re.sub(r"TIME'-(\d+):", lambda found: f"TIME'-{int(found[1]) % 32}:", statement)
+        statement = re.sub(
+            r"'(-?)(\d{2,3})(:\d\d:)", lambda found: f"'{found[1]}{int(found[2]) % 32:02d}{found[3]}", statement
+        )
     try:
         session.cursor.execute(statement.encode(session.encoding, "replace"))
         while session.cursor.nextset():
