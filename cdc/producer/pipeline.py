@@ -317,4 +317,5 @@ class _Producer:
             # The topic begins here for objects that pass from now on: a copy of the leader must have all changes
             # before.
             entry = replace(entry, origin=entry.gtid_set or entry.origin)
+        entry = replace(entry, server_version=leader.version)
         return replace(entry, instance=self.options.instance, filters=filters), change.widened
