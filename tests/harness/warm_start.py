@@ -112,7 +112,8 @@ class WarmProcess:
 
     def communicate(self, timeout: float) -> tuple[None, str | None]:
         """Wait for the end; what it has said since on its standard error. Raises TimeoutExpired."""
-        if (stream := self.stderr) is None:
+        stream = self.stderr
+        if stream is None or stream.closed:
             self.wait(timeout)
             return None, None
         said: list[str] = []

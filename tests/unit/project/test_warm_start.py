@@ -38,6 +38,7 @@ def test_one_in_the_background_is_told_to_end(tmp_path: Path) -> None:
         assert process.poll() is None
         process.kill()
         assert process.communicate(LIMIT_SECONDS) == (None, "")
+        assert process.communicate(LIMIT_SECONDS) == (None, None)
         assert process.poll() == process.wait() == -signal.SIGKILL
         process.terminate()  # which goes to nobody
 
