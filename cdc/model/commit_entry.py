@@ -151,10 +151,10 @@ class Entry:
     unfinished XA transactions by xid. ``last`` is the newest sequence in each ``topic/partition``, empty in layout
     "single" with its one partition. ``shown`` is the position of the newest of the binlog's other events that was
     written. ``fragmented``: a record was written as several messages, so that readers must join them. ``copy`` is the
-    state of table copies, running and finished (module producer.copy.pending). ``server_version`` is
-    the leader's. These six are left out of the JSON when empty. ``filters`` are the producer's at that time, in the form
-    of ``Filters.listed``. ``origin`` are the GTIDs of the transactions before the first record; None if some of them may have no GTID. Both are None in entries of older
-    versions, ``origin`` also in those that continue such a log.
+    state of table copies, running and finished (module producer.copy.pending). ``server_version`` is the leader's.
+    These six are left out of the JSON when empty. ``filters`` are the producer's at that time, in the form of
+    ``Filters.listed``. ``origin`` are the GTIDs of the transactions before the first record; None if some of them may
+    have no GTID. Both are None in entries of older versions, ``origin`` also in those that continue such a log.
     """
 
     next_sequence: int
