@@ -16,7 +16,7 @@ from cdc.errors import UserError
 from cdc.service.java import require_java, with_spark
 from cdc.service.logs import event, print_error, setup_logging
 from cdc.service.private_files import MASK
-from cdc.service.process import exit_status, stop_on_signals
+from cdc.service.process import exit_status, printed, stop_on_signals
 from cdc.service.retry import Retry
 from cdc.spark.job.root_cause import root_cause
 
@@ -95,11 +95,11 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UserError(
             "stopped before the follower was whole", code="CDC-SEED-STOPPED", hint="run cdc-seed again, which goes on"
         )
-    print(
+    line = (
         f"the follower is as the leader was after sequence {loaded.sequence}: {loaded.rows:,} rows and "
         f"{loaded.statements:,} statements; start cdc-consumer, which goes on from there"
     )
-    return 0
+    return printed([line], program="cdc-seed")
 
 
 def _is_of_spark(error: Exception) -> bool:

@@ -36,10 +36,11 @@ from tests.harness.wait import LIMIT_SECONDS, until
 from tests.integration.pair.test_random_history import Moment, run_deeds
 from tests.integration.pair.test_types import DURABLE_ENOUGH, NOT_TRANSACTIONAL
 from tests.integration.pair.test_types import load as load_types
+from tests.spark.test_cdc_audit import QUICK
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
-KILLS = int(os.environ.get("CDC_SEED_KILLS", "2"))
+KILLS = int(os.environ.get("CDC_SEED_KILLS", "1"))
 DEEDS = int(os.environ.get("CDC_SEEDED_DEEDS", "40"))
 A_ROUND = 40  # deeds in one database
 
@@ -216,7 +217,8 @@ def signalled(pair: Pair, number: int, *, seconds: float | None = None) -> tuple
     jars = ",".join(map(str, spark_connector_jars(version("pyspark"))))
     process = subprocess.Popen(
         [BIN / "cdc-seed", "--leader", pair.source, "--follower", pair.target], start_new_session=True, text=True,
-        env=dict(os.environ) | {"CDC_SPARK_JARS": jars}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        env=dict(os.environ) | {"CDC_SPARK_JARS": jars, "SPARK_SUBMIT_OPTS": QUICK},
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
     if seconds is None:
         until(lambda: process.poll() is not None or seed_in_follower(pair), what="cdc-seed begins with the follower")
@@ -272,8 +274,10 @@ def test_a_follower_that_is_not_empty(pair: Pair, spark: SparkSession) -> None:
     assert "cdc" not in databases(pair.follower)
 
 
+@pytest.mark.long
 def test_all_types(tmp_path: Path, mysql_server: MySqlFactory, empty: MySql, kafka: Kafka, spark: SparkSession) -> None:
-    """Each table of all_types.sql is as on the leader, cell by cell, or refused by name."""
+    """Each table of all_types.sql is as on the leader, cell by cell, or refused by name. In `make test` the tables of
+    test_random_histories are of random types."""
     leader = mysql_server(*DURABLE_ENOUGH, server_id=3)
     load_types(leader)
     source = write_profile(tmp_path, leader, kafka, name="seeded-types")

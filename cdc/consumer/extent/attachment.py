@@ -1,7 +1,7 @@
-"""consumer.start: attaches a copy of the leader to a topic that goes on, where both together are certainly whole.
+"""Attaches a copy of the leader (consumer.start) to a topic, if copy and topic are together certainly complete.
 
-A transaction that is in neither would be missing for good, and nothing could show it. What came before the first record
-tells the commit log: exactly, or at most by its oldest entry, which has passed that and more.
+A transaction that is in neither would be missing for good, and nothing could show it. The commit log has the
+transactions before the first record: exactly, or an upper bound in its oldest entry, which has passed them and more.
 """
 
 import logging
@@ -29,7 +29,7 @@ _NEWER = "take a newer copy of the leader, which holds them, or start over with 
 
 
 class Beginning(Protocol):
-    """What a follower begins from; ``Attachment`` says what the methods do."""
+    """The interface of ``Attachment``: the state with which a follower begins."""
 
     def begin(self, session: Session) -> list[bytes]:
         """See ``Attachment``."""
@@ -39,8 +39,8 @@ class Beginning(Protocol):
 
 
 class Attachment:
-    """``start`` is the profile's ``consumer.start``. ``newest()`` and ``oldest()`` return the commit log's newest entry
-    and the oldest that compaction has left, None where there is none.
+    """Attaches the copy of ``start``, the profile's ``consumer.start``. ``newest()`` and ``oldest()`` return the commit
+    log's newest entry and the oldest that compaction has left, None if there is none.
     """
 
     def __init__(
@@ -52,9 +52,10 @@ class Attachment:
         self._oldest = oldest
 
     def begin(self, session: Session) -> list[bytes]:
-        """Check that the topic goes on where the copy ends; the statements that commit with the first checkpoint.
+        """Checks that the topic continues where the copy ends; returns the statements that commit with the first
+        checkpoint.
 
-        Raises UserError where rows may be missing, Disconnected where the producer has not written yet.
+        Raises UserError if rows may be missing, Disconnected if the producer has not written yet.
         """
         if self._wanted is None:
             return []
@@ -65,9 +66,9 @@ class Attachment:
         return [copied.insert(session.schema, self._resource, self._wanted).encode()]
 
     def copied(self, session: Session, *, now: bool) -> Copied:
-        """What the copy held that the follower with a checkpoint began from; ``now``: the checkpoint is new.
+        """The copy with which the follower with a checkpoint began; ``now``: the checkpoint is new.
 
-        Raises UserError where ``consumer.start`` says another one.
+        Raises UserError if ``consumer.start`` is another copy.
         """
         _require_no_seed(session, self._resource)
         held = self._noted(session)
@@ -85,7 +86,7 @@ class Attachment:
         return Copied(held, new_from=self._new_from(session, held) if held else None)
 
     def _new_from(self, session: Session, held: GtidSet) -> int | None:
-        """The checkpoint's sequence where the last transaction that it knows is not one of the copy."""
+        """The checkpoint's sequence, if the last transaction that it knows is not in the copy; else None."""
         rows = session.rows(select_leader(self._resource, schema=session.schema))
         gtid = rows[0][2] if rows else None
         if gtid is None or gtid in held:
@@ -102,7 +103,7 @@ class Attachment:
         return GtidSet.parse(rows[0][0]) if rows else GtidSet()
 
     def _check_follower(self, session: Session, held: GtidSet) -> None:
-        """Raises UserError where the follower's own GTIDs say that it is another copy."""
+        """Raises UserError if the follower's own GTIDs show that it is another copy."""
         ((executed,),) = session.rows("SELECT @@GLOBAL.gtid_executed")
         there = GtidSet.parse(str(executed)).of_sources(held)
         if there and there != held:
@@ -116,7 +117,7 @@ class Attachment:
 
 
 def _require_no_seed(session: Session, resource: str) -> None:
-    """Raises UserError where cdc-seed has not ended: the checkpoint says how far it has come, the rows do not."""
+    """Raises UserError if cdc-seed has not ended: the checkpoint shows its progress, not that of the rows."""
     seed = seed_of(session, resource)
     if seed is not None:
         raise UserError(
@@ -128,9 +129,9 @@ def _require_no_seed(session: Session, resource: str) -> None:
 
 
 def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], Commits | None]) -> None:
-    """Raises UserError unless a copy that ``held`` these has all that came before the topic's first record.
+    """Raises UserError unless a copy that ``held`` these GTIDs has all transactions before the topic's first record.
 
-    ``newest`` and ``oldest()`` are entries of the commit log. Disconnected where there is none yet.
+    ``newest`` and ``oldest()`` are entries of the commit log. Raises Disconnected if there is none yet.
     """
     if newest is None:
         raise Disconnected(
@@ -151,7 +152,9 @@ def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], C
 
 
 def _check_older_log(held: GtidSet, oldest: Commits) -> None:
-    """``check_topic`` for a log that an earlier version began: its ``oldest`` entry has passed all that came before."""
+    """Does ``check_topic`` for a log that an earlier version began: its ``oldest`` entry has passed all transactions
+    before the first record.
+    """
     if oldest.next_sequence and not oldest.gtid_set:
         raise UserError(
             "the leader has no GTIDs (gtid_mode), so it is not known which transactions the copy has",
@@ -176,9 +179,9 @@ def _fresh(schema: str) -> str:
 
 
 def with_gtids(transactions: Iterable[Transaction | None], copied: Copied) -> Iterator[Transaction | None]:
-    """``transactions``; raises UserError for one of which it can't be known whether ``copied`` has it.
+    """Passes on ``transactions``; raises UserError for one of which it can't be known whether ``copied`` has it.
 
-    Of chunks of tables in what the copy has nothing is left.
+    Chunks of tables that the copy contains already are emptied.
     """
     told = False
     for item in transactions:
