@@ -41,7 +41,7 @@ row or statement that the follower refuses); 4 a server is unreachable for longe
 
 
 def main() -> int:
-    """Run the program, and return its exit status."""
+    """Runs the program; returns its exit status."""
     parser = _parser()
     arguments = parser.parse_args()
     if arguments.json and not arguments.status:
@@ -90,6 +90,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.rewind is not None:
         raise UserError(
             "--rewind is no more",
+            code="CDC-REWIND-GONE",
             where="option --rewind",
             hint="nothing was changed; rows become the leader's again by cdc-repair, or with their whole table by "
             "cdc-producer PROFILE --copy DATABASE.TABLE",
@@ -141,7 +142,7 @@ def _consume(profile: Profile, options: Options) -> int:
 
 
 def _on_signal(pause: Pause, wanted: bool, *_: object) -> None:
-    pause.wanted = wanted  # no more than that: a handler runs between any two instructions
+    pause.wanted = wanted  # nothing else: a handler runs between any two instructions
 
 
 if __name__ == "__main__":

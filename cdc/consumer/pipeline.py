@@ -1,4 +1,4 @@
-"""The consumer from end to end: the leader's records come from Kafka, and commits of the follower come out."""
+"""Connects the consumer's stages, from the leader's records in Kafka to commits of the follower."""
 
 import logging
 import threading
@@ -56,9 +56,9 @@ class Options:
 
 
 def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options, stop: threading.Event) -> None:
-    """Apply the leader's records to the follower until ``stop`` is set or an end of ``options`` is reached.
+    """Applies the leader's records to the follower until ``stop`` is set or an end of ``options`` is reached.
 
-    Raises UserError, PromiseError or ServerGone; what was applied by then stays applied, complete transactions only.
+    Raises UserError, PromiseError or ServerGone; complete transactions applied by then stay applied.
     """
     names = profile.kafka.topics()
     many = names.layout == PER_TABLE
@@ -117,7 +117,7 @@ def _replicate(
     counters: Counters,
     options: Options,
 ) -> None:
-    """Apply all records of the started source; ``start`` starts it again where records must be read again."""
+    """Applies all records of the started source; ``start`` starts it again if records must be read again."""
     profile, source, calls, skips = startup.profile, startup.source, startup.calls, options.skips
     renames = Renames(profile.renames, own=profile.consumer.schema)
     renaming = Renaming(renames, replicated=replicated(profile))
@@ -133,7 +133,7 @@ def _replicate(
                     source.commit(applied.offsets, sequence=applied.last.sequence)
                     skips.check_applied(applied.last.sequence)
                     continue
-                source.commit({})  # so that the last ones do not wait for the next
+                source.commit({})  # the last offsets are not delayed until the next
                 if source.drained() and not counters.holding():
                     counters.drained()
         except Unapplicable as error:
@@ -150,7 +150,7 @@ def _replicate(
 
 
 def _ledger(startup: Startup, renaming: Renaming, *, copied: Copied, skips: Skips) -> DdlLedger:
-    """What executes statements on the follower."""
+    """The ledger, which executes statements on the follower."""
     profile = startup.profile
     statements = FollowerStatements(renaming, engine=profile.consumer.engine)
     passes, wait = replicated(profile), profile.consumer.retry_seconds
@@ -169,16 +169,16 @@ def _held(startup: Startup, counters: Counters) -> Held:
 
 
 def _tell_pause(session: Session, resource: str, paused: bool) -> None:
-    with suppress(Interrupted, Refused):  # a lost connection shows when there is something to apply
+    with suppress(Interrupted, Refused):  # a lost connection is noticed with the next batch
         tell_pause(session, resource, paused)
 
 
 def _applied(
     startup: Startup, renaming: Renaming, applier: Applier, *, copied: Copied, until: Until | None, held: Held
 ) -> Iterator[Applied | None]:
-    """Records, renamed, become transactions, these become batches, and each batch a commit of the follower.
+    """Turns records, renamed, into transactions, these into batches, and each batch into a commit of the follower.
 
-    A None says that the topic has nothing more for now, or nothing that is due, and all before it is applied.
+    A None means that the topic has nothing more for now, or nothing that is due, and that everything before is applied.
     """
     profile = startup.profile
     records = startup.source.records(startup.calls.stop)
@@ -195,12 +195,12 @@ def _applied(
     if until is not None and until.again:
         raise Reread
     if until is None or until.reached is None:
-        # What comes before a gap or a damaged record is applied before the consumer stops there.
+        # The records before a gap or a damaged record are applied before the consumer stops there.
         transactions.reraise()
 
 
 def _check_end(options: Options, sequence: int) -> None:
-    """Say how far the follower has come, at ``sequence``.
+    """Logs the follower's place, ``sequence``, at the end of the stream.
 
     Raises UserError for a record that was not skipped, or a place that the follower has passed.
     """

@@ -1,6 +1,6 @@
 """Waits for both servers at the start, checks them, and returns the topic and the checkpoint to continue from.
 
-Connects the stages that apply batches to a follower: from its checkpoint on, whatever the records come from.
+It also connects the stages that apply batches to a follower, wherever the records come from.
 """
 
 import logging
@@ -46,7 +46,7 @@ _ASK_SECONDS, _LOG_SECONDS = 0.5, 10.0
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """Of the follower's ``session`` and the ``source`` of the records; ``calls`` says how long to wait for each."""
+    """Starts a consumer with the follower's ``session`` and the ``source`` of the records; ``calls`` waits for both."""
 
     profile: Profile
     session: Session
@@ -54,16 +54,16 @@ class Startup:
     calls: RetriedCalls
 
     def connect(self) -> None:
-        """Connect to the follower once it is there, and check it.
+        """Connects to the follower once it answers, and checks it.
 
-        Raises UserError where it does not meet the requirements, Stopped, ServerGone.
+        Raises UserError if it does not meet the requirements, Stopped, ServerGone.
         """
         self._once_connected(lambda: None)
         if not self.session.local_infile:
             event(_LOG, NOT_TAKEN, hint=SWITCH_ON)
 
     def topic(self, name: str, *, wait: bool) -> Topic | None:
-        """The topic; where it is missing, wait for the producer to create it. None where the wait was stopped.
+        """The topic; if it is missing, waits for the producer to create it. None if the wait was stopped.
 
         Raises UserError for a missing topic unless ``wait``, ServerGone.
         """
@@ -71,7 +71,9 @@ class Startup:
         logged_at = -_LOG_SECONDS
         while (topic := self.calls.call(self.source.topic)) is None and not self.calls.stop.is_set():
             if not wait:
-                raise UserError("there is no such topic", where=f"topic {name}", hint=hint)
+                raise UserError(
+                    "there is no such topic", code="CDC-CONSUMER-NO-TOPIC", where=f"topic {name}", hint=hint
+                )
             if time.monotonic() - logged_at >= _LOG_SECONDS:
                 logged_at = time.monotonic()
                 event(_LOG, "waiting for the topic", topic=name, hint=hint)
@@ -81,7 +83,8 @@ class Startup:
     def checkpoint(
         self, topic: Topic, *, first: preflight.First | None, attachment: Beginning
     ) -> tuple[Checkpoint, Copied]:
-        """The follower's checkpoint, once the topics are known to be those it was written for; the copy it began from.
+        """The follower's checkpoint, once the topics are known to be those it was written for, and the copy it began
+        with.
 
         ``first`` as in ``preflight.check_topics``. Raises UserError, Stopped, ServerGone.
         """
@@ -111,7 +114,7 @@ class Startup:
             except Stopped:
                 raise
             except Interrupted as error:
-                raise Disconnected(f"the follower cannot be used: {error}") from None
+                raise Disconnected(f"the follower cannot be used: {error}", code="CDC-FOLLOWER-GONE") from None
             return checkpoint.sequence if last is None else int(last)
 
         return self._once_connected(ask)
@@ -126,7 +129,7 @@ class Startup:
                 answer = question()
             except (Disconnected, Unreachable) as error:
                 self.session.close()
-                retry.wait(Disconnected(error.what, where=error.where, hint=error.hint))
+                retry.wait(Disconnected(error.what, code=error.code, where=error.where, hint=error.hint))
             else:
                 if retry.trouble:
                     retry.success()
@@ -137,9 +140,9 @@ class Startup:
 def applier_of(
     startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool], copied: Copied
 ) -> Applier:
-    """The stages that apply: batches are prepared, and executed serially or in parallel, row by row where they fail.
+    """The stages that apply batches: prepared, executed serially or in parallel, and row by row if that fails.
 
-    ``passes(uri)`` says which tables are replicated, by their names on the follower.
+    ``passes(uri)`` decides which tables are replicated, by their names on the follower.
     """
     session, settings, prefetch = startup.session, startup.profile.consumer, Prefetch(startup.source.read_ahead)
     triggers = Triggers(session, drop=settings.triggers == "drop", passes=passes)

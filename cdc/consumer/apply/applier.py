@@ -121,6 +121,7 @@ class Applier:
             except Refused as error:
                 raise PromiseError(
                     f"the follower refuses: {error}",
+                    code="CDC-FOLLOWER-REFUSES",
                     where=f"the batch after sequence {self.checkpoint.sequence}",
                     hint="nothing of the batch was applied; fix the account, its grants or the schema cdc",
                 ) from None

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from cdc.consumer.apply.row_by_row import RowByRow
 from cdc.consumer.errors import Refused, Unapplicable
-from cdc.consumer.follower.range_rows import RangeRows
+from cdc.consumer.follower.range_rows import MISPLACED, RangeRows, misplaced
 from cdc.consumer.follower.row_counts import RowCounts
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
@@ -76,7 +76,10 @@ class Chunks:
 
     def _apply_rows(self, covering: Covering) -> None:
         self._back()
-        self._run(_made(covering.emptying))
+        try:
+            self._run(_made(covering.emptying))
+        except Refused as error:
+            raise misplaced(covering.chunk) if error.code == MISPLACED else error from None
         self._row_by_row.apply(in_order([covering.written]))
 
     def _apply_piece(self, covering: Covering) -> None:
@@ -163,6 +166,7 @@ def _clash(chunk: Record, what: str) -> Unapplicable:
     return Unapplicable(
         f"rows of table {chunk.uri.database}.{chunk.uri.table}, which is being copied, have the same value of a unique "
         f"key on the follower: {what}",
+        code="CDC-COPY-UNIQUE-KEY",
         record=chunk,
         hint="make the table's keys as on the leader (SHOW CREATE TABLE on both): with the same columns and collations",
     )

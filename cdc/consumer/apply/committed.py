@@ -84,6 +84,7 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
     if there is None or (there.topic, there.topic_id) != (checkpoint.topic, checkpoint.topic_id):
         raise PromiseError(
             "another server answers at the follower's address, which has no checkpoint of this stream",
+            code="CDC-CHECKPOINT-MISSING",
             where=f"{checkpoint.schema}.checkpoint of {checkpoint.resource!r}, after sequence {checkpoint.sequence}",
             hint="let a replica of the follower take its place, or start the consumer again",
         )
@@ -107,6 +108,7 @@ def moved(checkpoint: Checkpoint) -> PromiseError:
     """The error for a checkpoint in the follower that differs from the one written last."""
     return PromiseError(
         "the checkpoint in the follower has been moved by something else",
+        code="CDC-CHECKPOINT-MOVED",
         where=f"{checkpoint.schema}.checkpoint of {checkpoint.resource!r}, up to sequence {checkpoint.sequence}",
         hint=f"nothing was applied; run one consumer only, and leave the schema {checkpoint.schema} to it",
     )
@@ -116,6 +118,7 @@ def lost(error: Interrupted, *, after: int) -> Disconnected:
     """The error for a follower that did not execute the batch after sequence ``after``."""
     return Disconnected(
         f"the follower does not take the changes: {error}",
+        code="CDC-FOLLOWER-GONE",
         where=f"the batch after sequence {after}",
         hint=HINTS.get(error.code, _AWAY),
     )

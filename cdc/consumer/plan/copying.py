@@ -35,13 +35,13 @@ def plan_overwriting(records: Iterable[Record], *, schema: Callable[[Uri], Table
 
 
 def plan_copying(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
-    """As ``planner.plan``, for records of which some may be of tables that are being copied.
+    """Plans records as ``planner.plan`` does, some of which may be of tables that are being copied.
 
     Where the follower's foreign keys change rows that the leader has not logged, the tables keep their common order.
     """
     records = [_unchecked(record) if record.copying and record.key is None else record for record in records]
-    # Without a key a change can't overwrite what is there: it is applied to the row that it names, and one that is not
-    # there is no conflict (``row_by_row``). The copy then replaces all rows as a whole.
+    # Without a key a change can't overwrite rows: it is applied to the row that it names, and a missing row is not a
+    # conflict (``row_by_row``). The copy then replaces all rows as a whole.
     copied = {record.uri for record in records if record.copying and record.key is not None}
     if not copied:
         return plan(records, schema=schema)
@@ -69,6 +69,7 @@ def check_copying(record: Record, schema: TableSchema) -> None:
     if not _fits(record, schema):
         raise Unapplicable(
             f"table {name} is being copied, but has other columns or another key on the follower, or is not there",
+            code="CDC-COPY-OTHER-COLUMNS",
             record=record,
             hint=f"make it as on the leader (SHOW CREATE TABLE {name} on both), or leave it out with the filters",
         )
@@ -76,6 +77,7 @@ def check_copying(record: Record, schema: TableSchema) -> None:
         raise Unapplicable(
             f"table {name} is being copied while foreign keys of other tables change their rows with its rows (ON "
             "DELETE or ON UPDATE), which this leader does not log",
+            code="CDC-COPY-CASCADES",
             record=record,
             hint="on the follower drop these foreign keys, start again, and when the copy is complete have those "
             "tables copied, too",

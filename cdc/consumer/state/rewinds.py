@@ -26,6 +26,7 @@ def require_none(session: Session, checkpoint: Checkpoint) -> None:
     raise UserError(
         f"an earlier version took the follower back (--rewind) from sequence {upto}, and applied records again up to "
         f"{checkpoint.sequence} only: its rows are of two states",
+        code="CDC-REWIND-UNFINISHED",
         where=f"{schema}.rewinds of {checkpoint.resource!r}",
         hint=f"end it with that version (--until {upto}); or ask for a copy of all tables (cdc-producer PROFILE --copy "
         f"'DATABASE.*'), then run on the follower: UPDATE {schema}.checkpoint SET sequence={upto} WHERE "

@@ -59,6 +59,7 @@ def read_history(
         if row["broken"] is not None or row["uri"] is None or row["sequence"] is None or row["transaction"] is None:
             raise UserError(
                 "a message of the topic is no record",
+                code="CDC-TABLE-NO-RECORD",
                 where=f"partition {row['partition']}, offset {row['offset']}",
                 hint="something else writes to this topic: end it, and audit with cdc-audit",
             )
