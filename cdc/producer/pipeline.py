@@ -25,14 +25,14 @@ from cdc.producer import equal_members, filter_changes, partial_json
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.leader import Leader, count_different, inspect, objects, update_triggers
 from cdc.producer.binlog.source import Dumps
-from cdc.producer.copy.asked import base_tables, definitions, require_copyable
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.interleaver import Interleaver
-from cdc.producer.copy.pending import Pending
-from cdc.producer.copy.reading import Reading
+from cdc.producer.copy.reader import Reading
 from cdc.producer.copy.requests import Requests
+from cdc.producer.copy.selection import base_tables, definitions, require_copyable
+from cdc.producer.copy.state import Pending
 from cdc.producer.copy.structure import Structures
-from cdc.producer.copy_pace.pace import Followers, Pace, Replicas
+from cdc.producer.copy.throttle import Followers, Pace, Replicas
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions

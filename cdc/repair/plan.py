@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cdc.producer.copy.chunk import Keys
+from cdc.producer.copy.definition import TableDefinition
 from cdc.producer.copy.key_rows import unfit
-from cdc.producer.table_rows.definition import TableDefinition
 from cdc.repair.report import DriftedTable, Table
 
 __all__ = ["Plan", "planned", "requests", "statement_of"]

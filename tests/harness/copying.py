@@ -18,14 +18,14 @@ from cdc.model.commit_entry import Entry
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.copy.chunk import Keys
+from cdc.producer.copy.chunk_reader import ReadChunk
 from cdc.producer.copy.copier import Copier
-from cdc.producer.copy.pending import Pending, Table
-from cdc.producer.copy.reading import Answer, Wanted
+from cdc.producer.copy.definition import CopiedColumn, TableDefinition
+from cdc.producer.copy.reader import Answer, Wanted
 from cdc.producer.copy.requests import Request
+from cdc.producer.copy.state import Pending, Table
 from cdc.producer.decode.changes import Begin, Beginning, Chunk, Moved, Refused, Rows, Statement, Structure, TableShape
 from cdc.producer.progress import Progress
-from cdc.producer.table_rows.chunk_reader import ReadChunk
-from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition
 from cdc.sql.ddl import classify
 
 T, U = ("d", "t"), ("d", "u")

@@ -8,10 +8,10 @@ from cdc.config.table_globs import TableGlobs
 from cdc.errors import UserError
 from cdc.producer import pipeline
 from cdc.producer.commands.copy_status import current_state
-from cdc.producer.copy.asked import tables_asked
-from cdc.producer.copy.notices import Notices
-from cdc.producer.copy.pending import Pending
+from cdc.producer.copy.progress_log import Notices
 from cdc.producer.copy.requests import write_request
+from cdc.producer.copy.selection import tables_asked
+from cdc.producer.copy.state import Pending
 
 __all__ = ["ask_for_copies", "stop_copies"]
 

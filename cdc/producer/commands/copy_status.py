@@ -17,9 +17,9 @@ from cdc.model.commit_entry import Entry
 from cdc.model.values import visible
 from cdc.producer import pipeline
 from cdc.producer.binlog.leader import translated
-from cdc.producer.copy.pending import Pending, Table
 from cdc.producer.copy.requests import Request, waiting
-from cdc.producer.table_rows.estimates import Estimate, estimates
+from cdc.producer.copy.state import Pending, Table
+from cdc.producer.copy.status import Estimate, estimates
 from cdc.service.mysql_connection import connected
 
 __all__ = ["State", "copy_status", "current_state", "follower_lines", "lines"]

@@ -3,7 +3,7 @@
 import json
 from typing import NamedTuple, Self
 
-from cdc.producer.copy.pending import Pending, Table
+from cdc.producer.copy.state import Pending, Table
 
 __all__ = ["Keys", "State"]
 

@@ -5,18 +5,18 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from cdc.config.filters import Widened
+from cdc.producer.copy.chunk_request import Overrun, Place, Question, Questions, Snapshot, chunk_of, following
+from cdc.producer.copy.definition import CopiedColumn, TableDefinition
 from cdc.producer.copy.key_rows import has_key
-from cdc.producer.copy.notices import Notices, named
-from cdc.producer.copy.pending import Pending, concerns
-from cdc.producer.copy.question import Overrun, Place, Question, Questions, Snapshot, chunk_of, following
-from cdc.producer.copy.reading import Answer, Reading, Wanted
+from cdc.producer.copy.progress_log import Notices, named
+from cdc.producer.copy.reader import Answer, Reading, Wanted
 from cdc.producer.copy.repairs import Repairs
 from cdc.producer.copy.requests import Requests
+from cdc.producer.copy.state import Pending, concerns
 from cdc.producer.copy.structure import Creations
-from cdc.producer.copy_pace.pace import Copying, Speed
+from cdc.producer.copy.throttle import Copying, Speed
 from cdc.producer.decode.changes import Begin, Beginning, Change, Chunk, Refused, Rows, Statement, Whole
 from cdc.producer.progress import Progress
-from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition
 from cdc.sql.effects import ANY_DATABASE, Effect
 
 __all__ = ["Copier"]

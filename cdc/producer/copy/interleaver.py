@@ -12,7 +12,7 @@ from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.packets import SimpleTransaction
 from cdc.producer.copy.chunk import State
 from cdc.producer.copy.copier import Copier
-from cdc.producer.copy.pending import Pending
+from cdc.producer.copy.state import Pending
 from cdc.producer.decode.changes import (
     Beginning,
     Change,

@@ -10,9 +10,9 @@ from typing import Any
 
 from cdc.errors import PromiseError, UserError
 from cdc.producer.copy.chunk import Keys
-from cdc.producer.table_rows.chunk_reader import ChunkReader, ReadChunk, TableChanged
-from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition
-from cdc.producer.table_rows.key_literals import key_literals
+from cdc.producer.copy.chunk_reader import ChunkReader, ReadChunk, TableChanged
+from cdc.producer.copy.definition import CopiedColumn, TableDefinition
+from cdc.producer.copy.key_literals import key_literals
 
 __all__ = ["has_key", "read_keys", "unfit"]
 

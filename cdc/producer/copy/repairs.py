@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from cdc.producer.copy.chunk import Keys
-from cdc.producer.copy.notices import Notices
-from cdc.producer.copy.pending import Pending
+from cdc.producer.copy.progress_log import Notices
 from cdc.producer.copy.requests import Request
+from cdc.producer.copy.state import Pending
 
 __all__ = ["Repairs"]
 

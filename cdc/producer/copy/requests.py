@@ -21,7 +21,7 @@ from cdc.kafka.errors import SETTING_REFUSED, write_error
 from cdc.kafka.partitions import end_offsets
 from cdc.kafka.topic_times import ANY_TIME, any_time_hint
 from cdc.producer.copy.chunk import Keys
-from cdc.producer.copy.pending import Pending, Table
+from cdc.producer.copy.state import Pending, Table
 from cdc.service.logs import LIBRDKAFKA
 
 __all__ = ["Request", "Requests", "waiting", "write_repairs", "write_request"]

@@ -15,10 +15,10 @@ import pymysql
 from cdc.config.filters import Filters, Widened
 from cdc.errors import UserError
 from cdc.producer.binlog.leader import Leader, objects, translated
-from cdc.producer.copy.asked import base_tables, definitions, require_gtids
-from cdc.producer.copy.pending import Table
+from cdc.producer.copy.definition import ALL_SHOWN, TableDefinition, identifier, shown_exactly, shown_row
+from cdc.producer.copy.selection import base_tables, definitions, require_gtids
+from cdc.producer.copy.state import Table
 from cdc.producer.decode.changes import Creation, Structure
-from cdc.producer.table_rows.definition import ALL_SHOWN, TableDefinition, identifier, shown_exactly, shown_row
 from cdc.service.mysql_connection import connected
 from cdc.sql.ddl import classify
 from cdc.sql.effects import ANY_DATABASE, Effect

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from cdc.config.server_address import ServerAddress
-from cdc.producer.copy import reading as reading_module
-from cdc.producer.copy.reading import Answer, Reading, Wanted
-from cdc.producer.copy_pace.pace import Followers, Pace, Replicas
+from cdc.producer.copy import reader
+from cdc.producer.copy.reader import Answer, Reading, Wanted
+from cdc.producer.copy.throttle import Followers, Pace, Replicas
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from cdc.sandbox.server.ports import free_port
 from tests.harness.programs import own_name
@@ -114,8 +114,8 @@ def test_a_chunk_that_waits_for_a_follower_does_not_hold_up_the_end(
     tmp_path: Path, leader: MySql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # It ends by itself, however long that takes here; its connections need not be broken.
-    monkeypatch.setattr(reading_module, "_END_SECONDS", LIMIT_SECONDS)
-    monkeypatch.setattr(reading_module, "_break", lambda _: pytest.fail("a connection was broken"))
+    monkeypatch.setattr(reader, "_END_SECONDS", LIMIT_SECONDS)
+    monkeypatch.setattr(reader, "_break", lambda _: pytest.fail("a connection was broken"))
     name, places = own_name(tmp_path), iter([{"f": 1}])
     behind: Any = SimpleNamespace(look=lambda: next(places, {"f": 2}))
     followers = Followers(behind, limit=1, log=lambda *_, **__: None)

@@ -21,8 +21,8 @@ from cdc.producer.binlog.packets import SimpleTransaction
 from cdc.producer.copy.chunk import State
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.interleaver import Interleaver
-from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.requests import Requests
+from cdc.producer.copy.state import Pending
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
 from cdc.producer.sink.event_messages import EventMessages

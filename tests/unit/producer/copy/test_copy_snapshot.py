@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
-from cdc.producer.copy.question import Question, Snapshot
-from cdc.producer.copy.reading import Answer, Wanted
+from cdc.producer.copy.chunk_request import Question, Snapshot
+from cdc.producer.copy.reader import Answer, Wanted
 from cdc.producer.decode.changes import Begin, Commit, Rows, TableShape, Whole
 
 UUID = "5b2ad69c-0000-0000-0000-000000000001"

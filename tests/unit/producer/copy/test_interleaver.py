@@ -10,8 +10,8 @@ import pytest
 from cdc.config.filters import Filters, Widened
 from cdc.model.position import Position
 from cdc.producer.copy.interleaver import Interleaver
-from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.requests import Request
+from cdc.producer.copy.state import Pending
 from cdc.producer.decode.changes import (
     Begin,
     Change,

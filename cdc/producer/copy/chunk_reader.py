@@ -29,9 +29,9 @@ from pymysql.err import raise_mysql_exception
 from cdc.errors import CdcError, Disconnected, PromiseError
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import end_of_binlog
-from cdc.producer.table_rows.column_texts import ColumnText, column_text, constants
-from cdc.producer.table_rows.definition import ALL_SHOWN, TableDefinition, identifier, reading_failed, table_text
-from cdc.producer.table_rows.key_literals import key_literals
+from cdc.producer.copy.definition import ALL_SHOWN, TableDefinition, identifier, reading_failed, table_text
+from cdc.producer.copy.key_literals import key_literals
+from cdc.producer.copy.row_text import ColumnText, column_text, constants
 from cdc.service.mysql_connection import connected
 from cdc.sql.key_range import keys_condition, range_condition
 

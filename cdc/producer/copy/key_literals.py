@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from cdc.model.charset import latin1_encode
-from cdc.producer.table_rows.definition import CopiedColumn
+from cdc.producer.copy.definition import CopiedColumn
 
 __all__ = ["key_literals"]
 

@@ -25,14 +25,14 @@ from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import end_of_binlog, translated
 from cdc.producer.copy.chunk import Keys
+from cdc.producer.copy.chunk_reader import ChunkReader, ReadChunk, SnapshotReader, TableChanged
+from cdc.producer.copy.definition import TableDefinition, above, read_definition, unlogged_cascades
 from cdc.producer.copy.key_rows import has_key, read_keys
-from cdc.producer.copy.pending import Table
-from cdc.producer.copy_pace.pace import Pace
+from cdc.producer.copy.misplaced_rows import MisplacedRows
+from cdc.producer.copy.state import Table
+from cdc.producer.copy.status import estimates
+from cdc.producer.copy.throttle import Pace
 from cdc.producer.decode.changes import Structure
-from cdc.producer.table_rows.chunk_reader import ChunkReader, ReadChunk, SnapshotReader, TableChanged
-from cdc.producer.table_rows.definition import TableDefinition, above, read_definition, unlogged_cascades
-from cdc.producer.table_rows.estimates import estimates
-from cdc.producer.table_rows.misplaced_rows import MisplacedRows
 from cdc.service.mysql_connection import connected
 from cdc.sql.effects import Effect
 

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Callable, Iterable
 
 from cdc.config.table_globs import copy_command
-from cdc.producer.copy.pending import Pending, Table
+from cdc.producer.copy.definition import TableDefinition
+from cdc.producer.copy.state import Pending, Table
 from cdc.producer.decode.changes import Chunk, Structure
-from cdc.producer.table_rows.definition import TableDefinition
 
 __all__ = ["Notices", "named"]
 

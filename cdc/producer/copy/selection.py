@@ -10,8 +10,8 @@ from cdc.config.filters import SYSTEM_DATABASES, Filters, Widened
 from cdc.config.table_globs import TableGlobs
 from cdc.errors import UserError
 from cdc.producer.binlog.leader import Leader, translated
-from cdc.producer.copy.pending import Table
-from cdc.producer.table_rows.definition import GONE, TableDefinition, read_definition
+from cdc.producer.copy.definition import GONE, TableDefinition, read_definition
+from cdc.producer.copy.state import Table
 from cdc.service.mysql_connection import connected
 
 __all__ = [

@@ -10,8 +10,8 @@ from typing import Any
 
 import pymysql
 
-from cdc.producer.table_rows.chunk_reader import CHANGED
-from cdc.producer.table_rows.definition import ALL_SHOWN, TableDefinition, identifier, reading_failed
+from cdc.producer.copy.chunk_reader import CHANGED
+from cdc.producer.copy.definition import ALL_SHOWN, TableDefinition, identifier, reading_failed
 from cdc.service.mysql_connection import connected
 from cdc.sql.key_range import misplaced_rows
 

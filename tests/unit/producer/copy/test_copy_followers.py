@@ -6,7 +6,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from cdc.producer.copy_pace.pace import Followers
+from cdc.producer.copy.throttle import Followers
 
 F = "f:3306"
 REFUSED = KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))

@@ -24,12 +24,12 @@ from typing import Any
 
 from cdc.model.gtid import GtidSet
 from cdc.producer.copy.chunk import Keys
-from cdc.producer.copy.pending import Pending, Table
-from cdc.producer.copy.reading import Answer, Reading, Wanted
+from cdc.producer.copy.chunk_reader import ReadChunk
+from cdc.producer.copy.definition import TableDefinition
+from cdc.producer.copy.reader import Answer, Reading, Wanted
+from cdc.producer.copy.state import Pending, Table
 from cdc.producer.decode.changes import Begin, Change, Chunk, Rows, Whole
 from cdc.producer.large_rows.large_text import LargeText
-from cdc.producer.table_rows.chunk_reader import ReadChunk
-from cdc.producer.table_rows.definition import TableDefinition
 
 __all__ = [
     "Changers",

@@ -22,9 +22,9 @@ import pymysql
 from cdc.errors import CdcError, Disconnected, UserError
 from cdc.model.charset import text_decoder
 from cdc.producer.binlog.leader import different, translated
+from cdc.producer.copy.exact_members import LOSSY, exact_members
 from cdc.producer.decode.table_cache import columns_json
 from cdc.producer.equal_members import asking
-from cdc.producer.table_rows.exact_members import LOSSY, exact_members
 from cdc.sql.column_types import character_type, members_type, types_json
 
 __all__ = [

@@ -24,9 +24,9 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from cdc.model.charset import text_decoder
+from cdc.producer.copy.definition import CopiedColumn
 from cdc.producer.decode.json_binary import LARGEST_SIGNED, sql_member
 from cdc.producer.decode.row_codegen import KeptTexts, not_ascii
-from cdc.producer.table_rows.definition import CopiedColumn
 
 __all__ = [
     "CLOCKS",
