@@ -129,6 +129,9 @@ class Seen(Sink):
     def count_chunk(self) -> None:
         self.states.pop()
 
+    def write(self, messages: Iterable[Message]) -> None:
+        self.done += [str(message.key, "utf-8") for message in messages]
+
 
 def test_a_chunk_that_readers_can_see_is_counted_and_not_read_again() -> None:
     sink: Any = Seen(State(Pending(again=(("d", "t"),), after=("7",), written=1, rows=3)))
@@ -152,6 +155,9 @@ def test_filters_hold_from_the_place_on_that_readers_see() -> None:
         stream.replicate(Log().transaction(1, table="left_out").events, [])
     assert (sink.states, stream.copier.widened, stream.progress.filters) == ([], None, NOW.listed())
     assert (stream.router.next_sequence, stream.copier.pending.tables) == (1, (("d", "t"),))
+    with pytest.raises(Failed, match="nothing is copied"):
+        stream.replicate(Log().transaction(2, table="left_out").events, [])
+    assert "flv://r/db/left_out" in sink.done  # which the filters of before had left out of what is decoded
 
 
 @pytest.mark.parametrize("widened", [None, WIDENED])
