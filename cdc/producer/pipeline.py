@@ -27,7 +27,7 @@ from cdc.producer.binlog.leader import Leader, count_different, inspect, objects
 from cdc.producer.binlog.source import Dumps
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.interleaver import Interleaver
-from cdc.producer.copy.reader import Reading
+from cdc.producer.copy.reader import Reader
 from cdc.producer.copy.requests import Requests
 from cdc.producer.copy.selection import base_tables, definitions, require_copyable
 from cdc.producer.copy.state import Pending
@@ -163,16 +163,18 @@ def make_copier(
     rows, threads = limits.copy_rows_per_second, limits.copy_pause_threads_running
     pace = partial(Pace, rows_per_second=rows, threads_running=threads, followers=followers, log=log)
 
-    def reading() -> Reading:
+    def open_reader() -> Reader:
         structures = Structures(settings, leader, widened or profile.filters)
         replicas = Replicas(limits.replica_addresses(), settings, seconds=limits.copy_pause_replica_seconds, log=log)
-        return Reading(settings, name=leader.name, pace=pace(replicas=replicas), read_structure=structures.read)
+        return Reader(settings, name=leader.name, pace=pace(replicas=replicas), read_structure=structures.read)
 
     pending, kafka = Pending.from_json(entry.copy), profile.kafka
     requests = Requests(kafka.properties(), kafka.topics().copies, resource=profile.mysql_resource_name, taken=pending)
     requests.start()
     wants_table = (widened.then if widened else profile.filters).wants_table
-    return Copier(pending, requests=requests, open_reading=reading, wants_table=wants_table, log=log, widened=widened)
+    return Copier(
+        pending, requests=requests, open_reader=open_reader, wants_table=wants_table, log=log, widened=widened
+    )
 
 
 def _followers(profile: Profile, log: Callable[..., None]) -> Followers:

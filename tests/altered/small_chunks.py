@@ -3,7 +3,7 @@
 import sys
 
 from cdc.producer import __main__ as program
-from cdc.producer.copy import key_rows, reader
+from cdc.producer.copy import reader
 from tests.altered.replaced import replace
 
 
@@ -12,7 +12,7 @@ def main() -> int:
     rows = int(sys.argv.pop(1))
     replace(reader, "_FIRST_ROWS", rows)
     replace(reader, "_MOST_ROWS", 2 * rows)
-    replace(key_rows, "_MOST", rows)
+    replace(reader, "_MOST_KEYS", rows)
     sys.argv[0] = "cdc-producer"
     return program.main()
 

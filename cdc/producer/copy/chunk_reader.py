@@ -30,7 +30,7 @@ from cdc.errors import CdcError, Disconnected, PromiseError
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import end_of_binlog
 from cdc.producer.copy.definition import ALL_SHOWN, TableDefinition, identifier, reading_failed, table_text
-from cdc.producer.copy.key_literals import key_literals
+from cdc.producer.copy.keys import key_literals
 from cdc.producer.copy.row_text import ColumnText, column_text, constants
 from cdc.service.mysql_connection import connected
 from cdc.sql.key_range import keys_condition, range_condition

@@ -20,14 +20,13 @@ from typing import Any
 
 import pymysql
 
-from cdc.errors import Disconnected
+from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import end_of_binlog, translated
-from cdc.producer.copy.chunk import Keys
 from cdc.producer.copy.chunk_reader import ChunkReader, ReadChunk, SnapshotReader, TableChanged
 from cdc.producer.copy.definition import TableDefinition, above, read_definition, unlogged_cascades
-from cdc.producer.copy.key_rows import has_key, read_keys
+from cdc.producer.copy.keys import Keys, has_key, unfit
 from cdc.producer.copy.misplaced_rows import MisplacedRows
 from cdc.producer.copy.state import Table
 from cdc.producer.copy.status import estimates
@@ -36,10 +35,11 @@ from cdc.producer.decode.changes import Structure
 from cdc.service.mysql_connection import connected
 from cdc.sql.effects import Effect
 
-__all__ = ["Answer", "Reading", "Wanted"]
+__all__ = ["Answer", "Reader", "Wanted"]
 
 _FIRST_ROWS, _MOST_ROWS = 500, 20_000
 _CHUNK_BYTES = 800_000
+_MOST_KEYS = 500  # keys of a chunk: many alternatives make the server choose to read the whole table
 _END_SECONDS = 0.5  # in which the thread ends by itself, unless a table is locked
 _TRIES = 5
 _WAIT_SECONDS = 1  # of one question whether the leader has executed a GTID set
@@ -84,7 +84,7 @@ class Answer:
     estimated: int | None = None
 
 
-class Reading:
+class Reader:
     """Answers in the order of the questions, at the ``pace``.
 
     ``hurried`` is set while the stream waits for what is read.
@@ -109,7 +109,7 @@ class Reading:
         self._estimated: tuple[Table | None, int | None] = None, None
         self._wanted: queue.SimpleQueue[Wanted | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Answer | Exception] = queue.SimpleQueue()
-        self._reader = ChunkReader(settings, name)
+        self._chunk_reader = ChunkReader(settings, name)
         self._snapshots = SnapshotReader(settings, name)
         self._snapshot: Answer | None = None
         self._misplaced = MisplacedRows(settings)
@@ -160,7 +160,7 @@ class Reading:
                 os.close(self.wake)
                 os.close(self._awake)
                 return
-            for used in (self._reader, self._snapshots, self._misplaced):
+            for used in (self._chunk_reader, self._snapshots, self._misplaced):
                 _break(used.connection)
             _break(self._marks)
             self._thread.join(_END_SECONDS)
@@ -169,7 +169,7 @@ class Reading:
 
     def _run(self) -> None:
         try:
-            with closing(connected(**self._settings, autocommit=True)) as marks, closing(self._reader) as rows:
+            with closing(connected(**self._settings, autocommit=True)) as marks, closing(self._chunk_reader) as rows:
                 self._marks = marks
                 with closing(self._snapshots), closing(self._pace):
                     self._answer_all(marks, rows)
@@ -220,7 +220,7 @@ class Reading:
 
     def _read_keys(self, marks: Any, reader: ChunkReader, wanted: Keys) -> Answer:
         definition = self._misplaced.refused(read_definition(marks, *wanted.table))
-        definition, chunk, keys = read_keys(definition, reader, wanted, max_bytes=_CHUNK_BYTES)
+        definition, chunk, keys = _rows_of(definition, reader, wanted, max_bytes=_CHUNK_BYTES)
         with marks.cursor() as cursor:
             follows = above(wanted.table, unlogged_cascades(cursor))
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
@@ -269,6 +269,30 @@ class Reading:
             if marks.fetchone()[0] == 0:
                 return
         raise Disconnected("stopped while a table was copied", code="CDC-STOPPED-IN-COPY", where=self._name)
+
+
+Found = tuple[TableDefinition, ReadChunk | None, tuple[tuple[str, ...], ...]]
+
+
+def _rows_of(definition: TableDefinition, reader: ChunkReader, keys: Keys, *, max_bytes: int) -> Found:
+    """The table, which ``definition`` is, the rows of the first of ``keys``, with about ``max_bytes``, and these keys.
+
+    No rows where the table was altered meanwhile, or can't be read by these keys (then it has a refusal).
+    Raises Disconnected.
+    """
+    refusal = definition.refusal or unfit(definition, keys)
+    part = keys.values[:_MOST_KEYS]
+    if refusal is not None:
+        return replace(definition, refusal=refusal), None, part
+    try:
+        while (chunk := reader.read_keys(definition, part, max_bytes=max_bytes if len(part) > 1 else 1 << 62)) is None:
+            part = part[: len(part) // 2]
+    except TableChanged:
+        return definition, None, part
+    except (ValueError, OverflowError, UserError, PromiseError) as error:
+        # To ask again for the same would end the same, for ever.
+        return replace(definition, refusal=str(error)), None, part
+    return definition, chunk, part
 
 
 def _break(connection: Any) -> None:

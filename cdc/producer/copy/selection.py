@@ -21,13 +21,13 @@ __all__ = [
     "parents_first",
     "require_copyable",
     "require_gtids",
-    "tables_asked",
+    "selected_tables",
 ]
 
 _LISTED = 10
 
 
-def tables_asked(
+def selected_tables(
     settings: dict[str, Any],
     leader: Leader,
     globs: Sequence[str],
@@ -51,7 +51,7 @@ def tables_asked(
 
 
 def matching(settings: dict[str, Any], leader: Leader, globs: Sequence[str], filters: Filters) -> list[Table]:
-    """As ``tables_asked``, whether they can be copied or not."""
+    """As ``selected_tables``, whether they can be copied or not."""
     wanted = TableGlobs.of(globs, key="--copy", names_database=True)
     tables = [table for table in base_tables(settings, leader.name, filters) if wanted.match(*table)]
     if not tables:

@@ -18,7 +18,7 @@ from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.leader import count_different, inspect
 from cdc.producer.copy.chunk_reader import ChunkReader, SnapshotReader, TableChanged
 from cdc.producer.copy.definition import TableDefinition, read_definition
-from cdc.producer.copy.key_rows import has_key
+from cdc.producer.copy.keys import has_key
 from cdc.producer.copy.misplaced_rows import MisplacedRows
 from cdc.producer.copy.structure import Structures
 from cdc.producer.decode.table_cache import TableCache

@@ -13,7 +13,7 @@ import pytest
 
 from cdc.config.server_address import ServerAddress
 from cdc.producer.copy import reader
-from cdc.producer.copy.reader import Answer, Reading, Wanted
+from cdc.producer.copy.reader import Answer, Reader, Wanted
 from cdc.producer.copy.throttle import Followers, Pace, Replicas
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from cdc.sandbox.server.ports import free_port
@@ -28,7 +28,7 @@ _ROWS = 1000
 
 
 @contextmanager
-def _reading(leader: MySql, name: str, replicas: Sequence[int] = (), **limits: Any) -> Iterator[Reading]:
+def _reading(leader: MySql, name: str, replicas: Sequence[int] = (), **limits: Any) -> Iterator[Reader]:
     """Of a new table; a copy waits for the ``replicas`` at these ports."""
     with leader.root(autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {name}")
@@ -41,14 +41,14 @@ def _reading(leader: MySql, name: str, replicas: Sequence[int] = (), **limits: A
     addresses = [ServerAddress("127.0.0.1", port) for port in replicas]
     asked = Replicas(addresses, settings, seconds=0, log=defaults["log"])
     pace = Pace(**{"followers": followers, "replicas": asked} | defaults)
-    reading = Reading(settings, name="leader", pace=pace, read_structure=lambda: pytest.fail("not asked"))
+    reading = Reader(settings, name="leader", pace=pace, read_structure=lambda: pytest.fail("not asked"))
     try:
         yield reading
     finally:
         reading.close()
 
 
-def _answer(reading: Reading) -> Answer:
+def _answer(reading: Reader) -> Answer:
     found: list[Answer] = []
     until(lambda: bool(found) or bool(found.extend(filter(None, [reading.answer()])) or found), what="an answer")
     return found[0]

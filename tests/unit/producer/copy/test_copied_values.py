@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cdc.producer.copy.chunk_reader import ChunkRows
 from cdc.producer.copy.definition import CopiedColumn, TableDefinition, member_texts, table_text
-from cdc.producer.copy.key_literals import key_literals
+from cdc.producer.copy.keys import key_literals
 from cdc.producer.copy.row_text import document_json
 
 COLUMNS = (
