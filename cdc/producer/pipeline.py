@@ -32,7 +32,7 @@ from cdc.producer.copy.requests import Requests
 from cdc.producer.copy.selection import base_tables, definitions, require_copyable
 from cdc.producer.copy.state import Pending
 from cdc.producer.copy.structure import Structures
-from cdc.producer.copy.throttle import Followers, Pace, Replicas
+from cdc.producer.copy.throttle import Followers, LeaderLoad, Replicas, RowRate, Throttles
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions
@@ -160,13 +160,16 @@ def make_copier(
     settings = profile.database.settings()
     limits = profile.producer
     followers = _followers(profile, log)
-    rows, threads = limits.copy_rows_per_second, limits.copy_pause_threads_running
-    pace = partial(Pace, rows_per_second=rows, threads_running=threads, followers=followers, log=log)
 
     def open_reader() -> Reader:
         structures = Structures(settings, leader, widened or profile.filters)
-        replicas = Replicas(limits.replica_addresses(), settings, seconds=limits.copy_pause_replica_seconds, log=log)
-        return Reader(settings, name=leader.name, pace=pace(replicas=replicas), read_structure=structures.read)
+        throttles = Throttles(
+            rate=RowRate(limits.copy_rows_per_second),
+            followers=followers,
+            replicas=Replicas(limits.replica_addresses(), settings, seconds=limits.copy_pause_replica_seconds, log=log),
+            load=LeaderLoad(limits.copy_pause_threads_running, log=log),
+        )
+        return Reader(settings, name=leader.name, throttles=throttles, read_structure=structures.read)
 
     pending, kafka = Pending.from_json(entry.copy), profile.kafka
     requests = Requests(kafka.properties(), kafka.topics().copies, resource=profile.mysql_resource_name, taken=pending)

@@ -30,7 +30,7 @@ from cdc.producer.copy.keys import Keys, has_key, unfit
 from cdc.producer.copy.misplaced_rows import MisplacedRows
 from cdc.producer.copy.state import Table
 from cdc.producer.copy.status import estimates
-from cdc.producer.copy.throttle import Pace
+from cdc.producer.copy.throttle import Throttles
 from cdc.producer.decode.changes import Structure
 from cdc.service.mysql_connection import connected
 from cdc.sql.effects import Effect
@@ -98,12 +98,12 @@ class Reader:
         settings: dict[str, Any],
         *,
         name: str,
-        pace: Pace,
+        throttles: Throttles,
         read_structure: Callable[[Iterable[Effect]], Structure],
     ) -> None:
         self._settings = settings
         self._name = name
-        self._pace = pace
+        self._throttles = throttles
         self._read_structure = read_structure
         self._rows = _FIRST_ROWS
         self._estimated: tuple[Table | None, int | None] = None, None
@@ -137,7 +137,7 @@ class Reader:
 
     def written(self, sequence: int, size: int) -> None:
         """A chunk that was read is in the stream."""
-        self._pace.followers.written(sequence, size)
+        self._throttles.followers.written(sequence, size)
 
     def forget(self) -> None:
         """Look for misplaced rows again: what was asked is taken back, since a statement may have moved some."""
@@ -146,13 +146,13 @@ class Reader:
     @property
     def waits_for(self) -> str | None:
         """The follower that it waits for just now."""
-        return self._pace.followers.waits_for
+        return self._throttles.followers.waits_for
 
     def close(self) -> None:
         """End the thread, whatever it waits for: a table may be locked on the leader for hours."""
         self._stopped.set()
         self.hurried.set()
-        self._pace.stop()
+        self._throttles.stop()
         self._wanted.put(None)
         self._thread.join(_END_SECONDS)
         for _ in range(_TRIES):
@@ -171,7 +171,7 @@ class Reader:
         try:
             with closing(connected(**self._settings, autocommit=True)) as marks, closing(self._chunk_reader) as rows:
                 self._marks = marks
-                with closing(self._snapshots), closing(self._pace):
+                with closing(self._snapshots), closing(self._throttles):
                     self._answer_all(marks, rows)
         except pymysql.MySQLError as error:
             self._give(translated(error, self._name))
@@ -190,7 +190,7 @@ class Reader:
     def _read(self, marks: Any, reader: ChunkReader, wanted: Wanted) -> Answer:
         self._snapshots.close()
         with marks.cursor() as cursor:
-            self._pace.await_turn(cursor)
+            self._throttles.await_turn(cursor)
             self._await_executed(cursor, wanted.executed)
             if wanted.table is None:
                 structure = self._read_structure(wanted.changed)
@@ -208,7 +208,7 @@ class Reader:
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
         if chunk is not None:
             self._rows = _next_rows(chunk)
-            self._pace.read(len(chunk.rows))
+            self._throttles.rate.read(len(chunk.rows))
         return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk, estimated=estimated)
 
     def _estimate(self, cursor: Any, table: Table) -> int | None:
@@ -225,7 +225,7 @@ class Reader:
             follows = above(wanted.table, unlogged_cascades(cursor))
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
         if chunk is not None:
-            self._pace.read(len(chunk.rows))
+            self._throttles.rate.read(len(chunk.rows))
         return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk, keys=keys)
 
     def _read_chunk(
@@ -235,7 +235,7 @@ class Reader:
         if definition.refusal is not None or definition.whole or not has_key(definition, after):
             return None
         try:
-            rows = self._pace.most(_FIRST_ROWS if after is None else self._rows)
+            rows = self._throttles.rate.most(_FIRST_ROWS if after is None else self._rows)
             return reader.read(definition, after, rows=rows, max_bytes=_CHUNK_BYTES)
         except TableChanged:
             return None
@@ -253,10 +253,10 @@ class Reader:
     def _read_piece(self) -> Answer:
         assert self._snapshot is not None  # it was answered before
         with self._marks.cursor() as cursor:
-            self._pace.await_turn(cursor, until=self.hurried)
+            self._throttles.await_turn(cursor, until=self.hurried)
         chunk = self._snapshots.piece(_CHUNK_BYTES)
         if not self.hurried.is_set():
-            self._pace.read(len(chunk.rows))
+            self._throttles.rate.read(len(chunk.rows))
         return replace(self._snapshot, chunk=chunk, seen=None)
 
     def _end(self) -> Position:

@@ -14,7 +14,7 @@ import pytest
 from cdc.config.server_address import ServerAddress
 from cdc.producer.copy import reader
 from cdc.producer.copy.reader import Answer, Reader, Wanted
-from cdc.producer.copy.throttle import Followers, Pace, Replicas
+from cdc.producer.copy.throttle import Followers, LeaderLoad, Replicas, RowRate, Throttles
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from cdc.sandbox.server.ports import free_port
 from tests.harness.programs import own_name
@@ -40,8 +40,13 @@ def _reading(leader: MySql, name: str, replicas: Sequence[int] = (), **limits: A
     defaults: dict[str, Any] = {"rows_per_second": 0, "threads_running": 0, "log": lambda *_, **__: None} | limits
     addresses = [ServerAddress("127.0.0.1", port) for port in replicas]
     asked = Replicas(addresses, settings, seconds=0, log=defaults["log"])
-    pace = Pace(**{"followers": followers, "replicas": asked} | defaults)
-    reading = Reader(settings, name="leader", pace=pace, read_structure=lambda: pytest.fail("not asked"))
+    throttles = Throttles(
+        rate=RowRate(defaults["rows_per_second"]),
+        followers=followers,
+        replicas=asked,
+        load=LeaderLoad(defaults["threads_running"], log=defaults["log"]),
+    )
+    reading = Reader(settings, name="leader", throttles=throttles, read_structure=lambda: pytest.fail("not asked"))
     try:
         yield reading
     finally:
