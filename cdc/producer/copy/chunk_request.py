@@ -1,17 +1,13 @@
-"""What was asked of a reading, and what the stream has changed since; out of both come the chunks.
+"""A chunk request in flight: rows read from the leader, merged with the changes streamed meanwhile.
 
-A chunk of a table, read while its rows change, and these changes in; the chunk as of after all of them out.
+The SELECT of a chunk sees some of the transactions that are committed meanwhile, and it is not known which. All that it
+may not have seen come in the stream after the request. So the rows that these name are taken from them: what the SELECT
+saw of such a row is the same or older.
 
-The SELECT of a chunk sees some of the transactions that were committed meanwhile, and it is not known which. All that
-it may not have seen come in the stream after it was asked for. So the rows that these name are taken from them: what
-was seen is the same or older.
-
-The snapshot of a table that is copied as a whole, and whether it is the table at a place of the stream.
-
-A snapshot sees some of the transactions in the binlog, in no certain order. Those that were executed before it, it sees
-for certain (``seen``). What it may see besides is before the binlog's end of just after it. So where the stream has
-reached that end, and nothing else in it has changed the table since the snapshot was asked for, what the snapshot shows
-is the table there.
+A snapshot of a table that is copied as a whole sees some of the transactions in the binlog, in no certain order. Those
+that were executed before it, it sees for certain (``seen``). All others that it may see are before the binlog's end
+right after it. So where the stream has reached that end, and no other transaction in it has changed the table since the
+request, the snapshot shows the table as it is at that place.
 """
 
 import json
@@ -151,7 +147,7 @@ _NOTHING_UNLOGGED = 0x02 | 0x10
 
 @dataclass(slots=True)
 class ChunkRequest:
-    """What was asked for at the time ``at``, what changed since, and the answer once there is one.
+    """A request ``wanted`` at the time ``at``, the changes since then, and the answer once there is one.
 
     ``cascading`` are tables with changes that foreign keys may have followed; ``columns`` what the records of these
     changes say of the table's own columns and key.
@@ -184,9 +180,9 @@ class ChunkRequest:
 
 
 class ChunkRequests:
-    """The questions to a reading, in their order; ``open_reader`` starts it with the first one.
+    """The requests to a reader that are in flight, in their order; ``open_reader`` starts it with the first one.
 
-    ``unwanted`` counts the answers to come to questions that were taken back.
+    ``unwanted`` counts the answers to come to requests that were taken back.
     """
 
     def __init__(self, open_reader: Callable[[], Reader]) -> None:
@@ -251,7 +247,7 @@ class ChunkRequests:
 
     @property
     def waits_for(self) -> str | None:
-        """The follower that the reading waits for just now."""
+        """The follower that the reader waits for just now."""
         return self._reader.waits_for if self._reader else None
 
     def written(self, sequence: int, size: int) -> None:
@@ -260,7 +256,7 @@ class ChunkRequests:
             self._reader.written(sequence, size)
 
     def hurry(self, *, hurried: bool) -> None:
-        """Have the reading know whether the stream waits for it."""
+        """Tell the reader whether the stream waits for it."""
         if self._reader is not None:
             (self._reader.hurried.set if hurried else self._reader.hurried.clear)()
 
@@ -270,7 +266,7 @@ class ChunkRequests:
             select.select([self._reader.wake], [], [], seconds)
 
     def close(self) -> None:
-        """End the reading."""
+        """End the reader."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -281,7 +277,7 @@ class ChunkRequests:
 def following(
     pending: Pending, snapshot: Snapshot | None, keys: Keys | None, last: ChunkRequest | None
 ) -> Place | None:
-    """What is wanted after the ``last`` question: rows with ``keys`` first; None where its answer must come before."""
+    """What is wanted after the ``last`` request: rows with ``keys`` first; None where its answer must come before."""
     is_piece = snapshot is not None and snapshot.pieces is not None
     # Nothing comes between the pieces of a table.
     if keys is not None and not is_piece:

@@ -1,4 +1,4 @@
-"""The changes of the stream in, chunks at their places in it out: what is copied next, and when a chunk is due."""
+"""Decides what is copied next, and at which place of the stream a chunk is due."""
 
 import time
 from collections.abc import Callable, Iterable

@@ -1,18 +1,13 @@
-"""What a table is for a copy of its rows: columns and key as rows events have them, and whether it can be copied.
+"""Reads the definition of a table that is copied: columns and key as rows events have them, or why it can't be copied.
 
-The leader is asked while the table's metadata lock is held, so that all answers are of one state of it.
-Which key the leader logs is the server's choice: module ``decode.table_map``.
+The leader is asked while the table's metadata lock is held, so all answers are of one state of the table. The server
+chooses the key that it logs: module ``decode.table_map``.
 
-Which tables' foreign keys may change rows of another table without a trace in the binlog.
+MySQL logs what its foreign keys change since 9.6, unless ``innodb_native_foreign_keys`` is ON. With an older leader a
+chunk may have been read before such a change, and nothing in the stream would show it: ``unlogged_cascades``.
 
-MySQL logs what its foreign keys change since 9.6, unless ``innodb_native_foreign_keys`` is ON. With an older leader, a
-chunk may have been read before such a change, and nothing in the stream would show it.
-
-The type of a column as the server shows it in, its members and what records tell of it out.
-
-Asks the leader for the members of an ENUM or SET where it shows question marks, which stand for what utf8mb3 lacks.
-
-No query shows them, but a value of the column does. Where no row has it, the column of a recursive query gets it: it
+The members of an ENUM or SET that the server shows with question marks, for letters that utf8mb3 lacks, are read from
+values of the column: no other query shows them. Where no row has a member, the column of a recursive query gets it: it
 has the type of the table's column, which its first row leaves NULL, and takes numbers of members. Servers before
 MySQL 9 make it another type.
 """

@@ -1,11 +1,10 @@
-"""Turns values of a key, as records have them, into SQL literals that the leader compares as it does its own rows.
+"""Keys of rows: compares values of a key with the table's columns, and turns them into SQL literals.
 
-The session must have the time zone +00:00 and a sql_mode that takes every date.
+The leader compares such a literal as it does its own rows, in a session with the time zone +00:00 and a sql_mode that
+takes every date.
 
-Reads the rows with some keys, which an audit's report names, from the leader.
-
-A value of such a key may be the follower's, so it need not be one that the leader's column can have, nor may the report
-be of the table of today: then its rows are not read at all.
+A value that an audit's report names may be the follower's: the leader's column need not be able to have it. And the
+report may be older than the table. Then rows with these keys are not read at all.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What is copied in, what is logged of it out."""
+"""Log messages about table copies, and how far and how fast the current one is."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ _APART = 1.0  # seconds between two samples
 
 
 class Copying(NamedTuple):
-    """The table that is copied now, with how many ``rows`` of ``estimated`` ones, None where that is not known.
+    """The table that is copied now: ``rows`` of about ``estimated`` are copied; None where no estimate is known.
 
     The speed is 0 where it is not known yet. ``waits_for`` is the follower that has to apply more first.
     """
@@ -37,7 +37,7 @@ class Copying(NamedTuple):
 
 
 class Speed:
-    """``rows`` and ``size`` are all that were copied, size in bytes. Other threads may ask."""
+    """Counts copied ``rows``, and their ``size`` in bytes. Other threads may ask."""
 
     def __init__(self, now: float) -> None:
         self.rows = self.size = 0
@@ -65,7 +65,7 @@ def named(table: Table | None) -> str:
 
 
 class ProgressLog:
-    """``log(event, **fields)`` is called with each."""
+    """Logs what happens to copies by ``log(event, **fields)``."""
 
     def __init__(self, log: Callable[..., None]) -> None:
         self._log = log

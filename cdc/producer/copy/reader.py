@@ -1,11 +1,11 @@
-"""A thread that reads chunks of tables from the leader, each between two marks of its binlog.
+"""Reads chunks of tables from the leader in a thread, each between two marks of its binlog (low and high watermark).
 
-A transaction is in the binlog before others see its rows, and in ``gtid_executed`` after that. So a chunk is read once
-the leader has executed all that the stream had when it asked: what the SELECT may not see comes after that in the
-stream. Whatever it saw is in the binlog before the position that is asked for after it (DBLog, arXiv 2010.12597).
+A transaction is in the binlog before other sessions see its rows, and in ``gtid_executed`` after that. So a chunk is
+read once the leader has executed all that the stream had at the request: what the SELECT may not see comes after that
+in the stream. All that it saw is in the binlog before the position that is read after it (DBLog, arXiv 2010.12597).
 
-A table that can't be read by ranges of its key is read from one snapshot: the first answer says what that sees, and the
-questions after it, with a key of no columns, get its rows in pieces.
+A table that can't be read by ranges of its key is read from one snapshot: the first answer has the transactions that
+the snapshot sees, and the requests after it, with a key of no columns, get its rows in pieces.
 """
 
 import os
@@ -50,9 +50,8 @@ class Wanted:
     """A chunk of ``table`` behind the key ``after``, to be read once the leader has executed the GTIDs ``executed``.
 
     Without ``table`` the structure of the leader's databases is wanted, which statements have ``changed`` since it was
-    wanted last. With an ``after`` of no columns it is the next
-    piece of the snapshot that was answered before. With ``keys`` the rows of the first of these are wanted, of as many
-    as a chunk has.
+    wanted last. With an ``after`` of no columns it is the next piece of the snapshot that was answered before. With
+    ``keys`` the rows of the first of these are wanted, of as many as a chunk has.
     """
 
     table: Table | None
@@ -85,12 +84,10 @@ class Answer:
 
 
 class Reader:
-    """Answers in the order of the questions, at the ``pace``.
+    """Answers requests in their order; ``throttles`` hold back the next chunk.
 
-    ``hurried`` is set while the stream waits for what is read.
-
-    ``wake`` is a file descriptor that can be read once there is an answer. ``read_structure`` gives the leader's, by
-    the effects of the statements since it did last.
+    ``hurried`` is set while the stream waits for an answer. ``wake`` is a file descriptor that can be read once there
+    is one. ``read_structure`` reads the leader's structure, by the effects of the statements since it was read last.
     """
 
     def __init__(

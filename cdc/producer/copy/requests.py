@@ -1,15 +1,13 @@
-"""Requests to copy tables, in a topic of their own: ``cdc-producer --copy``, ``--copy-stop`` and ``cdc-repair`` write
-them, the producer that runs reads them.
+"""Requests for copies, in a topic of their own.
 
-The offset behind the newest one that was taken up is in the commit log's entries, so each is taken up once. The topic's
-id, which is there too, tells whether the topic was deleted and created again meanwhile.
+``cdc-producer --copy``, ``--copy-stop`` and ``cdc-repair`` write them, the running producer reads them.
 
-Requests: tables to copy or to stop, in the order in which they were made, and keys whose rows are to be sent again.
+The commit log's entries have the offset behind the newest request that was taken up, so each is taken up once. They
+have the topic's id, too, which shows whether the topic was deleted and created again meanwhile.
 
-A request for keys is taken up, by the offset behind it in the state, once all of its rows are in the stream. Those for
-tables do not wait for it, since statements in the stream rename what is to be copied, and not what waits. After a crash
-all that comes after the offset starts over: rows are the leader's as of their place in the stream, so a second time
-does no harm.
+A request for keys is taken up once all of its rows are in the stream. Requests for tables do not wait for it, since
+statements in the stream rename tables that are to be copied, but not those of requests that wait. After a crash all
+requests behind the offset are done again. That does no harm: rows are the leader's as of their place in the stream.
 """
 
 import json
@@ -232,7 +230,7 @@ def _keys(body: dict[str, Any]) -> Keys:
 
 
 class RequestQueue:
-    """The requests that are not taken up yet."""
+    """Takes up requests in their order; keeps those that are not taken up yet."""
 
     def __init__(self) -> None:
         self._waiting: deque[Request] = deque()

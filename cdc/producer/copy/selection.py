@@ -1,4 +1,4 @@
-"""Globs in, the leader's tables to copy out; refuses those that can't be copied before anything is written."""
+"""Selects the leader's tables to copy by globs, and refuses those that can't be copied before anything is written."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing

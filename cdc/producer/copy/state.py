@@ -1,6 +1,6 @@
-"""Which tables are still to be copied, and how far the current one is: statements and chunks in, the next state out.
+"""The state of the copies: the tables that are left, and how far the current one is. Statements and chunks change it.
 
-The commit log's entries have the state as JSON. Pure.
+The commit log's entries have it as JSON. Pure.
 """
 
 import json
@@ -220,8 +220,11 @@ def _exchanged(table: Table, effects: Iterable[Effect]) -> list[Table]:
 
 
 class RecordState(NamedTuple):
-    """What a run that goes on after a crash must know of a record that readers see: what is ``pending`` after it, and,
-    where other ``filters`` (listed) hold from there on, which transactions the stream had ``executed`` by then."""
+    """The state of the copies after a record, in a header of it, for a run that goes on after a crash.
+
+    ``pending`` is left after the record. Where other ``filters`` (listed) hold from there on, the stream had
+    ``executed`` these transactions by then.
+    """
 
     pending: Pending
     filters: dict[str, list[str]] | None = None

@@ -1,4 +1,4 @@
-"""How large tables are, as the leader estimates it."""
+"""The status of copies as ``--copy-status`` prints it, and the leader's estimates of the sizes of tables."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
