@@ -11,9 +11,9 @@ from cdc.config import profile
 from cdc.config.profile import Profile
 from cdc.errors import UserError
 from cdc.producer import pipeline
-from cdc.producer.copy.asked import definitions, require_copyable
+from cdc.producer.copy.definition import TableDefinition
 from cdc.producer.copy.requests import write_repairs, write_request
-from cdc.producer.table_rows.definition import TableDefinition
+from cdc.producer.copy.selection import definitions, require_copyable
 from cdc.repair.plan import Plan, planned, requests
 from cdc.repair.report import DriftedTable, Report, read_report
 from cdc.repair.shown import definition_lines, row_lines

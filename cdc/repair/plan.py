@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cdc.producer.copy.chunk import Keys
-from cdc.producer.copy.key_rows import unfit
-from cdc.producer.table_rows.definition import TableDefinition
+from cdc.producer.copy.definition import TableDefinition
+from cdc.producer.copy.keys import Keys, unfit
 from cdc.repair.report import DriftedTable, Table
 
 __all__ = ["Plan", "planned", "requests", "statement_of"]

@@ -2,7 +2,7 @@
 
 import random
 
-from cdc.producer.copy.asked import parents_first
+from cdc.producer.copy.selection import parents_first
 
 A, B, C, D = (("db", name) for name in "abcd")
 

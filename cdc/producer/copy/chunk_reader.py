@@ -1,19 +1,16 @@
-"""Reads a table from the leader chunk by chunk, in the order of its key, each chunk as of one moment.
+"""Reads rows of a table from the leader: chunks in the order of its key, or all rows from one snapshot.
 
-A chunk's transaction first takes the table's metadata lock, then looks whether the table still is what its definition
-says, and then reads: rows are never read by the definition of another table. pymysql connects and sends the statement;
-the rows are read from its connection here, in large blocks.
+A chunk is read in a transaction of its own, which first takes the table's metadata lock, then checks that the table
+still has the definition that is known, and then reads: so no row is read by the definition of another table. pymysql
+connects and sends the statement; the rows are read from its connection here, in large blocks.
 
-The SELECT of a chunk, and the function that makes the rows that it answers to JSON text, generated for a table.
+The function that turns rows of the answer into JSON text is generated for each table. Its text is, byte for byte, that
+of module ``decode.row_codegen`` for the same rows in the binlog. A row is a packet: for each column its length and its
+bytes (MySQL source documentation, "Text Resultset Row").
 
-Byte for byte this is the text that module ``decode.row_codegen`` makes of the same rows in the binlog. A row is a
-packet: for each column its length and its bytes (MySQL source documentation, "Text Resultset Row").
-
-Reads a table from the leader as a whole, as of one moment, piece by piece.
-
-The moment is that of a snapshot (START TRANSACTION WITH CONSISTENT SNAPSHOT), which takes no lock on rows. The table's
-metadata lock is held from before the snapshot until the last row: no statement can put another table in its place, and
-one that tries to waits.
+A table without a usable key is read from one snapshot (START TRANSACTION WITH CONSISTENT SNAPSHOT), which takes no lock
+on rows. The table's metadata lock is held from before the snapshot until the last row: a statement that would put
+another table in its place waits.
 """
 
 import json
@@ -29,9 +26,9 @@ from pymysql.err import raise_mysql_exception
 from cdc.errors import CdcError, Disconnected, PromiseError
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import end_of_binlog
-from cdc.producer.table_rows.column_texts import ColumnText, column_text, constants
-from cdc.producer.table_rows.definition import ALL_SHOWN, TableDefinition, identifier, reading_failed, table_text
-from cdc.producer.table_rows.key_literals import key_literals
+from cdc.producer.copy.definition import ALL_SHOWN, TableDefinition, identifier, reading_failed, table_text
+from cdc.producer.copy.keys import key_literals
+from cdc.producer.copy.row_text import ColumnText, column_text, constants
 from cdc.service.mysql_connection import connected
 from cdc.sql.key_range import keys_condition, range_condition
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.producer.copy import question
-from cdc.producer.copy.question import Overrun, Window
+from cdc.producer.copy import chunk_request
+from cdc.producer.copy.chunk_request import Overrun, Window
 
 Table = dict[int, int]
 Change = tuple[str, str]
@@ -66,7 +66,7 @@ def test_a_document_in_a_changed_row_keeps_its_numbers() -> None:
 
 
 def test_more_changes_than_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(question, "_LIMIT", 100)
+    monkeypatch.setattr(chunk_request, "_LIMIT", 100)
     noted = Window()
     for _ in range(3):
         noted.note("Add", [_row(1, 1).encode()])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc.producer.copy_pace.pace import Copying, Speed
+from cdc.producer.copy.progress_log import Copying, Speed
 
 
 def test_the_speed_is_that_of_the_last_minute() -> None:

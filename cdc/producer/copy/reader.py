@@ -1,11 +1,11 @@
-"""A thread that reads chunks of tables from the leader, each between two marks of its binlog.
+"""Reads chunks of tables from the leader in a thread, each between two marks of its binlog (low and high watermark).
 
-A transaction is in the binlog before others see its rows, and in ``gtid_executed`` after that. So a chunk is read once
-the leader has executed all that the stream had when it asked: what the SELECT may not see comes after that in the
-stream. Whatever it saw is in the binlog before the position that is asked for after it (DBLog, arXiv 2010.12597).
+A transaction is in the binlog before other sessions see its rows, and in ``gtid_executed`` after that. So a chunk is
+read once the leader has executed all that the stream had at the request: what the SELECT may not see comes after that
+in the stream. All that it saw is in the binlog before the position that is read after it (DBLog, arXiv 2010.12597).
 
-A table that can't be read by ranges of its key is read from one snapshot: the first answer says what that sees, and the
-questions after it, with a key of no columns, get its rows in pieces.
+A table that can't be read by ranges of its key is read from one snapshot: the first answer has the transactions that
+the snapshot sees, and the requests after it, with a key of no columns, get its rows in pieces.
 """
 
 import os
@@ -20,26 +20,26 @@ from typing import Any
 
 import pymysql
 
-from cdc.errors import Disconnected
+from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import end_of_binlog, translated
-from cdc.producer.copy.chunk import Keys
-from cdc.producer.copy.key_rows import has_key, read_keys
-from cdc.producer.copy.pending import Table
-from cdc.producer.copy_pace.pace import Pace
+from cdc.producer.copy.chunk_reader import ChunkReader, ReadChunk, SnapshotReader, TableChanged
+from cdc.producer.copy.definition import TableDefinition, above, read_definition, unlogged_cascades
+from cdc.producer.copy.keys import Keys, has_key, unfit
+from cdc.producer.copy.misplaced_rows import MisplacedRows
+from cdc.producer.copy.state import Table
+from cdc.producer.copy.status import estimates
+from cdc.producer.copy.throttle import Throttles
 from cdc.producer.decode.changes import Structure
-from cdc.producer.table_rows.chunk_reader import ChunkReader, ReadChunk, SnapshotReader, TableChanged
-from cdc.producer.table_rows.definition import TableDefinition, above, read_definition, unlogged_cascades
-from cdc.producer.table_rows.estimates import estimates
-from cdc.producer.table_rows.misplaced_rows import MisplacedRows
 from cdc.service.mysql_connection import connected
 from cdc.sql.effects import Effect
 
-__all__ = ["Answer", "Reading", "Wanted"]
+__all__ = ["Answer", "Reader", "Wanted"]
 
 _FIRST_ROWS, _MOST_ROWS = 500, 20_000
 _CHUNK_BYTES = 800_000
+_MOST_KEYS = 500  # keys of a chunk: many alternatives make the server choose to read the whole table
 _END_SECONDS = 0.5  # in which the thread ends by itself, unless a table is locked
 _TRIES = 5
 _WAIT_SECONDS = 1  # of one question whether the leader has executed a GTID set
@@ -50,9 +50,8 @@ class Wanted:
     """A chunk of ``table`` behind the key ``after``, to be read once the leader has executed the GTIDs ``executed``.
 
     Without ``table`` the structure of the leader's databases is wanted, which statements have ``changed`` since it was
-    wanted last. With an ``after`` of no columns it is the next
-    piece of the snapshot that was answered before. With ``keys`` the rows of the first of these are wanted, of as many
-    as a chunk has.
+    wanted last. With an ``after`` of no columns it is the next piece of the snapshot that was answered before. With
+    ``keys`` the rows of the first of these are wanted, of as many as a chunk has.
     """
 
     table: Table | None
@@ -84,13 +83,11 @@ class Answer:
     estimated: int | None = None
 
 
-class Reading:
-    """Answers in the order of the questions, at the ``pace``.
+class Reader:
+    """Answers requests in their order; ``throttles`` hold back the next chunk.
 
-    ``hurried`` is set while the stream waits for what is read.
-
-    ``wake`` is a file descriptor that can be read once there is an answer. ``read_structure`` gives the leader's, by
-    the effects of the statements since it did last.
+    ``hurried`` is set while the stream waits for an answer. ``wake`` is a file descriptor that can be read once there
+    is one. ``read_structure`` reads the leader's structure, by the effects of the statements since it was read last.
     """
 
     def __init__(
@@ -98,18 +95,18 @@ class Reading:
         settings: dict[str, Any],
         *,
         name: str,
-        pace: Pace,
+        throttles: Throttles,
         read_structure: Callable[[Iterable[Effect]], Structure],
     ) -> None:
         self._settings = settings
         self._name = name
-        self._pace = pace
+        self._throttles = throttles
         self._read_structure = read_structure
         self._rows = _FIRST_ROWS
         self._estimated: tuple[Table | None, int | None] = None, None
         self._wanted: queue.SimpleQueue[Wanted | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Answer | Exception] = queue.SimpleQueue()
-        self._reader = ChunkReader(settings, name)
+        self._chunk_reader = ChunkReader(settings, name)
         self._snapshots = SnapshotReader(settings, name)
         self._snapshot: Answer | None = None
         self._misplaced = MisplacedRows(settings)
@@ -137,7 +134,7 @@ class Reading:
 
     def written(self, sequence: int, size: int) -> None:
         """A chunk that was read is in the stream."""
-        self._pace.followers.written(sequence, size)
+        self._throttles.followers.written(sequence, size)
 
     def forget(self) -> None:
         """Look for misplaced rows again: what was asked is taken back, since a statement may have moved some."""
@@ -146,13 +143,13 @@ class Reading:
     @property
     def waits_for(self) -> str | None:
         """The follower that it waits for just now."""
-        return self._pace.followers.waits_for
+        return self._throttles.followers.waits_for
 
     def close(self) -> None:
         """End the thread, whatever it waits for: a table may be locked on the leader for hours."""
         self._stopped.set()
         self.hurried.set()
-        self._pace.stop()
+        self._throttles.stop()
         self._wanted.put(None)
         self._thread.join(_END_SECONDS)
         for _ in range(_TRIES):
@@ -160,7 +157,7 @@ class Reading:
                 os.close(self.wake)
                 os.close(self._awake)
                 return
-            for used in (self._reader, self._snapshots, self._misplaced):
+            for used in (self._chunk_reader, self._snapshots, self._misplaced):
                 _break(used.connection)
             _break(self._marks)
             self._thread.join(_END_SECONDS)
@@ -169,9 +166,9 @@ class Reading:
 
     def _run(self) -> None:
         try:
-            with closing(connected(**self._settings, autocommit=True)) as marks, closing(self._reader) as rows:
+            with closing(connected(**self._settings, autocommit=True)) as marks, closing(self._chunk_reader) as rows:
                 self._marks = marks
-                with closing(self._snapshots), closing(self._pace):
+                with closing(self._snapshots), closing(self._throttles):
                     self._answer_all(marks, rows)
         except pymysql.MySQLError as error:
             self._give(translated(error, self._name))
@@ -190,7 +187,7 @@ class Reading:
     def _read(self, marks: Any, reader: ChunkReader, wanted: Wanted) -> Answer:
         self._snapshots.close()
         with marks.cursor() as cursor:
-            self._pace.await_turn(cursor)
+            self._throttles.await_turn(cursor)
             self._await_executed(cursor, wanted.executed)
             if wanted.table is None:
                 structure = self._read_structure(wanted.changed)
@@ -208,7 +205,7 @@ class Reading:
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
         if chunk is not None:
             self._rows = _next_rows(chunk)
-            self._pace.read(len(chunk.rows))
+            self._throttles.rate.read(len(chunk.rows))
         return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk, estimated=estimated)
 
     def _estimate(self, cursor: Any, table: Table) -> int | None:
@@ -220,12 +217,12 @@ class Reading:
 
     def _read_keys(self, marks: Any, reader: ChunkReader, wanted: Keys) -> Answer:
         definition = self._misplaced.refused(read_definition(marks, *wanted.table))
-        definition, chunk, keys = read_keys(definition, reader, wanted, max_bytes=_CHUNK_BYTES)
+        definition, chunk, keys = _rows_of(definition, reader, wanted, max_bytes=_CHUNK_BYTES)
         with marks.cursor() as cursor:
             follows = above(wanted.table, unlogged_cascades(cursor))
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
         if chunk is not None:
-            self._pace.read(len(chunk.rows))
+            self._throttles.rate.read(len(chunk.rows))
         return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk, keys=keys)
 
     def _read_chunk(
@@ -235,7 +232,7 @@ class Reading:
         if definition.refusal is not None or definition.whole or not has_key(definition, after):
             return None
         try:
-            rows = self._pace.most(_FIRST_ROWS if after is None else self._rows)
+            rows = self._throttles.rate.most(_FIRST_ROWS if after is None else self._rows)
             return reader.read(definition, after, rows=rows, max_bytes=_CHUNK_BYTES)
         except TableChanged:
             return None
@@ -253,10 +250,10 @@ class Reading:
     def _read_piece(self) -> Answer:
         assert self._snapshot is not None  # it was answered before
         with self._marks.cursor() as cursor:
-            self._pace.await_turn(cursor, until=self.hurried)
+            self._throttles.await_turn(cursor, until=self.hurried)
         chunk = self._snapshots.piece(_CHUNK_BYTES)
         if not self.hurried.is_set():
-            self._pace.read(len(chunk.rows))
+            self._throttles.rate.read(len(chunk.rows))
         return replace(self._snapshot, chunk=chunk, seen=None)
 
     def _end(self) -> Position:
@@ -269,6 +266,30 @@ class Reading:
             if marks.fetchone()[0] == 0:
                 return
         raise Disconnected("stopped while a table was copied", code="CDC-STOPPED-IN-COPY", where=self._name)
+
+
+Found = tuple[TableDefinition, ReadChunk | None, tuple[tuple[str, ...], ...]]
+
+
+def _rows_of(definition: TableDefinition, reader: ChunkReader, keys: Keys, *, max_bytes: int) -> Found:
+    """The table, which ``definition`` is, the rows of the first of ``keys``, with about ``max_bytes``, and these keys.
+
+    No rows where the table was altered meanwhile, or can't be read by these keys (then it has a refusal).
+    Raises Disconnected.
+    """
+    refusal = definition.refusal or unfit(definition, keys)
+    part = keys.values[:_MOST_KEYS]
+    if refusal is not None:
+        return replace(definition, refusal=refusal), None, part
+    try:
+        while (chunk := reader.read_keys(definition, part, max_bytes=max_bytes if len(part) > 1 else 1 << 62)) is None:
+            part = part[: len(part) // 2]
+    except TableChanged:
+        return definition, None, part
+    except (ValueError, OverflowError, UserError, PromiseError) as error:
+        # To ask again for the same would end the same, for ever.
+        return replace(definition, refusal=str(error)), None, part
+    return definition, chunk, part
 
 
 def _break(connection: Any) -> None:

@@ -1,4 +1,4 @@
-"""Globs in, the leader's tables to copy out; refuses those that can't be copied before anything is written."""
+"""Selects the leader's tables to copy by globs, and refuses those that can't be copied before anything is written."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
@@ -10,8 +10,8 @@ from cdc.config.filters import SYSTEM_DATABASES, FilterChange, Filters
 from cdc.config.table_globs import TableGlobs
 from cdc.errors import UserError
 from cdc.producer.binlog.leader import Leader, translated
-from cdc.producer.copy.pending import Table
-from cdc.producer.table_rows.definition import GONE, TableDefinition, read_definition
+from cdc.producer.copy.definition import GONE, TableDefinition, read_definition
+from cdc.producer.copy.state import Table
 from cdc.service.mysql_connection import connected
 
 __all__ = [
@@ -21,13 +21,13 @@ __all__ = [
     "parents_first",
     "require_copyable",
     "require_gtids",
-    "tables_asked",
+    "selected_tables",
 ]
 
 _LISTED = 10
 
 
-def tables_asked(
+def selected_tables(
     settings: dict[str, Any],
     leader: Leader,
     globs: Sequence[str],
@@ -51,7 +51,7 @@ def tables_asked(
 
 
 def matching(settings: dict[str, Any], leader: Leader, globs: Sequence[str], filters: Filters) -> list[Table]:
-    """As ``tables_asked``, whether they can be copied or not."""
+    """As ``selected_tables``, whether they can be copied or not."""
     wanted = TableGlobs.of(globs, key="--copy", names_database=True)
     tables = [table for table in base_tables(settings, leader.name, filters) if wanted.match(*table)]
     if not tables:

@@ -1,17 +1,15 @@
-"""Generates the SQL and the lines of code by which a SELECT's column becomes the JSON text that the binlog's rows have.
+"""Generates the SQL expressions and the lines of code by which a selected column becomes the JSON text of binlog rows.
 
-What the leader sends is text, which is taken apart as little as possible: most numbers go into the JSON as they are.
-The lines work on ``d``, the bytes that arrived, and on ``t``, the same as latin1 text. ``X`` stands for the column's
-variable, in the lines and in ``text``, the JSON text as the source of an f-string.
+The server sends text, and it is taken apart as little as possible: most numbers go into the JSON as they are. The lines
+work on ``d``, the received bytes, and on ``t``, the same as latin1 text. ``X`` stands for the column's variable, in the
+lines and in ``text``, the source of the f-string that makes the JSON text. The JSON texts of dates and times of day are
+kept: real columns have few of them.
 
-The JSON texts of dates and times of day by the texts that the leader shows, kept: real columns have few of them.
-
-Writes JSON documents that a SELECT shows as module ``decode.json_binary`` writes those of the binlog.
-
-A document's text does not tell a DECIMAL from a double, a date from a string, nor signed integers from unsigned ones.
-So the SELECT has, beside the text, the types of those members that the text does not tell, each by its number in the
-document: the members of all objects are numbered by ``$**.*``, the elements of all arrays by ``$**[*]``. The server
-lists the objects, and the arrays, from the outside in and in the order of the text, each with all that it has.
+The text of a JSON document does not tell a DECIMAL from a double, a date from a string, nor signed integers from
+unsigned ones. So the SELECT has, beside the text, the types of such members, each by its number in the document: the
+members of all objects are numbered by ``$**.*``, the elements of all arrays by ``$**[*]``. The server lists the
+objects, and the arrays, from the outside in and in the order of the text, each with all that it has. The result is that
+of module ``decode.json_binary`` for the same document in the binlog.
 """
 
 import json
@@ -24,9 +22,9 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from cdc.model.charset import text_decoder
+from cdc.producer.copy.definition import CopiedColumn
 from cdc.producer.decode.json_binary import LARGEST_SIGNED, sql_member
 from cdc.producer.decode.row_codegen import KeptTexts, not_ascii
-from cdc.producer.table_rows.definition import CopiedColumn
 
 __all__ = [
     "CLOCKS",

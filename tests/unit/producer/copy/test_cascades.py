@@ -1,6 +1,6 @@
 """The tables whose changes may change another table without being logged."""
 
-from cdc.producer.table_rows.definition import above
+from cdc.producer.copy.definition import above
 
 A, B, C, D = (("db", name) for name in "abcd")
 

@@ -1,7 +1,6 @@
-"""Looks for rows in partitions that they don't belong to, which a reading by the table's key would not find.
+"""Finds rows in partitions that they don't belong to, which a SELECT by the table's key would not find.
 
-``EXCHANGE PARTITION … WITHOUT VALIDATION`` can put them there. To look each row up costs a fraction of what copying the
-rows does.
+``EXCHANGE PARTITION … WITHOUT VALIDATION`` can put them there. To look up each row costs a fraction of copying it.
 """
 
 from contextlib import closing
@@ -10,8 +9,8 @@ from typing import Any
 
 import pymysql
 
-from cdc.producer.table_rows.chunk_reader import CHANGED
-from cdc.producer.table_rows.definition import (
+from cdc.producer.copy.chunk_reader import CHANGED
+from cdc.producer.copy.definition import (
     ALL_SHOWN,
     TableDefinition,
     TableKey,

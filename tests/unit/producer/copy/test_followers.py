@@ -6,7 +6,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from cdc.producer.copy_pace.pace import Followers
+from cdc.producer.copy.throttle import Followers
 
 F = "f:3306"
 REFUSED = KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
@@ -42,18 +42,18 @@ class Copy:
 def test_it_waits_until_the_follower_is_close() -> None:
     copy = Copy(None, {F: 3}, None, {F: 4}, None, None, {F: 5})
     end = threading.Event()
-    copy.followers.wait(end)
-    copy.followers.wait(end)
-    copy.followers.wait(end)
+    copy.followers.wait(end, None)
+    copy.followers.wait(end, None)
+    copy.followers.wait(end, None)
     assert copy.logged == []
-    copy.followers.wait(end)
+    copy.followers.wait(end, None)
     assert copy.logged == [("the copy keeps close to a follower", {"follower": F})]
     assert copy.followers.waits_for is None
 
 
 def test_an_end_ends_the_wait() -> None:
     copy, end = Copy({F: 3}, {F: 4}), threading.Event()
-    waiting = threading.Thread(target=lambda: [copy.followers.wait(end) for _ in range(2)])
+    waiting = threading.Thread(target=lambda: [copy.followers.wait(end, None) for _ in range(2)])
     waiting.start()
     while copy.followers.waits_for != F:
         assert waiting.is_alive()
@@ -64,14 +64,14 @@ def test_an_end_ends_the_wait() -> None:
 
 def test_without_a_limit_nobody_is_asked() -> None:
     copy = Copy(REFUSED, limit=0)
-    copy.followers.wait(threading.Event())
+    copy.followers.wait(threading.Event(), None)
     assert copy.logged == []
 
 
 def test_what_the_brokers_refuse_is_told_once_and_does_not_hold_the_copy() -> None:
     copy = Copy(REFUSED, REFUSED, {F: 3}, REFUSED)
     for _ in range(4):
-        copy.followers.wait(threading.Event())
+        copy.followers.wait(threading.Event(), None)
     warning = "the copy can't tell how far followers are"
     assert copy.events() == [warning, "the copy can tell again how far followers are", warning]
     assert copy.logged[0][1]["level"] == logging.WARNING

@@ -6,7 +6,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.producer.copy_pace.pace import PATIENCE_SECONDS, Ahead
+from cdc.producer.copy.throttle import PATIENCE_SECONDS, Ahead
 
 A, B = "a:3306", "b:3306"
 LIMIT = 100

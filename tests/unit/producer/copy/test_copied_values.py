@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.producer.table_rows.chunk_reader import ChunkRows
-from cdc.producer.table_rows.column_texts import document_json
-from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition, member_texts, table_text
-from cdc.producer.table_rows.key_literals import key_literals
+from cdc.producer.copy.chunk_reader import ChunkRows
+from cdc.producer.copy.definition import CopiedColumn, TableDefinition, member_texts, table_text
+from cdc.producer.copy.keys import key_literals
+from cdc.producer.copy.row_text import document_json
 
 COLUMNS = (
     CopiedColumn("id", "int", nullable=False),

@@ -1,14 +1,15 @@
-"""What a table is for a copy of its rows: columns and key as rows events have them, and whether it can be copied.
+"""Reads the definition of a table that is copied: columns and key as rows events have them, or why it can't be copied.
 
-The leader is asked while the table's metadata lock is held, so that all answers are of one state of it.
-Which key the leader logs is the server's choice: module ``decode.table_map``.
+The leader is asked while the table's metadata lock is held, so all answers are of one state of the table. The server
+chooses the key that it logs: module ``decode.table_map``.
 
-Which tables' foreign keys may change rows of another table without a trace in the binlog.
+MySQL logs what its foreign keys change since 9.6, unless ``innodb_native_foreign_keys`` is ON. With an older leader a
+chunk may have been read before such a change, and nothing in the stream would show it: ``unlogged_cascades``.
 
-MySQL logs what its foreign keys change since 9.6, unless ``innodb_native_foreign_keys`` is ON. With an older leader, a
-chunk may have been read before such a change, and nothing in the stream would show it.
-
-The type of a column as the server shows it in, its members and what records tell of it out.
+The members of an ENUM or SET that the server shows with question marks, for letters that utf8mb3 lacks, are read from
+values of the column: no other query shows them. Where no row has a member, the column of a recursive query gets it: it
+has the type of the table's column, which its first row leaves NULL, and takes numbers of members. Servers before
+MySQL 9 make it another type.
 """
 
 import re
@@ -24,16 +25,17 @@ from cdc.model.charset import text_decoder
 from cdc.producer.binlog.leader import different, translated
 from cdc.producer.decode.table_cache import columns_json
 from cdc.producer.equal_members import asking
-from cdc.producer.table_rows.exact_members import LOSSY, exact_members
 from cdc.sql.column_types import character_type, members_type, types_json
 
 __all__ = [
     "ALL_SHOWN",
     "GONE",
+    "LOSSY",
     "CopiedColumn",
     "TableDefinition",
     "TableKey",
     "above",
+    "exact_members",
     "identifier",
     "member_texts",
     "read_definition",
@@ -45,6 +47,34 @@ __all__ = [
     "table_text",
     "unlogged_cascades",
 ]
+
+# The character sets with characters that utf8mb3 lacks, or with bytes that are no characters.
+LOSSY = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "gb18030", "ascii"})
+_BMP = "\uffff"
+
+
+def exact_members(
+    cursor: Any, table: str, column: str, *, kind: str, charset: str, shown: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """The members of a column, None where the leader does not give those ``shown``; both names are SQL."""
+    number = "n + 1" if kind == "enum" else "1 << n"
+    # A conversion, too, has question marks for bytes that are no ASCII.
+    value = "e" if charset in ("ascii", "utf8mb4") else "CONVERT(e USING utf8mb4)"
+    cursor.execute(f"SET SESSION cte_max_recursion_depth = {len(shown) + 10}")
+    try:
+        cursor.execute(
+            f"WITH RECURSIVE m (n, e) AS (SELECT 0, t.{column} FROM (SELECT 1) AS d LEFT JOIN {table} AS t "
+            f"ON FALSE UNION ALL SELECT n + 1, {number} FROM m WHERE n < {len(shown)}) "
+            f"SELECT HEX({value}) FROM m WHERE n > 0 ORDER BY n"
+        )
+        found = tuple(
+            bytes.fromhex(row[0]).decode("ascii" if charset == "ascii" else "utf-8") for row in cursor.fetchall()
+        )
+    except (pymysql.DataError, TypeError, ValueError):
+        return None
+    as_shown = tuple("".join("?" if letter > _BMP else letter for letter in each) for each in found)
+    return found if as_shown == shown else None
+
 
 _QUOTED = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}

@@ -1,16 +1,17 @@
-"""Which tables are still to be copied, and how far the current one is: statements and chunks in, the next state out.
+"""The state of the copies: the tables that are left, and how far the current one is. Statements and chunks change it.
 
-The commit log's entries have the state as JSON. Pure.
+The commit log's entries have it as JSON. Pure.
 """
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from cdc.sql.effects import Effect
 from cdc.sql.maintenance import MAINTAIN
 
-__all__ = ["Pending", "Table", "concerns"]
+__all__ = ["Pending", "RecordState", "Table", "concerns"]
 
 Table = tuple[str, str]
 
@@ -216,3 +217,31 @@ def _exchanged(table: Table, effects: Iterable[Effect]) -> list[Table]:
     """The other table of ALTER TABLE … EXCHANGE PARTITION, the only statement that alters two."""
     altered = [(effect.database, effect.name or "") for effect in effects if effect.action == "AlterTable"]
     return [other for other in altered if other != table] if table in altered else []
+
+
+class RecordState(NamedTuple):
+    """The state of the copies after a record, in a header of it, for a run that goes on after a crash.
+
+    ``pending`` is left after the record. Where other ``filters`` (listed) hold from there on, the stream had
+    ``executed`` these transactions by then.
+    """
+
+    pending: Pending
+    filters: dict[str, list[str]] | None = None
+    executed: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The state that ``text`` was made of. Raises TypeError, ValueError or KeyError for anything else."""
+        body = json.loads(text)
+        filters, executed = (body.pop(_FILTERS, None), body.pop(_EXECUTED, "")) if body else (None, "")
+        return cls(Pending.from_json(body or None), filters, executed)
+
+    def text(self) -> str:
+        """The state as JSON."""
+        if self.filters is None:
+            return json.dumps(self.pending.to_json())
+        return json.dumps((self.pending.to_json() or {}) | {_FILTERS: self.filters, _EXECUTED: self.executed})
+
+
+_FILTERS, _EXECUTED = "filters", "executed"

@@ -1,17 +1,13 @@
-"""What was asked of a reading, and what the stream has changed since; out of both come the chunks.
+"""A chunk request in flight: rows read from the leader, merged with the changes streamed meanwhile.
 
-A chunk of a table, read while its rows change, and these changes in; the chunk as of after all of them out.
+The SELECT of a chunk sees some of the transactions that are committed meanwhile, and it is not known which. All that it
+may not have seen come in the stream after the request. So the rows that these name are taken from them: what the SELECT
+saw of such a row is the same or older.
 
-The SELECT of a chunk sees some of the transactions that were committed meanwhile, and it is not known which. All that
-it may not have seen come in the stream after it was asked for. So the rows that these name are taken from them: what
-was seen is the same or older.
-
-The snapshot of a table that is copied as a whole, and whether it is the table at a place of the stream.
-
-A snapshot sees some of the transactions in the binlog, in no certain order. Those that were executed before it, it sees
-for certain (``seen``). What it may see besides is before the binlog's end of just after it. So where the stream has
-reached that end, and nothing else in it has changed the table since the snapshot was asked for, what the snapshot shows
-is the table there.
+A snapshot of a table that is copied as a whole sees some of the transactions in the binlog, in no certain order. Those
+that were executed before it, it sees for certain (``seen``). All others that it may see are before the binlog's end
+right after it. So where the stream has reached that end, and no other transaction in it has changed the table since the
+request, the snapshot shows the table as it is at that place.
 """
 
 import json
@@ -23,20 +19,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cdc.model.gtid import GtidSet
-from cdc.producer.copy.chunk import Keys
-from cdc.producer.copy.pending import Pending, Table
-from cdc.producer.copy.reading import Answer, Reading, Wanted
+from cdc.producer.copy.chunk_reader import ReadChunk
+from cdc.producer.copy.definition import TableDefinition
+from cdc.producer.copy.keys import Keys
+from cdc.producer.copy.reader import Answer, Reader, Wanted
+from cdc.producer.copy.state import Pending, Table
 from cdc.producer.decode.changes import Begin, Change, Chunk, Rows, RowsTransaction
 from cdc.producer.large_rows.large_text import LargeText
-from cdc.producer.table_rows.chunk_reader import ReadChunk
-from cdc.producer.table_rows.definition import TableDefinition
 
 __all__ = [
     "Changers",
+    "ChunkRequest",
+    "ChunkRequests",
     "Overrun",
     "Place",
-    "Question",
-    "Questions",
     "Snapshot",
     "Window",
     "chunk_of",
@@ -150,8 +146,8 @@ _NOTHING_UNLOGGED = 0x02 | 0x10
 
 
 @dataclass(slots=True)
-class Question:
-    """What was asked for at the time ``at``, what changed since, and the answer once there is one.
+class ChunkRequest:
+    """A request ``wanted`` at the time ``at``, the changes since then, and the answer once there is one.
 
     ``cascading`` are tables with changes that foreign keys may have followed; ``columns`` what the records of these
     changes say of the table's own columns and key.
@@ -183,50 +179,50 @@ class Question:
         return answer.seen is not None and not self.may_cascade(answer) and is_exact(self.changers.gtids, answer.seen)
 
 
-class Questions:
-    """The questions to a reading, in their order; ``open_reading`` starts it with the first one.
+class ChunkRequests:
+    """The requests to a reader that are in flight, in their order; ``open_reader`` starts it with the first one.
 
-    ``unwanted`` counts the answers to come to questions that were taken back.
+    ``unwanted`` counts the answers to come to requests that were taken back.
     """
 
-    def __init__(self, open_reading: Callable[[], Reading]) -> None:
-        self._open_reading = open_reading
-        self._reading: Reading | None = None
-        self._asked: deque[Question] = deque()
+    def __init__(self, open_reader: Callable[[], Reader]) -> None:
+        self._open_reader = open_reader
+        self._reader: Reader | None = None
+        self._asked: deque[ChunkRequest] = deque()
         self.unwanted = 0
 
     def __len__(self) -> int:
         return len(self._asked)
 
     @property
-    def first(self) -> Question | None:
+    def first(self) -> ChunkRequest | None:
         """The oldest one, None without any."""
         return self._asked[0] if self._asked else None
 
     @property
-    def last(self) -> Question | None:
+    def last(self) -> ChunkRequest | None:
         """The newest one, None without any."""
         return self._asked[-1] if self._asked else None
 
     @property
     def wake(self) -> int | None:
         """A file descriptor that can be read once there is an answer, if something is being read."""
-        return self._reading.wake if self._reading else None
+        return self._reader.wake if self._reader else None
 
     def ask(self, wanted: Wanted) -> None:
         """Ask one more."""
-        if self._reading is None:
-            self._reading = self._open_reading()
-        self._reading.ask(wanted)
-        self._asked.append(Question(wanted))
+        if self._reader is None:
+            self._reader = self._open_reader()
+        self._reader.ask(wanted)
+        self._asked.append(ChunkRequest(wanted))
 
-    def pop(self) -> Question:
+    def pop(self) -> ChunkRequest:
         """The oldest one, which is done."""
         return self._asked.popleft()
 
     def receive(self) -> None:
         """Take the answers that are there. Raises Disconnected and UserError as reading does."""
-        while self._reading is not None and (answer := self._reading.answer()) is not None:
+        while self._reader is not None and (answer := self._reader.answer()) is not None:
             if self.unwanted:
                 self.unwanted -= 1
                 continue
@@ -246,40 +242,42 @@ class Questions:
         """Ask for nothing any more of what was asked."""
         self.unwanted += sum(asked.answer is None for asked in self._asked)
         self._asked.clear()
-        if self._reading is not None:
-            self._reading.forget()
+        if self._reader is not None:
+            self._reader.forget()
 
     @property
     def waits_for(self) -> str | None:
-        """The follower that the reading waits for just now."""
-        return self._reading.waits_for if self._reading else None
+        """The follower that the reader waits for just now."""
+        return self._reader.waits_for if self._reader else None
 
     def written(self, sequence: int, size: int) -> None:
         """The chunk that the oldest one is answered with is in the stream."""
-        if self._reading is not None:
-            self._reading.written(sequence, size)
+        if self._reader is not None:
+            self._reader.written(sequence, size)
 
     def hurry(self, *, hurried: bool) -> None:
-        """Have the reading know whether the stream waits for it."""
-        if self._reading is not None:
-            (self._reading.hurried.set if hurried else self._reading.hurried.clear)()
+        """Tell the reader whether the stream waits for it."""
+        if self._reader is not None:
+            (self._reader.hurried.set if hurried else self._reader.hurried.clear)()
 
     def wait(self, seconds: float) -> None:
         """Wait until there is an answer, ``seconds`` at most."""
-        if self._reading is not None:
-            select.select([self._reading.wake], [], [], seconds)
+        if self._reader is not None:
+            select.select([self._reader.wake], [], [], seconds)
 
     def close(self) -> None:
-        """End the reading."""
-        if self._reading is not None:
-            self._reading.close()
-            self._reading = None
+        """End the reader."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
         self._asked.clear()
         self.unwanted = 0
 
 
-def following(pending: Pending, snapshot: Snapshot | None, keys: Keys | None, last: Question | None) -> Place | None:
-    """What is wanted after the ``last`` question: rows with ``keys`` first; None where its answer must come before."""
+def following(
+    pending: Pending, snapshot: Snapshot | None, keys: Keys | None, last: ChunkRequest | None
+) -> Place | None:
+    """What is wanted after the ``last`` request: rows with ``keys`` first; None where its answer must come before."""
     is_piece = snapshot is not None and snapshot.pieces is not None
     # Nothing comes between the pieces of a table.
     if keys is not None and not is_piece:
@@ -293,7 +291,7 @@ def following(pending: Pending, snapshot: Snapshot | None, keys: Keys | None, la
     return pending.current, newest.chunk.upto, None
 
 
-def chunk_of(asked: Question, answer: Answer, *, piece: int | None) -> Chunk:
+def chunk_of(asked: ChunkRequest, answer: Answer, *, piece: int | None) -> Chunk:
     """What was read, as it is at this place of the stream; ``piece`` is the number of that of a table as a whole.
 
     Raises Overrun where it has to be read again: too much was changed, or a foreign key may have changed rows unseen.

@@ -1,17 +1,11 @@
-"""How fast tables are read: so many rows a second, and not while the leader is busy, a replica or follower behind.
+"""Throttles for table copies: a rate of rows, the load of the leader, the lag of its replicas and of followers.
 
-Chunks that are written and followers' places in; which follower a copy has to wait for out. Pure but for the time.
+Each holds back the next chunk while its source says so: reading the leader may be what slows its replicas down, and a
+follower that has too many copied rows to apply applies other changes late.
 
-A follower counts once it has been seen to move, so not one whose consumer does not run. It counts no more once it has
-been waited for, in all, so long that it should have applied a chunk and has not: it is paused, or busy with something
-else, or was far behind before. It counts again when it has come close. So a copy is held back by what applies chunks,
-and by nothing else for longer than that.
-
-Holds a copy back while a follower that keeps up with it has too much of it to apply: other changes would be late.
-
-Holds a copy back while one of the leader's own replicas is behind: reading the leader may be what slows it down.
-
-Rows and bytes that were copied in; how fast that is, over the last minute, out. Pure but for the time given.
+A follower counts once it has been seen to move: one whose consumer does not run does not hold a copy back. It counts no
+more once a copy has waited for it, in all, for as long as it should have taken to apply a chunk: it is paused, or busy
+with something else, or was far behind before. It counts again when it has come close.
 """
 
 import logging
@@ -20,7 +14,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import pymysql
 from confluent_kafka import KafkaException
@@ -30,54 +24,14 @@ from cdc.kafka.follower_places import FollowerPlaces
 from cdc.producer.binlog.leader import first_known
 from cdc.service.mysql_connection import connected
 
-__all__ = ["PATIENCE_SECONDS", "Ahead", "Copying", "Followers", "Pace", "Replicas", "Speed"]
-
-_SECONDS = 60.0
-_APART = 1.0  # seconds between two samples
+__all__ = ["PATIENCE_SECONDS", "Ahead", "Followers", "LeaderLoad", "Replicas", "RowRate", "Throttle", "Throttles"]
 
 
-class Copying(NamedTuple):
-    """The table that is copied now, with how many ``rows`` of ``estimated`` ones, None where that is not known.
+class Throttle(Protocol):
+    """A reason for which a chunk may have to wait."""
 
-    The speed is 0 where it is not known yet. ``waits_for`` is the follower that has to apply more first.
-    """
-
-    table: str
-    rows: int
-    estimated: int | None
-    rows_per_second: float
-    bytes_per_second: float
-    waits_for: str | None = None
-
-    @property
-    def seconds_left(self) -> float | None:
-        """For this table; None where that is not known."""
-        if self.estimated is None or not self.rows_per_second:
-            return None
-        return max(0, self.estimated - self.rows) / self.rows_per_second
-
-
-class Speed:
-    """``rows`` and ``size`` are all that were copied, size in bytes. Other threads may ask."""
-
-    def __init__(self, now: float) -> None:
-        self.rows = self.size = 0
-        self._samples: tuple[tuple[float, int, int], ...] = ((now, 0, 0),)
-
-    def add(self, rows: int, size: int, *, now: float) -> None:
-        """So much was copied by ``now``."""
-        self.rows += rows
-        self.size += size
-        if now - self._samples[-1][0] >= _APART:
-            recent = [sample for sample in self._samples if sample[0] >= now - _SECONDS]
-            self._samples = (*recent, (now, self.rows, self.size))
-
-    def per_second(self, now: float) -> tuple[float, float]:
-        """Rows and bytes a second, 0 before that is known."""
-        samples = self._samples
-        since, rows, size = next((sample for sample in samples if sample[0] >= now - _SECONDS), samples[-1])
-        seconds = now - since
-        return ((self.rows - rows) / seconds, (self.size - size) / seconds) if seconds >= _APART else (0.0, 0.0)
+    def wait(self, end: threading.Event, leader: Any) -> None:
+        """Wait until a chunk may be read, or for ``end``; ``leader`` is a cursor there. Raises pymysql's errors."""
 
 
 _REPLICA_LOOK_SECONDS = 1.0
@@ -88,7 +42,8 @@ _STATUS = ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
 
 
 class Replicas:
-    """A chunk is read when each replica at ``addresses`` is at most ``seconds`` behind, by its Seconds_Behind_Source.
+    """Holds back chunks until each replica at ``addresses`` is at most ``seconds`` behind, by its
+    Seconds_Behind_Source.
 
     One that is away, or does not replicate, may be behind by any time: it is waited for as well. ``settings`` are the
     leader's, and log in to the replicas too. ``log(event, **fields)`` is called when a wait begins, has another reason,
@@ -105,8 +60,8 @@ class Replicas:
         self._connections: dict[ServerAddress, Any] = {}
         self._looked_at = float("-inf")
 
-    def wait(self, end: threading.Event) -> None:
-        """Wait until no replica is behind, or for ``end``; each is asked once a second at most."""
+    def wait(self, end: threading.Event, leader: Any) -> None:
+        """Wait as a ``Throttle`` does; each replica is asked once a second at most."""
         if not self._addresses or time.monotonic() < self._looked_at + _REPLICA_LOOK_SECONDS:
             return
         told = None
@@ -185,7 +140,9 @@ class _Follower:
 
 
 class Ahead:
-    """``limit`` is how many bytes of chunks a follower that counts may lack before the next one is read."""
+    """Decides which follower a copy waits for, from the chunks that are written and the places of followers.
+
+    ``limit`` is how many bytes of chunks a follower that counts may lack before the next one is read."""
 
     def __init__(self, limit: int, *, now: float) -> None:
         self._limit = limit
@@ -241,7 +198,7 @@ _TELL_SECONDS = 600.0  # between two warnings that the brokers do not tell the p
 
 
 class Followers:
-    """A chunk is read when no follower that counts (``Ahead``) lacks more than ``limit`` bytes of chunks; 0: always.
+    """Holds back chunks while a follower that counts (``Ahead``) lacks more than ``limit`` bytes of chunks; 0: never.
 
     ``log(event, **fields)`` is called when a follower begins or ceases to count, and where places can't be read: what
     is known of a follower holds then, and soon it counts no more. ``waits_for`` is the one that a chunk waits for now.
@@ -262,8 +219,8 @@ class Followers:
         with self._lock:
             self._ahead.written(sequence, size)
 
-    def wait(self, end: threading.Event) -> None:
-        """Wait until the next chunk may be read, or for ``end``."""
+    def wait(self, end: threading.Event, leader: Any) -> None:
+        """Wait as a ``Throttle`` does."""
         if not self._limit:
             return
         while (name := self._awaited()) is not None and not end.is_set():
@@ -302,63 +259,73 @@ class Followers:
         return places
 
 
-_LOOK_SECONDS = 0.5
+class RowRate:
+    """Holds back what would be more than ``rows_per_second``; 0 stands for any number."""
 
-
-class Pace:
-    """No more than ``rows_per_second``, nothing while more than ``threads_running`` threads of the server run (0 stands
-    for any number) or one of the leader's ``replicas`` is behind, and nothing that ``followers`` are not ready for.
-
-    ``log(event, **fields)`` is called when it begins to wait for the server, and when it goes on.
-    """
-
-    def __init__(
-        self,
-        *,
-        rows_per_second: int,
-        threads_running: int,
-        followers: Followers,
-        replicas: Replicas,
-        log: Callable[..., None],
-    ) -> None:
-        self.followers = followers
-        self._replicas = replicas
+    def __init__(self, rows_per_second: int) -> None:
         self._rows_per_second = rows_per_second
-        self._threads_running = threads_running
-        self._log = log
         self._next_at = 0.0
-        self._stopped = threading.Event()
 
     def most(self, rows: int) -> int:
         """At most ``rows``, and no more than may be read in a second: a limit is for each second, not on average."""
         return min(rows, self._rows_per_second or rows)
 
-    def await_turn(self, cursor: Any, *, until: threading.Event | None = None) -> None:
-        """Wait until more may be read, or for the end, or ``until`` then; ``cursor`` is the server's.
+    def read(self, rows: int) -> None:
+        """Count ``rows`` that were read."""
+        if self._rows_per_second:
+            self._next_at = max(self._next_at, time.monotonic()) + rows / self._rows_per_second
 
-        Raises pymysql's errors.
-        """
-        end = until or self._stopped
+    def wait(self, end: threading.Event, leader: Any) -> None:
+        """Wait as a ``Throttle`` does."""
         end.wait(max(0.0, self._next_at - time.monotonic()))
-        self.followers.wait(end)
-        self._replicas.wait(end)
+
+
+_LOAD_LOOK_SECONDS = 0.5
+
+
+class LeaderLoad:
+    """Holds back chunks while more than ``threads_running`` threads of the leader run; 0 stands for any number.
+
+    ``log(event, **fields)`` is called when a wait begins and ends.
+    """
+
+    def __init__(self, threads_running: int, *, log: Callable[..., None]) -> None:
+        self._threads_running = threads_running
+        self._log = log
+
+    def wait(self, end: threading.Event, leader: Any) -> None:
+        """Wait as a ``Throttle`` does."""
         waits = False
         while self._threads_running and not end.is_set():
-            cursor.execute("SHOW GLOBAL STATUS LIKE 'Threads_running'")
-            running = int(cursor.fetchone()[1])
+            leader.execute("SHOW GLOBAL STATUS LIKE 'Threads_running'")
+            running = int(leader.fetchone()[1])
             if running <= self._threads_running:
                 break
             if not waits:
                 self._log("the copy waits for the leader", threads_running=running)
             waits = True
-            end.wait(_LOOK_SECONDS)
+            end.wait(_LOAD_LOOK_SECONDS)
         if waits:
             self._log("the copy goes on")
 
-    def read(self, rows: int) -> None:
-        """So many were read."""
-        if self._rows_per_second:
-            self._next_at = max(self._next_at, time.monotonic()) + rows / self._rows_per_second
+
+class Throttles:
+    """All throttles of a copy: a chunk is read when none of them holds it back."""
+
+    def __init__(self, *, rate: RowRate, followers: Followers, replicas: Replicas, load: LeaderLoad) -> None:
+        self.rate = rate
+        self.followers = followers
+        self._replicas = replicas
+        self._in_order: tuple[Throttle, ...] = (rate, followers, replicas, load)
+        self._stopped = threading.Event()
+
+    def await_turn(self, leader: Any, *, until: threading.Event | None = None) -> None:
+        """Wait until a chunk may be read, or until ``stop``, or ``until`` instead; ``leader`` is a cursor there.
+
+        Raises pymysql's errors.
+        """
+        for throttle in self._in_order:
+            throttle.wait(until or self._stopped, leader)
 
     def stop(self) -> None:
         """End all waiting."""

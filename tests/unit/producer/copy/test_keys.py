@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from cdc.producer.copy.chunk import Keys
-from cdc.producer.copy.key_rows import has_key, unfit
-from cdc.producer.table_rows.definition import CopiedColumn
+from cdc.producer.copy.definition import CopiedColumn
+from cdc.producer.copy.keys import Keys, has_key, unfit
 from tests.harness.copying import DEFINITION, T, keys_of
 
 

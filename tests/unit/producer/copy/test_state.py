@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cdc.producer.copy.pending import Pending, Table
+from cdc.producer.copy.state import Pending, Table
 from cdc.sql.ddl import classify
 
 A, B, C = ("db", "a"), ("db", "b"), ("db", "c")
