@@ -19,7 +19,7 @@ _EMPTY = (
 
 
 class SeedBeginning:
-    """As ``range.base_copy.Attachment``: a follower that begins with ``seed``, or goes on with it."""
+    """A follower that begins with ``seed``, or goes on with it; see ``range.base_copy.Attachment``."""
 
     def __init__(self, resource: str, seed: Seed) -> None:
         self._resource = resource
