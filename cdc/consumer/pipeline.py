@@ -154,9 +154,17 @@ def _ledger(startup: Startup, renaming: Renaming, *, copied: BaseCopy, skips: Sk
     profile = startup.profile
     statements = FollowerStatements(renaming, engine=profile.consumer.engine)
     passes, wait = replicated(profile), profile.consumer.retry_seconds
-    return DdlLedger(
+    ledger = DdlLedger(
         startup.session, copied=copied, passes=passes, statements=statements, skips=skips, lock_seconds=wait
     )
+    brokers, commits = Brokers(profile.kafka.properties()), profile.kafka.topics().commits
+
+    def leader_version() -> str:
+        newest = brokers.commits(commits)
+        return newest.server_version if newest else ""
+
+    ledger.leader_version = leader_version
+    return ledger
 
 
 def _held(startup: Startup, counters: Counters) -> Held:

@@ -24,14 +24,14 @@ from cdc.producer import equal_members, filter_changes, partial_json
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.leader import Leader, count_different, inspect, objects, update_triggers
 from cdc.producer.binlog.source import Dumps
-from cdc.producer.copy.asked import base_tables, definitions, require_copyable
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.interleaver import Interleaver
-from cdc.producer.copy.pending import Pending
-from cdc.producer.copy.reading import Reading
+from cdc.producer.copy.reader import Reader
 from cdc.producer.copy.requests import Requests
+from cdc.producer.copy.selection import base_tables, definitions, require_copyable
+from cdc.producer.copy.state import Pending
 from cdc.producer.copy.structure import Structures
-from cdc.producer.copy_pace.pace import Followers, Pace, Replicas
+from cdc.producer.copy.throttle import Followers, LeaderLoad, Replicas, RowRate, Throttles
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions
@@ -160,19 +160,24 @@ def make_copier(
     settings = profile.database.settings()
     limits = profile.producer
     followers = _followers(profile, log)
-    rows, threads = limits.copy_rows_per_second, limits.copy_pause_threads_running
-    pace = partial(Pace, rows_per_second=rows, threads_running=threads, followers=followers, log=log)
 
-    def reading() -> Reading:
+    def open_reader() -> Reader:
         structures = Structures(settings, leader, widened or profile.filters)
-        replicas = Replicas(limits.replica_addresses(), settings, seconds=limits.copy_pause_replica_seconds, log=log)
-        return Reading(settings, name=leader.name, pace=pace(replicas=replicas), read_structure=structures.read)
+        throttles = Throttles(
+            rate=RowRate(limits.copy_rows_per_second),
+            followers=followers,
+            replicas=Replicas(limits.replica_addresses(), settings, seconds=limits.copy_pause_replica_seconds, log=log),
+            load=LeaderLoad(limits.copy_pause_threads_running, log=log),
+        )
+        return Reader(settings, name=leader.name, throttles=throttles, read_structure=structures.read)
 
     pending, kafka = Pending.from_json(entry.copy), profile.kafka
     requests = Requests(kafka.properties(), kafka.topics().copies, resource=profile.mysql_resource_name, taken=pending)
     requests.start()
     wants_table = (widened.before if widened else profile.filters).wants_table
-    return Copier(pending, requests=requests, open_reading=reading, wants_table=wants_table, log=log, widened=widened)
+    return Copier(
+        pending, requests=requests, open_reader=open_reader, wants_table=wants_table, log=log, widened=widened
+    )
 
 
 def _followers(profile: Profile, log: Callable[..., None]) -> Followers:
@@ -317,4 +322,5 @@ class _Producer:
             # The topic begins here for objects that pass from now on: a copy of the leader must have all changes
             # before.
             entry = replace(entry, origin=entry.gtid_set or entry.origin)
+        entry = replace(entry, server_version=leader.version)
         return replace(entry, instance=self.options.instance, filters=filters), change.widened

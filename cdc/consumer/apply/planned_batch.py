@@ -3,7 +3,7 @@
 So no change is lost and none is applied twice. What ends the transaction of a batch (``ending``) moves the checkpoint
 from where the batch before has put it to the batch's last record. A batch that fails before its COMMIT leaves neither
 its rows nor the move. Where the connection is lost with the answer to a COMMIT, the checkpoint in the server shows
-whether it was successful (``committed.settle``). The move matches no row where another program has moved the
+whether it was successful (``committed.resolve_commit``). The move matches no row where another program has moved the
 checkpoint, or where the batch before has not committed.
 
     PLANNED ──► SENT ──► EXECUTED ──► COMMITTING ──► COMMITTED

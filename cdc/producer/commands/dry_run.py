@@ -16,13 +16,13 @@ from cdc.model.commit_entry import Entry
 from cdc.model.values import visible
 from cdc.producer import pipeline
 from cdc.producer.binlog.leader import Leader, translated
-from cdc.producer.copy.asked import base_tables, definitions, matching, require_copyable, require_gtids
-from cdc.producer.copy.pending import Pending, Table
+from cdc.producer.copy.definition import TableDefinition
+from cdc.producer.copy.selection import base_tables, definitions, matching, require_copyable, require_gtids
+from cdc.producer.copy.state import Pending, Table
+from cdc.producer.copy.status import Estimate, estimates
 from cdc.producer.copy.structure import copied_tables, creations_of
 from cdc.producer.filter_changes import FilterEffect, change_of
 from cdc.producer.resume import starting_entry
-from cdc.producer.table_rows.definition import TableDefinition
-from cdc.producer.table_rows.estimates import Estimate, estimates
 from cdc.service.logs import print_error
 from cdc.service.mysql_connection import connected
 

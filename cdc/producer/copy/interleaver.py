@@ -10,9 +10,8 @@ from cdc.config.filters import Filters
 from cdc.errors import UserError
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.packets import SimpleTransaction
-from cdc.producer.copy.chunk import State
 from cdc.producer.copy.copier import Copier
-from cdc.producer.copy.pending import Pending
+from cdc.producer.copy.state import Pending, RecordState
 from cdc.producer.decode.changes import (
     Beginning,
     Change,
@@ -112,7 +111,10 @@ class Interleaver:
             return
         # The rest of a transaction that is partially committed must come first, and what readers can see already.
         if progress.between_transactions and not progress.has_partial:
-            while (text := sink.visible_chunk) is not None and (state := self._adopted(State.parse(text))) is not None:
+            while (text := sink.visible_chunk) is not None:
+                state = self._adopted(RecordState.parse(text))
+                if state is None:
+                    break
                 sink.count_chunk()
                 self._router.next_sequence += 1
                 yield state
@@ -126,10 +128,10 @@ class Interleaver:
     def _copied(self, due: Chunk | Beginning) -> Copied:
         now = due.filters if isinstance(due, Beginning) else None
         self._known = after = self._copier.after(due)
-        header = State(after, now.listed() if now else None, self._progress.gtid_text if now else "").text()
+        header = RecordState(after, now.listed() if now else None, self._progress.gtid_text if now else "").text()
         return Copied(due, self._progress.position, header, _state(after, now))
 
-    def _adopted(self, state: State) -> CopyState | None:
+    def _adopted(self, state: RecordState) -> CopyState | None:
         """The state after a record that readers can see, None where its place is not reached.
 
         Without records before it, the place at which other filters hold is found by the transactions before it.

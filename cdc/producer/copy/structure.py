@@ -1,7 +1,7 @@
-"""The leader's databases, tables, routines and views in; the statements that create them on a follower out.
+"""Reads the statements that create the leader's databases, tables, routines and views on a follower.
 
-SHOW CREATE gives them as the server keeps them, in an order here in which each can be executed: foreign keys are not
-checked meanwhile, routines come before views that call them, and views after what they select from.
+SHOW CREATE gives them as the server keeps them. They are in an order in which each can be executed: foreign keys are
+not checked meanwhile, routines come before views that call them, and views after the tables that they select from.
 """
 
 import re
@@ -15,10 +15,10 @@ import pymysql
 from cdc.config.filters import FilterChange, Filters
 from cdc.errors import UserError
 from cdc.producer.binlog.leader import Leader, objects, translated
-from cdc.producer.copy.asked import base_tables, definitions, require_gtids
-from cdc.producer.copy.pending import Table
+from cdc.producer.copy.definition import ALL_SHOWN, TableDefinition, identifier, shown_exactly, shown_row
+from cdc.producer.copy.selection import base_tables, definitions, require_gtids
+from cdc.producer.copy.state import Table
 from cdc.producer.decode.changes import Creation, Structure
-from cdc.producer.table_rows.definition import ALL_SHOWN, TableDefinition, identifier, shown_exactly, shown_row
 from cdc.service.mysql_connection import connected
 from cdc.sql.ddl import classify
 from cdc.sql.effects import ANY_DATABASE, Effect
@@ -51,7 +51,7 @@ _HEAD = re.compile(r"CREATE (TABLE|DATABASE) (?!IF NOT EXISTS)")
 
 
 class Creations:
-    """Which statements have changed what is to be created since it was asked for last, and how often it was. Pure."""
+    """Notes statements that change the objects to be created since these were read last. Pure."""
 
     def __init__(self) -> None:
         self._changed: list[Effect] = []

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from cdc.config.filters import FilterChange, Filters
-from cdc.producer.copy.pending import Pending
+from cdc.producer.copy.definition import CopiedColumn
 from cdc.producer.copy.requests import Request
+from cdc.producer.copy.state import Pending
 from cdc.producer.decode.changes import Structure, TableShape
-from cdc.producer.table_rows.definition import CopiedColumn
 from tests.harness.copying import DEFINITION, REFUSED, UUID, Copying, T, U, keys_of, number, row
 
 WIDENED = FilterChange(Filters(include_tables=("d.t",)), Filters(include_tables=("d.*",)))
