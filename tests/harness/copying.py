@@ -154,7 +154,7 @@ class Copying:
 
     @property
     def is_hurried(self) -> bool:
-        """Whether the reading has been told that the stream waits for it."""
+        """Whether the reader was notified that the stream waits for it."""
         return self._reader.hurried.is_set()
 
     def turn(self, at: int = 0) -> str | None:
