@@ -112,7 +112,7 @@ class WarmProcess:
             self._answers.close()
 
     def communicate(self, timeout: float) -> tuple[None, str | None]:
-        """Wait for the end; what it has said since on its standard error. Raises TimeoutExpired."""
+        """Wait for the end; what its standard error has had since. Raises TimeoutExpired."""
         stream = self.stderr
         if stream is None or stream.closed:
             self.wait(timeout)
