@@ -33,7 +33,7 @@ __all__ = [
 # The largest message by default. With its key and headers it must fit into a request, for which Kafka's brokers have a
 # limit of 104857600 bytes (socket.request.max.bytes).
 MESSAGE_BYTES = 100_000_000
-# By default librdkafka takes an answer of more than 100 MB for a broken connection, and asks for it again for ever.
+# By default librdkafka takes an answer of more than 100 MB for a broken connection, and requests it again for ever.
 _ANSWER_BYTES = 2_147_483_647
 
 
@@ -47,7 +47,7 @@ class Tls:
     verify: str = field(default="full", metadata={"choices": ("full", "ca", "none")})
 
     def context(self) -> ssl.SSLContext:
-        """The context for TLS connections. Raises UserError where a file cannot be read."""
+        """The context for TLS connections. Raises UserError if a file cannot be read."""
         try:
             context = ssl.create_default_context(cafile=self.ca or None)
             if self.cert:
@@ -80,12 +80,12 @@ class Database:
         return f"{self.user}@{self.ip_or_host}:{self.port}"
 
     def settings(self) -> dict[str, Any]:
-        """The connection as pymysql's arguments. Raises UserError where the password cannot be read."""
+        """The connection as pymysql's arguments. Raises UserError if the password cannot be read."""
         settings: dict[str, Any] = {
             "host": self.ip_or_host,
             "port": self.port,
             "user": self.user,
-            # As UTF-8, as the server reads it in CREATE USER; pymysql would encode it as latin1.
+            # The password is sent as UTF-8, as the server reads it in CREATE USER; pymysql would encode it as latin1.
             "password": self.secret().encode("utf-8", "surrogateescape"),
             "charset": "utf8mb4",
             "connect_timeout": 10,
@@ -158,7 +158,7 @@ class Kafka:
                 hint="give one of the two another name, with kafka.topic or kafka.prefix",
             )
         largest = self.librdkafka.get("message.max.bytes", MESSAGE_BYTES)
-        # librdkafka takes 0x5f5e100 too, but the brokers do not, which get it as a topic's setting.
+        # librdkafka takes 0x5f5e100 too, but the brokers, which get the value as a topic's setting, do not.
         if not str(largest).isdecimal():
             raise UserError(
                 f"the largest message has {largest!r} bytes, which is no whole number in decimal digits",
@@ -180,7 +180,7 @@ class Kafka:
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """How the producer reads and commits."""
+    """Settings of the producer: how it reads and commits."""
 
     start: str = AUTO
     server_id: int = field(default=0, metadata={"range": (0, 4294967295)})
@@ -206,13 +206,13 @@ class Producer:
         self.replica_addresses()
 
     def replica_addresses(self) -> list[ServerAddress]:
-        """Where the replicas are that a copy waits for."""
+        """The addresses of the replicas that a copy waits for."""
         return [ServerAddress.parse(text, key="producer.copy_replicas") for text in self.copy_replicas]
 
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """How the consumer applies."""
+    """Settings of the consumer: how it applies."""
 
     on_conflict: str = field(default="converge", metadata={"choices": ("converge", "stop")})
     before_images: str = field(default="compare", metadata={"choices": ("compare", "ignore")})
@@ -235,7 +235,7 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What is logged to standard error, and in which format."""
+    """The level and format of the log on standard error."""
 
     level: str = field(default="info", metadata={"choices": ("debug", "info", "warning", "error")})
     format: str = field(default="text", metadata={"choices": ("text", "json")})
@@ -243,7 +243,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """The address of ``/metrics`` and ``/healthz``; port 0: none."""
+    """The address of ``/metrics`` and ``/healthz``; port 0 disables both."""
 
     host: str = "127.0.0.1"
     port: int = field(default=0, metadata={"range": (0, 65535)})
@@ -269,7 +269,7 @@ class Profile:
 
     @classmethod
     def parse(cls, text: str, *, name: str) -> Self:
-        """Read a profile's text; ``name`` is its file in errors. Raises UserError."""
+        """Parses a profile's text; ``name`` is its file in errors. Raises UserError."""
         return cls._of(parsed(text, name=name), name=name)
 
     @classmethod
@@ -288,18 +288,18 @@ class Profile:
 
 
 KAFKA_ONLY, BOTH_SERVERS = ("kafka",), ("database", "kafka")
-"""What programs connect to, for ``load``."""
+"""The servers that programs connect to, for ``load``."""
 
 
 def load(path: Path, *, servers: Collection[str] = ()) -> Profile:
-    """Read the profile in a file, which must say where the ``servers`` are: tables of the profile.
+    """Reads the profile from a file, which must contain the addresses of the ``servers`` (tables of the profile).
 
     Raises UserError: no such file, broken TOML, unknown key, wrong type or value, a table without any key.
     """
     content = parsed(text_of(path, key="PROFILE"), name=str(path))
     profile = Profile._of(content, name=str(path))
     if any(not content.get(table) for table in servers):
-        # By the defaults another server could be taken for the one that is meant, and would be waited for.
+        # With default addresses the program could reach another server than the intended one, or wait for it.
         wanted = lacking(content, [*_RESOURCE, *(key for table in servers for key in _ADDRESS[table])])
         raise UserError(
             f"the profile lacks {', '.join(wanted)}",

@@ -14,11 +14,11 @@ _LONGEST = 64  # characters of a name (manual, "Identifier Length Limits")
 
 
 class Renames:
-    """``databases`` maps the leader's names to the follower's; other databases keep their names.
+    """Maps the leader's names to the follower's by ``databases``; other databases keep their names.
 
-    ``own`` is the consumer's own database on the follower, whose name no other can have. ``taken`` are names that a
-    database of the leader cannot keep, since another one gets them. Raises UserError for invalid names, and for two
-    databases that would get the same name.
+    ``own`` is the consumer's own database on the follower, whose name no other database can have. ``taken`` are names
+    that a database of the leader cannot keep, since another one gets them. Raises UserError for invalid names, and for
+    two databases that would get the same name.
     """
 
     def __init__(self, databases: Mapping[str, str], *, own: str = CHECKPOINT_DATABASE) -> None:
@@ -37,7 +37,7 @@ class Renames:
 
     @property
     def leaders(self) -> dict[str, str]:
-        """The leader's names of the follower's databases; where the leader has none for it, ``… of the follower``."""
+        """Maps the follower's database names to the leader's; if the leader has none, to ``… of the follower``."""
         return {old: f"{old} of the follower" for old in self.databases} | self._former
 
     def __bool__(self) -> bool:
@@ -53,7 +53,7 @@ class Renames:
 
 
 def require_own(schema: str) -> None:
-    """Raise UserError where ``schema`` cannot be the name of the consumer's own database."""
+    """Raises UserError if ``schema`` cannot be the name of the consumer's own database."""
     if not _OWN.fullmatch(schema) or schema in SYSTEM_DATABASES:
         raise UserError(
             f"{schema!r} can't be the consumer's own database",

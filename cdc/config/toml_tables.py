@@ -14,7 +14,7 @@ __all__ = ["build", "lacking", "parsed", "text_of"]
 
 
 def text_of(path: Path, *, key: str) -> str:
-    """The text of a file that the profile key ``key`` names. Raises UserError."""
+    """The text of the file that the profile key ``key`` names. Raises UserError."""
     try:
         return path.read_text(encoding="utf-8-sig")  # with or without a byte order mark, which Windows editors write
     except FileNotFoundError:
@@ -28,10 +28,10 @@ def text_of(path: Path, *, key: str) -> str:
 
 
 def parsed(text: str, *, name: str) -> dict[str, Any]:
-    """The TOML in ``text``; ``name`` is its file in errors. Raises UserError."""
+    """Parses the TOML ``text``; ``name`` is its file in errors. Raises UserError."""
     try:
         return tomllib.loads(text)
-    # Besides its own error, a ValueError: Python's for a number with more digits than it reads.
+    # tomllib raises its own error, and Python's ValueError for a number with more digits than Python parses.
     except (ValueError, RecursionError) as error:
         raise UserError(
             f"broken TOML: {_without_quotes(error)}",
@@ -42,7 +42,7 @@ def parsed(text: str, *, name: str) -> dict[str, Any]:
 
 
 def lacking(content: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
-    """Those of the ``keys`` (``table.key``) that ``content`` does not have."""
+    """The ``keys`` (``table.key``) that ``content`` lacks."""
     parts = [(key, *key.rpartition(".")[::2]) for key in keys]
     return [key for key, table, name in parts if name not in (content.get(table, {}) if table else content)]
 
@@ -50,10 +50,11 @@ def lacking(content: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
 def build(
     kind: Any, content: Mapping[str, Any], *, tables: Mapping[str, Any], removed: Mapping[str, str], path: str = ""
 ) -> Any:
-    """A ``kind`` (dataclass) of the values in ``content``; a key in ``tables`` holds a table of that dataclass.
+    """Builds a ``kind`` (dataclass) from the values in ``content``; a key in ``tables`` holds a table of that
+    dataclass.
 
-    ``removed`` are keys of former versions with the hint that users get; ``path`` is what precedes the keys in errors.
-    Raises UserError.
+    ``removed`` maps keys of former versions to the hint for users; ``path`` precedes the keys in errors. Raises
+    UserError.
     """
     known = {f.name: f for f in fields(kind) if f.init}
     values: dict[str, Any] = {}
@@ -76,7 +77,9 @@ def build(
 
 
 def _without_quotes(error: Exception) -> str:
-    """What tomllib reports and where, without the parts of the file that it quotes: they may be of a password."""
+    """The error and its place as tomllib reports them, without the parts of the file that it quotes: they may contain a
+    password.
+    """
     if not isinstance(error, tomllib.TOMLDecodeError):
         return "a value is too large, or too deep"
     what, _, place = str(error).rpartition(" (at ")

@@ -5,12 +5,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Stopped
-from cdc.consumer.extent.attachment import Beginning
 from cdc.consumer.follower.session import Session, require_mysql
+from cdc.consumer.range.base_copy import Beginning
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.state import checkpoint, conflicts, ledger_table, rewinds
+from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
-from cdc.consumer.state.copied import Copied
 from cdc.errors import Disconnected, UserError
 from cdc.service.logs import event
 from cdc.service.mysql_connection import TLS_FAILED
@@ -32,9 +32,9 @@ _STATIC = (
     # Without these two the server hides events and triggers.
     "EVENT", "TRIGGER",
 )  # fmt: skip
-_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 made two privileges out of it
-# To set GTIDs, the leader's session settings, and the definers of its views and routines; one privilege of each row is
-# enough.
+_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced it by two privileges
+# For setting GTIDs, the leader's session settings, and the definers of its views and routines; one privilege of each
+# row is enough.
 _DYNAMIC = (
     ("REPLICATION_APPLIER", "SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
     ("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
@@ -66,9 +66,9 @@ _SETTINGS = {
 
 
 def connect(session: Session, *, name: str) -> None:
-    """Connect for the first time, and check the server's version, settings and grants; ``name`` is for errors.
+    """Connects for the first time, and checks the server's version, settings and grants; ``name`` is for errors.
 
-    Raises UserError, Stopped, and Disconnected where the server does not answer.
+    Raises UserError, Stopped, and Disconnected if the server does not answer.
     """
     where = f"{name} (profile table database)"
     try:
@@ -145,12 +145,12 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
 
 
 def _named(choice: tuple[str, ...], version: int) -> str:
-    """The privilege of several that a server of this version knows."""
+    """The privilege of a choice that a server of this version knows."""
     return _SET_USER_ID if version < _TWO_OF_ONE and _SET_USER_ID in choice else choice[0]
 
 
 def _tell_definers(session: Session) -> None:
-    """Log, without a demand, that some definers will stop the stream: a leader may have none of these."""
+    """Logs a hint that some definers will stop the stream, and demands nothing: a leader may have none of these."""
     if _privileges(session).isdisjoint({_SYSTEM_USER, "ALL PRIVILEGES"}):
         event(
             _LOG, "a view, procedure or function whose definer is root or another system user will stop the consumer",
@@ -177,11 +177,11 @@ def _privileges(session: Session) -> set[str]:
 
 def load_checkpoint(
     session: Session, *, resource: str, topic: Topic, first: First | None, attachment: Beginning
-) -> tuple[Checkpoint, Copied]:
-    """The leader's checkpoint in the follower, and the copy it began from; created, with the consumer's tables, where
-    there is none.
+) -> tuple[Checkpoint, BaseCopy]:
+    """The leader's checkpoint in the follower, and the copy with which it began. Creates the checkpoint and the
+    consumer's tables if there are none.
 
-    ``topic`` and ``first`` as in ``check_topics``. Raises UserError, Stopped, and Disconnected where a server does not
+    ``topic`` and ``first`` as in ``check_topics``. Raises UserError, Stopped, and Disconnected if a server does not
     answer.
     """
     schema = session.schema
@@ -197,7 +197,7 @@ def load_checkpoint(
             session.run([*attachment.begin(session), new.insert().encode()])
             _tell_capture(session)
         there = Checkpoint.from_rows(rows[0], others, schema=schema) if rows else new
-        loaded = rewinds.with_rewind(session, there)
+        rewinds.require_none(session, there)
         held = attachment.copied(session, now=not rows)
         session.commit()
     except Stopped:
@@ -210,14 +210,15 @@ def load_checkpoint(
         raise UserError(
             f"the follower's schema {schema} cannot be used: {error}",
             code="CDC-FOLLOWER-SCHEMA",
-            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, offsets, rewinds and "
-            "seeds",
+            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, offsets and seeds",
         ) from None
-    return loaded, held
+    return there, held
 
 
 def _tell_capture(session: Session) -> None:
-    """Log, before the first record is applied, that nobody reads the follower's binlog: an audit needs all of it."""
+    """Logs, before the first record is applied, that no client reads the follower's binlog: an audit needs
+    all of it.
+    """
     if not any(str(row[_COMMAND]).startswith("Binlog Dump") for row in session.rows("SHOW PROCESSLIST")):
         event(
             _LOG, "the follower's own binlog is captured by nobody",
@@ -227,9 +228,9 @@ def _tell_capture(session: Session) -> None:
 
 
 def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
-    """Create those of the consumer's tables that do not exist; the names of those that did.
+    """Creates the missing tables of the consumer; returns the names of those that existed.
 
-    Raises UserError where the leader's checkpoint is in another database.
+    Raises UserError if the leader's checkpoint is in another database.
     """
     schema = session.schema
     tables = {
@@ -239,7 +240,7 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
     }
     if many:
         tables["offsets"] = (checkpoint.create_offsets(schema),)
-    # Looked up first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
+    # Queried first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
     existing = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{schema}'"
     known = {name for (name,) in session.rows(existing)}
     if "checkpoint" not in known or not session.rows(Checkpoint.select(resource, schema=schema)):
@@ -250,7 +251,7 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
 
 
 def _require_none_elsewhere(session: Session, resource: str) -> None:
-    """Raises UserError where the leader's checkpoint is in another database: all records would be applied again."""
+    """Raises UserError if the leader's checkpoint is in another database: all records would be applied again."""
     for (schema,) in session.rows(checkpoint.others(session.schema)):
         if session.rows(Checkpoint.select(resource, schema=schema)):
             raise UserError(
@@ -262,8 +263,8 @@ def _require_none_elsewhere(session: Session, resource: str) -> None:
 
 
 def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topic], *, first: First | None) -> None:
-    """Raises UserError where the topics do not continue the checkpoint: another topic, deleted records, or an end
-    before the checkpoint.
+    """Raises UserError if the topics do not continue the checkpoint: another topic, deleted records, or an end before
+    the checkpoint.
 
     ``topic`` is the one whose id the checkpoint has: the single topic, or the commit log. ``others`` are the other
     topics of the checkpoint that exist. ``first()`` returns the sequence of the oldest record in the topic, None if it
@@ -304,8 +305,8 @@ def _check_partition(
         )
     if first is None or offset >= low:
         return
-    # The deleted records may all be applied: after the last record the marker that ends its Kafka transaction has an
-    # offset too.
+    # The deleted records may all be applied: the marker that ends the last record's Kafka transaction has an offset
+    # after it.
     oldest = first()
     if high > offset + 1 if oldest is None else oldest > sequence + 1:
         raise UserError(

@@ -1,6 +1,6 @@
 """Waits for both servers at the start, checks them, and returns the topic and the checkpoint to continue from.
 
-Connects the stages that apply batches to a follower: from its checkpoint on, whatever the records come from.
+It also connects the stages that apply batches to a follower, wherever the records come from.
 """
 
 import logging
@@ -17,26 +17,27 @@ from cdc.consumer.apply.committed import Committed
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.apply.execution import Execution
 from cdc.consumer.apply.parallel import ParallelExecutor
+from cdc.consumer.apply.prefetch import Prefetch
 from cdc.consumer.apply.preparation import Preparation
 from cdc.consumer.apply.row_by_row import RowByRow
 from cdc.consumer.apply.row_differences import RowDifferences
 from cdc.consumer.apply.serial import SerialExecutor
 from cdc.consumer.errors import Interrupted, Stopped
-from cdc.consumer.extent.attachment import Beginning
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import NOT_TAKEN, SWITCH_ON, Session
 from cdc.consumer.follower.triggers import Triggers
+from cdc.consumer.range.base_copy import Beginning
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.state import ledger_table
+from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.consumer.state.copied import Copied
 from cdc.errors import Disconnected, Unreachable, UserError
 from cdc.model.uri import Uri
 from cdc.service.logs import event
 from cdc.service.retry import RetriedCalls
 
-__all__ = ["Startup", "applier_of", "schema_cache"]
+__all__ = ["Startup", "applier_of"]
 
 Answer = TypeVar("Answer")
 _LOG = logging.getLogger("cdc.consumer")
@@ -45,7 +46,7 @@ _ASK_SECONDS, _LOG_SECONDS = 0.5, 10.0
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """Of the follower's ``session`` and the ``source`` of the records; ``calls`` says how long to wait for each."""
+    """Starts a consumer with the follower's ``session`` and the ``source`` of the records; ``calls`` waits for both."""
 
     profile: Profile
     session: Session
@@ -53,16 +54,16 @@ class Startup:
     calls: RetriedCalls
 
     def connect(self) -> None:
-        """Connect to the follower once it is there, and check it.
+        """Connects to the follower once it answers, and checks it.
 
-        Raises UserError where it does not meet the requirements, Stopped, ServerGone.
+        Raises UserError if it does not meet the requirements, Stopped, ServerGone.
         """
         self._once_connected(lambda: None)
         if not self.session.local_infile:
             event(_LOG, NOT_TAKEN, hint=SWITCH_ON)
 
     def topic(self, name: str, *, wait: bool) -> Topic | None:
-        """The topic; where it is missing, wait for the producer to create it. None where the wait was stopped.
+        """The topic; if it is missing, waits for the producer to create it. None if the wait was stopped.
 
         Raises UserError for a missing topic unless ``wait``, ServerGone.
         """
@@ -81,13 +82,14 @@ class Startup:
 
     def checkpoint(
         self, topic: Topic, *, first: preflight.First | None, attachment: Beginning
-    ) -> tuple[Checkpoint, Copied]:
-        """The follower's checkpoint, once the topics are known to be those it was written for; the copy it began from.
+    ) -> tuple[Checkpoint, BaseCopy]:
+        """The follower's checkpoint, once the topics are known to be those it was written for, and the copy it began
+        with.
 
         ``first`` as in ``preflight.check_topics``. Raises UserError, Stopped, ServerGone.
         """
 
-        def load() -> tuple[Checkpoint, Copied]:
+        def load() -> tuple[Checkpoint, BaseCopy]:
             resource = self.profile.mysql_resource_name
             checkpoint, copied = preflight.load_checkpoint(
                 self.session, resource=resource, topic=topic, first=first, attachment=attachment
@@ -103,9 +105,7 @@ class Startup:
 
         A consumer that was killed may have executed statements after the checkpoint. Raises Stopped, ServerGone.
         """
-        # In a rewind those up to its end are executed as a matter of course, and are not run again.
-        after = checkpoint.sequence if checkpoint.rewound is None else checkpoint.rewound
-        question = ledger_table.last_executed(self.session.schema, checkpoint.resource, after=after)
+        question = ledger_table.last_executed(self.session.schema, checkpoint.resource, after=checkpoint.sequence)
 
         def ask() -> int:
             try:
@@ -137,22 +137,16 @@ class Startup:
         raise Stopped("stopped while the follower was away")
 
 
-def schema_cache(startup: Startup, passes: Callable[[Uri], bool]) -> SchemaCache:
-    """What is known of the follower's tables; ``passes(uri)`` says which are replicated, by their names there."""
-    session = startup.session
-    triggers = Triggers(session, drop=startup.profile.consumer.triggers == "drop", passes=passes)
-    return SchemaCache(session, triggers, passes=passes)
-
-
 def applier_of(
-    startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool], copied: Copied
+    startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool], copied: BaseCopy
 ) -> Applier:
-    """The stages that apply: batches are prepared, and executed serially or in parallel, row by row where they fail.
+    """The stages that apply batches: prepared, executed serially or in parallel, and row by row if that fails.
 
-    ``passes(uri)`` says which tables are replicated, by their names on the follower.
+    ``passes(uri)`` decides which tables are replicated, by their names on the follower.
     """
-    session, settings, read_ahead = startup.session, startup.profile.consumer, startup.source.read_ahead
-    tables = schema_cache(startup, passes)
+    session, settings, prefetch = startup.session, startup.profile.consumer, Prefetch(startup.source.read_ahead)
+    triggers = Triggers(session, drop=settings.triggers == "drop", passes=passes)
+    tables = SchemaCache(session, triggers, passes=passes)
     differences = RowDifferences(session, tables) if settings.before_images == "compare" else None
     row_by_row = RowByRow(
         session,
@@ -164,8 +158,8 @@ def applier_of(
     )
     chunks = Chunks(session, tables, row_by_row, skips=ledger.skips, note=ledger.skip)
     execution = Execution(
-        SerialExecutor(session, row_by_row, chunks, read_ahead=read_ahead),
-        ParallelExecutor(session, connections=settings.connections, read_ahead=read_ahead),
+        SerialExecutor(session, row_by_row, chunks, prefetch=prefetch),
+        ParallelExecutor(session, connections=settings.connections, prefetch=prefetch),
     )
     preparation = Preparation(
         session,

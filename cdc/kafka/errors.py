@@ -1,7 +1,8 @@
-"""Translates Kafka's errors: takes a KafkaError and gives the error of this project (module errors) that it means.
+"""Translates a KafkaError into the error of this project (module errors) that it means.
 
 Each kind of program has one function: ``read_error`` and ``unreachable`` for a consumer that follows topics,
-``write_error`` and ``open_error`` for a transactional producer, ``question_error`` for a program that asks once.
+``write_error`` and ``open_error`` for a transactional producer, ``question_error`` for a program that sends single
+requests.
 """
 
 from collections.abc import Mapping
@@ -37,13 +38,13 @@ NOT_AUTHORIZED = frozenset({
     KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 })  # fmt: skip
-# The broker does not take the record as it is; MSG_SIZE_TOO_LARGE is not among them, it has a way out of its own.
+# The broker rejects the record as it is. MSG_SIZE_TOO_LARGE is not in this set: it has its own way out.
 RECORD_REFUSED = frozenset({
     KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE,
 })  # fmt: skip
 DISCONNECTED = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
 _NO_ANSWER = DISCONNECTED | {KafkaError._TIMED_OUT, KafkaError._RESOLVE}
-# A failed TLS handshake (_SSL) is not among them: a broker that shuts down breaks handshakes off too.
+# A failed TLS handshake (_SSL) is not in this set: a broker that shuts down interrupts handshakes too.
 _DENIED = NOT_AUTHORIZED | {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}
 _CANNOT_CREATE = frozenset({KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.TOPIC_EXCEPTION})
 SETTING_REFUSED = frozenset({KafkaError.INVALID_CONFIG, KafkaError.POLICY_VIOLATION})
@@ -56,14 +57,15 @@ _LISTED = "docs/deployment.md lists the ACLs of each program"
 
 
 def denied(error: KafkaError, *, operation: str, where: str, group: str = "") -> UserError:
-    """The error for what Kafka forbids: an ``operation`` on a topic, or to use the consumer ``group``."""
+    """The error for an operation that Kafka forbids: ``operation`` on a topic, or the use of the consumer ``group``."""
     topics = "the topic" if operation == "READ" else "this leader's topics"
     hint = {
         KafkaError.TOPIC_AUTHORIZATION_FAILED: f"the ACL {operation} on {topics} is missing; {_LISTED}",
         KafkaError.GROUP_AUTHORIZATION_FAILED: f"the ACL READ on the consumer group {group} is missing; {_LISTED}",
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the ACL WRITE on the transactional id "
         f"cdc-producer:<kafka.topic>:<mysql_resource_name> is missing; {_LISTED}",
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED: f"an ACL on the cluster is missing; {_LISTED}",
+        # The ACL that a client without transactions needs for numbering its messages: one on any topic is enough.
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED: f"the ACL WRITE on this leader's topics is missing; {_LISTED}",
     }.get(error.code(), _CHECK_ACCESS)
     return UserError(f"Kafka refuses: {error.str()}", code="CDC-KAFKA-REFUSES", where=where, hint=hint)
 
@@ -79,7 +81,9 @@ def settings_refused(error: KafkaError) -> UserError:
 
 
 def question_error(error: KafkaError, properties: Mapping[str, Any], *, where: str, group: str = "") -> UserError:
-    """The error for a program that asks the brokers once. ``properties`` (librdkafka's) name them."""
+    """The error for a program that sends the brokers single requests. ``properties`` (librdkafka's) name
+    the brokers.
+    """
     code = error.code()
     if code in NO_TOPIC:
         return UserError("no such topic", code="CDC-TOPIC-MISSING", where=where, hint=_NOT_SEEN)
@@ -92,7 +96,7 @@ def question_error(error: KafkaError, properties: Mapping[str, Any], *, where: s
 
 
 def read_error(error: KafkaError, where: str, *, group: str = "") -> CdcError | None:
-    """The error for a consumer that cannot go on by waiting; None where waiting may help."""
+    """The error for a consumer that cannot continue by waiting; None if waiting may help."""
     code = error.code()
     if code in _OFFSET_GONE or code in NO_TOPIC:
         return PromiseError(
@@ -109,7 +113,7 @@ def read_error(error: KafkaError, where: str, *, group: str = "") -> CdcError | 
 def unreachable(error: KafkaError, servers: str, *, properties: Mapping[str, Any], answered: bool) -> CdcError:
     """The error for a consumer whose brokers do not answer, with the reason.
 
-    Where they have ``answered`` before, the profile is right, and a refused connection may be waited for (Unreachable).
+    If they have ``answered`` before, the profile is right, and a refused connection may be waited for (Unreachable).
     Otherwise a refusal is a UserError.
     """
     why = _why(error, properties)
@@ -131,15 +135,15 @@ def brokers_gone(text: str, servers: str, *, hint: str = "") -> Unreachable:
 
 
 def is_transient(error: KafkaError) -> bool:
-    """Whether librdkafka recovers from it without our help."""
+    """Whether librdkafka recovers from the error by itself."""
     return bool(error.retriable()) or error.code() in DISCONNECTED
 
 
 def open_error(error: KafkaException, topic: str, properties: Mapping[str, Any], *, answered: bool) -> CdcError:
-    """``write_error`` for a producer that is starting, with the reason why the brokers do not answer.
+    """The error for a producer that is starting: ``write_error``, with the reason why the brokers do not answer.
 
-    Where they have ``answered`` before, the profile is right, and a refused connection may be waited for
-    (Disconnected). Otherwise a refusal is a UserError.
+    If they have ``answered`` before, the profile is right, and a refused connection may be waited for (Disconnected).
+    Otherwise a refusal is a UserError.
     """
     why = _why(error.args[0], properties)
     if why is None:
@@ -153,8 +157,9 @@ def open_error(error: KafkaException, topic: str, properties: Mapping[str, Any],
 
 
 def write_error(error: KafkaException, topic: str, *, operation: str = "WRITE") -> CdcError:
-    """The error for a producer that writes to ``topic``, or creates it (``operation``): a UserError, Fenced, or
-    Disconnected for all others."""
+    """The error for a producer that writes to ``topic`` or creates it (``operation``): a UserError, Fenced, or
+    Disconnected for all others.
+    """
     code, text, where = error.args[0].code(), error.args[0].str(), f"topic {topic}"
     if code in NOT_AUTHORIZED:
         return denied(error.args[0], operation=operation, where=where)

@@ -1,10 +1,11 @@
-"""What cdc-lake does, by its command line: one run, or one after the other."""
+"""Runs cdc-lake by its command line: once, or again and again."""
 
 import argparse
 import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -25,7 +26,7 @@ from cdc.lake.outcome import Refused, Run
 from cdc.lake.pipeline import Lake
 from cdc.service.java import require_java
 from cdc.service.logs import LastLine, print_error, setup_logging
-from cdc.service.process import stop_on_signals
+from cdc.service.process import printed, stop_on_signals
 from cdc.spark.folders.folder import Folder
 from cdc.spark.folders.hadoop import HadoopFolder
 from cdc.spark.folders.local import LocalFolder
@@ -44,17 +45,15 @@ _MEMORY = "run cdc-lake again, which goes on; if its memory ran out, give it mor
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Do what the ``arguments`` say; returns the exit status. Raises UserError, PromiseError or ServerGone."""
+    """Runs the program; returns the exit status. Raises UserError, PromiseError or ServerGone."""
     options = parse_options(arguments)
     try:
         return _run(options)
     except (PySparkException, Py4JError) as error:
         print_error("cdc-lake", f"Spark failed: {type(error).__name__}: {root_cause(error)[:500]}")
         return 2
-    except ConnectionError as error:  # of the JVM, which nothing else is asked over a socket of Python's
+    except ConnectionError as error:  # the JVM's: only Py4J uses sockets of Python
         raise SparkGone("Spark's JVM has ended", code="CDC-LAKE-SPARK-ENDED", hint=_MEMORY) from error
-    except BrokenPipeError:  # of what is printed
-        raise
     except OSError as error:
         hint = "see that the folder is there and can be written to, then run cdc-lake again, which goes on"
         raise UserError(
@@ -79,17 +78,18 @@ def _run(options: argparse.Namespace) -> int:
             lake.changes = ChangeTables(tables, selects)
         if options.follow:
             following = Following(lambda: Source.of(spark, profile), lake, interval=options.interval)
-            following.run(stop_signal, listen=options.metrics)
+            status = following.run(stop_signal, listen=options.metrics)
         else:
-            _once(lake, lambda: Source.of(cancelling(spark, stop_signal), profile), options.at, stop_signal, last_line)
+            source = partial(Source.of, cancelling(spark, stop_signal), profile)
+            status = _once(lake, source, options.at, stop_signal, last_line)
         stop(spark)
-        return 0
+        return status
     finally:
         folder.close()
 
 
 def _place(spark: SparkSession | None, to: Path | str) -> Folder:
-    """The folder ``to``; ``spark`` is needed for an address. Raises OSError where Hadoop has nothing for that."""
+    """The folder ``to``; an address needs ``spark``. Raises OSError if Hadoop does not know its scheme."""
     if isinstance(to, Path):
         return LocalFolder(to.resolve())
     assert spark is not None
@@ -98,17 +98,17 @@ def _place(spark: SparkSession | None, to: Path | str) -> Folder:
 
 def _once(
     lake: Lake, source: Callable[[], Source], at: Moment, stop_signal: threading.Event, last_line: LastLine | None
-) -> None:
-    """Advance the lake, and print what that did. Raises UserError where a signal came before the end."""
+) -> int:
+    """Advances the lake, and prints the result. Raises UserError if a signal came before the end."""
     begun = time.monotonic()
 
-    def done(run: Run) -> None:
+    def done(run: Run) -> int:
         if last_line:
             last_line.show("")
-        print(run.line(time.monotonic() - begun), flush=True)
+        return printed([run.line(time.monotonic() - begun)], program="cdc-lake")
 
     try:
-        done(lake.advance(source(), at))
+        return done(lake.advance(source(), at))
     except Refused as error:
         done(error.run)
         raise
@@ -121,7 +121,7 @@ def _once(
 
 
 def _shown(last_line: LastLine | None) -> Callable[[str, str], None]:
-    """Shows on a terminal which table is written."""
+    """A function that shows on a terminal which table is written."""
 
     def passed(point: str, table: str) -> None:
         if last_line:
@@ -131,7 +131,7 @@ def _shown(last_line: LastLine | None) -> Callable[[str, str], None]:
 
 
 def identity(profile: Profile, form: str, *, history: bool = False) -> dict[str, str]:
-    """What a lake is of: another folder is needed for another."""
+    """The identity of a lake: a lake with another identity needs another folder."""
     names = profile.kafka.topics()
     return {"format": form, "resource": profile.mysql_resource_name, "topic": profile.kafka.topic,
             "layout": names.layout, "prefix": profile.kafka.prefix, "history": "yes" if history else "no"}  # fmt: skip

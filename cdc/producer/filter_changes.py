@@ -1,6 +1,6 @@
-"""Compares the filters with those of the previous run: what exists, and passes them only now, is to be copied.
+"""Compares the filters with those of the previous run: existing objects that pass only the new ones are to be copied.
 
-A table that passes the filters only now, and exists on the leader already, has a definition and perhaps rows that no
+A table that passes only the new filters, and exists on the leader already, has a definition and perhaps rows that no
 follower would ever get from its changes.
 """
 
@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from cdc.config.filters import Filters, Widened
+from cdc.config.filters import FilterChange, Filters
 from cdc.errors import PromiseError, UserError
 from cdc.producer.binlog.leader import Objects
 
-__all__ = ["Asked", "FilterChange", "change_of", "former_filters_named", "newly_included"]
+__all__ = ["Asked", "FilterEffect", "change_of", "former_filters_named", "newly_included"]
 
 _LISTED = 10
 _BY_HAND = (
@@ -31,39 +31,41 @@ _FORMER_FILTERS = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Asks the leader: for its ``objects``, and whether what is ``widened`` can be copied (``require_copyable`` raises
-    UserError)."""
+    """The queries to the leader about changed filters: its ``objects``, and whether the objects that are ``widened``
+    can be copied (``require_copyable`` raises UserError).
+    """
 
     objects: Callable[[], Objects]
-    require_copyable: Callable[[Widened], None]
+    require_copyable: Callable[[FilterChange], None]
 
 
 @dataclass(frozen=True, slots=True)
-class FilterChange:
-    """``widened``: what is to be copied before the filters hold, None where they hold at once. ``lets_in``: something
-    may pass from now on that did not."""
+class FilterEffect:
+    """The effect of changed filters. ``widened`` finds what is to be copied before the new filters hold, None if they
+    hold at once. ``lets_in``: an object may pass from now on that did not.
+    """
 
     lets_in: bool = False
-    widened: Widened | None = None
+    widened: FilterChange | None = None
 
 
 def change_of(
     before: dict[str, list[str]] | None, now: Filters, *, ask: Asked, accepted: bool, log: Callable[..., None]
-) -> FilterChange:
-    """Log that the filters ``before`` (None where they are not known) were changed, and what passes them only ``now``.
+) -> FilterEffect:
+    """Logs that the filters ``before`` (None if they are not known) were changed, and which objects pass only ``now``.
 
-    The leader is only asked where there can be such objects. Raises UserError where there are, or may be, and they
-    can't be copied, unless the user has ``accepted`` that they are not.
+    The leader is queried only if there can be such objects. Raises UserError if there are, or may be, and they can't be
+    copied, unless the user has ``accepted`` that they are not.
     """
     if before is None or before == now.listed():
-        return FilterChange()
+        return FilterEffect()
     change = "; ".join(_changes(before, now.listed()))
     warn = partial(log, "the filters were changed", level=logging.WARNING, change=change)
     then = Filters(**{key: tuple(globs) for key, globs in before.items()})
     if now.narrows(then):
         warn(newly_included="none")
-        return FilterChange()
-    widened, objects = Widened(then, now), ask.objects()
+        return FilterEffect()
+    widened, objects = FilterChange(then, now), ask.objects()
     names = sorted(newly_included(widened, objects))
     if accepted:
         warn(newly_included=_listed(names) or "none visible", accepted="their earlier rows are not in the topic")
@@ -78,13 +80,13 @@ def change_of(
     elif names:
         _require_copyable(ask, widened, change, names)
         warn(newly_included=_listed(names), they="are copied, and until then the former filters hold")
-        return FilterChange(lets_in=True, widened=widened)
+        return FilterEffect(lets_in=True, widened=widened)
     else:
         warn(newly_included="none that exists")
-    return FilterChange(lets_in=True)
+    return FilterEffect(lets_in=True)
 
 
-def _require_copyable(ask: Asked, widened: Widened, change: str, names: list[str]) -> None:
+def _require_copyable(ask: Asked, widened: FilterChange, change: str, names: list[str]) -> None:
     try:
         ask.require_copyable(widened)
     except UserError as error:
@@ -107,8 +109,10 @@ def _globs(listed: list[str]) -> str:
     return ", ".join(listed) or "empty"
 
 
-def newly_included(widened: Widened, objects: Objects) -> Iterator[str]:
-    """The tables that pass now and did not pass then, and such databases without any of these tables."""
+def newly_included(widened: FilterChange, objects: Objects) -> Iterator[str]:
+    """The tables that pass the new filters and did not pass the old ones, and such databases without any of these
+    tables.
+    """
     databases = {name for name in objects.databases if widened.wants_database(name)}
     for database, table in objects.tables:
         if widened.wants_table(database, table):
@@ -119,7 +123,7 @@ def newly_included(widened: Widened, objects: Objects) -> Iterator[str]:
 
 @contextmanager
 def former_filters_named(they_hold: Callable[[], bool]) -> Iterator[None]:
-    """While ``they_hold``, the hint of each PromiseError says that the filters are still those of before."""
+    """Adds to the hint of each PromiseError that the former filters still hold, while ``they_hold``."""
     try:
         yield
     except PromiseError as reason:

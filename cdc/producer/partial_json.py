@@ -1,9 +1,9 @@
-"""Says whether differences that were logged in place of JSON documents may be applied to the documents before them.
+"""Decides whether differences that were logged in place of JSON documents may be applied to the documents before them.
 
-Under binlog_row_value_options = PARTIAL_JSON a leader logs the differences that the expressions of an UPDATE make. What
-a BEFORE UPDATE trigger assigns to the same column afterwards is not among them: the leader's own table has it, its
-binlog has not, and MySQL's own replicas do not get it either. Nothing in the event tells that there was a trigger, so
-the leader is asked for the triggers that the table has now.
+Under binlog_row_value_options = PARTIAL_JSON a leader logs the differences that the expressions of an UPDATE make. A
+value that a BEFORE UPDATE trigger assigns to the same column afterwards is not among them: the leader's own table has
+it, its binlog has not, and MySQL's own replicas do not get it either. The event does not show that there was a trigger,
+so the leader is queried for the present triggers of the table.
 """
 
 import re
@@ -29,13 +29,13 @@ def refuse(database: str, table: str, columns: Sequence[str]) -> None:
 def unless_triggers(
     ask: Callable[[str, str], Sequence[tuple[str, str]]],
 ) -> Callable[[str, str, Sequence[str]], None]:
-    """Allows differences where no BEFORE UPDATE trigger may assign one of the columns.
+    """Allows differences if no BEFORE UPDATE trigger may assign one of the columns.
 
-    ``ask(database, table)`` gives these triggers' names and statements, and raises as ``leader.inspect`` does.
+    ``ask(database, table)`` gives these triggers' names and statements, and raises the errors of ``leader.inspect``.
     """
 
     def require_none(database: str, table: str, columns: Sequence[str]) -> None:
-        """Raises PromiseError where there is such a trigger."""
+        """Raises PromiseError if there is such a trigger."""
         for name, text in ask(database, table):
             if column := assigned(text, columns):
                 raise PromiseError(
@@ -49,10 +49,10 @@ def unless_triggers(
 
 
 def assigned(text: str, columns: Sequence[str]) -> str | None:
-    """The first of ``columns`` that the trigger's statement ``text`` may assign: each that it names anywhere.
+    """The first of ``columns`` that the trigger's statement ``text`` may assign: any column that it names.
 
-    A name with other characters than ASCII letters, digits, _, $ and spaces counts as named: how these are compared,
-    quoted and escaped is the server's to know.
+    A name with other characters than ASCII letters, digits, _, $ and spaces counts as named: only the server knows how
+    these are compared, quoted and escaped.
     """
     for column in columns:
         if not _PLAIN_NAME.fullmatch(column) or re.search(

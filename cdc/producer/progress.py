@@ -1,4 +1,4 @@
-"""Counts how far the leader's binlog has been read: makes the commit log's next entry of the changes."""
+"""Computes the commit log's next entry from the changes: the place up to which the leader's binlog has been read."""
 
 import time
 from dataclasses import replace
@@ -6,7 +6,16 @@ from dataclasses import replace
 from cdc.model.commit_entry import Entry, Partial
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position, file_number
-from cdc.producer.decode.changes import Begin, Change, Commit, Copied, CopyState, Moved, Prepared, Whole
+from cdc.producer.decode.changes import (
+    Begin,
+    Change,
+    Commit,
+    Copied,
+    CopyState,
+    PositionAdvanced,
+    Prepared,
+    RowsTransaction,
+)
 
 __all__ = ["Progress"]
 
@@ -14,7 +23,7 @@ _QUIET_SECONDS = 5.0  # how often the position is committed while nothing passes
 
 
 class Progress:
-    """Starts at ``entry``.
+    """The progress from ``entry`` on.
 
     ``alive_seconds``: how often an unchanged position is committed, as a sign of life. ``transactions`` counts those
     read to their end, ``through_us`` is the commit time of the newest of them. ``copy`` is the state of table copies.
@@ -36,8 +45,8 @@ class Progress:
         self.through_us: int | None = None
 
     def note(self, change: Change) -> None:
-        """Count ``change``."""
-        if type(change) is Whole:  # of the fast path, first because nearly all changes are this
+        """Counts ``change``."""
+        if type(change) is RowsTransaction:  # the fast path comes first because nearly all changes take it
             (name, gtid, self.through_us, _), _, file, end = change
             self._executed(gtid)
             self._ended(name)
@@ -45,7 +54,8 @@ class Progress:
             self._advance(file, end)
         elif isinstance(change, Begin):
             self._open = change
-            # A set with holes where transactions had no GTID would ask the leader for the wrong ones.
+            # With a set that has holes for transactions without GTIDs, the producer would request the wrong ones from
+            # the leader.
             self._gtids_complete = self._gtids_complete and change.gtid is not None
         elif isinstance(change, Commit):
             if self._open is not None:
@@ -62,7 +72,7 @@ class Progress:
             self._executed(change.location.gtid)
             self._prepared[change.xid] = change.location
             self._advance(change.end.file, change.end.offset)
-        elif isinstance(change, Moved):
+        elif isinstance(change, PositionAdvanced):
             self._advance(change.end.file, change.end.offset)
         elif isinstance(change, CopyState):
             self._copies(change)
@@ -72,36 +82,38 @@ class Progress:
     def _copies(self, state: CopyState) -> None:
         self.copy, self._is_due = state.entry, self._is_due or state.at_once
         if state.filters is not None:
-            # Of what passes from now on the topic begins here: a copy of the leader must have all before.
+            # The topic begins here for objects that pass from now on: a copy of the leader must have all before.
             origin = self.gtid_text or self._entry.origin
             self._entry = replace(self._entry, filters=state.filters.listed(), origin=origin)
 
     def _executed(self, gtid: str | None) -> None:
-        """Add the GTID of a transaction that is read to its end."""
+        """Adds the GTID of a transaction that is read to its end."""
         if gtid is None:
-            # A set with holes where transactions had no GTID would ask the leader for the wrong ones.
+            # With a set that has holes for transactions without GTIDs, the producer would request the wrong ones from
+            # the leader.
             self._gtids_complete = False
         else:
             self._gtids.add(gtid)
 
     def _ended(self, transaction: str) -> None:
-        # Another server may have transactions of its own, of which nothing passes, before the partially committed one.
+        # Another server may have transactions of its own before the partially committed one, none of which passes the
+        # filters.
         if self._partial is not None and self._partial.transaction == transaction:
             self._partial = None
 
     def _advance(self, file: str, offset: int) -> None:
-        # With GTIDs the leader starts at the beginning of a file and leaves out what we have; the position must not go
-        # back then.
+        # With GTIDs the leader starts at the beginning of a file and leaves out the transactions that we have; the
+        # position must not go back then.
         if (offset > self._offset) if file == self._file else (file_number(file) > file_number(self._file)):
             self._file, self._offset, self._moved = file, offset, True
 
     @property
     def position(self) -> Position:
-        """How far the binlog is read, at the end of a transaction."""
+        """The position up to which the binlog is read, at the end of a transaction."""
         return Position(self._file, self._offset)
 
     def read_without(self, gtid: str | None) -> GtidSet | None:
-        """The GTIDs of all transactions read but ``gtid``; None where some have none."""
+        """The GTIDs of all transactions read except ``gtid``; None if some have none."""
         return self._gtids.without(gtid) if gtid and self._gtids_complete else None
 
     @property
@@ -135,7 +147,7 @@ class Progress:
     def is_stale(self, now: float) -> bool:
         """Whether the last commit is so long before ``now`` (``time.monotonic()``) that another is due.
 
-        One is due at once after a ``CopyState`` that says so.
+        After a ``CopyState`` with ``at_once`` it is due at once.
         """
         return self._is_due or now - self._committed_at > (_QUIET_SECONDS if self._moved else self._alive_seconds)
 
@@ -146,8 +158,9 @@ class Progress:
         return file_number(self._file) >= file_number(target.file)
 
     def entry(self, *, next_sequence: int, partial: Partial | None = None) -> Entry:
-        """The entry to commit now: after the last complete transaction, with ``partial``, what of an open one is in the
-        same commit."""
+        """The entry to commit now: after the last complete transaction, with ``partial``, the part of an open
+        transaction in the same commit.
+        """
         # A transaction that was partially committed before stays so until its end has been read again.
         partial = partial or self._partial
         self._committed_at, self._moved, self._is_due = time.monotonic(), False, False

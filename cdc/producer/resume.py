@@ -18,9 +18,9 @@ _FRESH_COPY = "give the producer a new topic and the follower a fresh copy of th
 
 
 def starting_entry(leader: Leader, entry: Entry | None, *, start: str, filters: dict[str, list[str]]) -> Entry:
-    """The entry to continue after: the commit log's ``entry``, or one for ``start`` where there is none yet.
+    """The entry to continue after: the commit log's ``entry``, or one for ``start`` if there is none yet.
 
-    ``filters`` are the profile's, listed. Raises UserError where the leader cannot continue there without a loss or a
+    ``filters`` are the profile's, listed. Raises UserError if the leader cannot continue there without a loss or a
     repetition.
     """
     if entry is None or Pending.from_json(entry.copy).structure:
@@ -30,12 +30,12 @@ def starting_entry(leader: Leader, entry: Entry | None, *, start: str, filters: 
         _require_countable(entry.partial, entry.filters, filters)
     if entry.server_uuid == leader.server_uuid and _has(leader, entry.position):
         return entry
-    # Another server with the same history, or renumbered files: only the GTIDs tell where to continue.
+    # Another server with the same history, or renumbered files: only the GTIDs show where to continue.
     return replace(entry, server_uuid=leader.server_uuid, position=Position(leader.logs[0][0], 4))
 
 
 def _require_countable(partial: Partial, before: dict[str, list[str]] | None, filters: dict[str, list[str]]) -> None:
-    """Raise UserError unless the committed rows of ``partial`` can be counted again, with the same filters."""
+    """Raises UserError unless the committed rows of ``partial`` can be counted again, with the same filters."""
     if partial.rows is None:
         raise UserError(
             f"transaction {partial.transaction} is partially committed, and an earlier version has counted its records",
@@ -54,7 +54,7 @@ def _require_countable(partial: Partial, before: dict[str, list[str]] | None, fi
 def _first_entry(leader: Leader, *, start: str) -> Entry:
     """The entry of a producer without a commit log, for the profile's ``start``.
 
-    Raises UserError where the leader has purged what follows, or has not executed what comes before.
+    Raises UserError if the leader has purged the transactions that follow, or has not executed those before.
     """
     position, executed = Position(leader.logs[0][0], 4), leader.purged
     copies = start == COPY or (start == AUTO and leader.gtid_on and not _has_beginning(leader))
@@ -115,7 +115,7 @@ def _require_gtids_from_the_beginning(leader: Leader) -> None:
 
 
 def _require_copy(leader: Leader, held: GtidSet) -> None:
-    """Raise UserError unless the leader has all that follows a copy with the GTIDs ``held``."""
+    """Raises UserError unless the leader has all transactions that follow a copy with the GTIDs ``held``."""
     if not leader.gtid_on:
         raise UserError(
             "the leader has no GTIDs (gtid_mode)",
@@ -140,7 +140,7 @@ def _require_copy(leader: Leader, held: GtidSet) -> None:
 
 
 def _require_position(leader: Leader, position: Position) -> None:
-    """Raise UserError unless the leader's binlog can be read from there on."""
+    """Raises UserError unless the leader's binlog can be read from there on."""
     if leader.gtid_on:
         raise UserError(
             "the leader has GTIDs; a position would not be valid on another server, a GTID set is",
@@ -158,7 +158,9 @@ def _require_position(leader: Leader, position: Position) -> None:
 
 
 def _require_same_history(leader: Leader, entry: Entry) -> None:
-    """Raise UserError unless the server has everything that follows ``entry``, and has executed all before it."""
+    """Raises UserError unless the server has everything that follows ``entry``, and has executed everything
+    before it.
+    """
     ours = GtidSet.parse(entry.gtid_set)
     if leader.gtid_on and entry.gtids_complete and (ours or entry.partial):
         _require_gtids(leader, entry, ours)

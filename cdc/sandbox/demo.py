@@ -30,9 +30,9 @@ _NO_DRIFT, _DRIFT = 0, 1
 
 
 def demo(folder: Path | None) -> int:
-    """Run the demo in an empty ``folder``, or a temporary one, and print what happens.
+    """Runs the demo in an empty ``folder``, or a temporary one, and prints what happens.
 
-    Everything it starts is stopped when it ends. Raises PromiseError where something did not go as promised.
+    Everything it starts is stopped when it ends. Raises PromiseError if a result differs from the promised one.
     """
     started = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="cdc-demo-")) if folder is None else folder.absolute()
@@ -174,7 +174,7 @@ def _keyed_table(leader: MySql, records: Topic, checkpoint: Checkpoint) -> None:
 
 
 def _repair(programs: Programs, report: Path, records: Topic, checkpoint: Checkpoint) -> int:
-    """Have what the ``report`` says repaired; the sequence of the record that does it."""
+    """Repairs the differences in the ``report``; returns the sequence of the record that repairs them."""
     print(programs.repair(report))
     record = records.next()
     if "Repair" not in record["operation"] or record["sequence"] != _LAST_KEYED + 1:
@@ -187,7 +187,9 @@ def _repair(programs: Programs, report: Path, records: Topic, checkpoint: Checkp
 
 
 def _write_by_hand(follower: MySql, echoes: Topic) -> list[str]:
-    """Write to the follower by hand; the binlog file and offset of the write, from the follower's own topic."""
+    """Writes to the follower by hand; returns the binlog file and offset of the write, from the follower's
+    own topic.
+    """
     print(f"follower> {_FOREIGN};")
     with follower.connect() as connection, connection.cursor() as cursor:
         cursor.execute(_FOREIGN)

@@ -1,4 +1,4 @@
-"""Runs the programs of this package as a user does: console scripts with a profile."""
+"""Runs the programs of this package as users run them: console scripts with a profile."""
 
 import importlib.metadata
 import os
@@ -26,7 +26,7 @@ class Programs:
         self._running: list[Process] = []
 
     def start(self) -> None:
-        """Start producers and consumer; they end with this process. Raises UserError when one is not installed."""
+        """Starts producers and consumer; they end with this process. Raises UserError if one is not installed."""
         for script, name, profile in (
             ("cdc-producer", "producer", self._profiles.producer),
             ("cdc-producer", "follower-producer", self._profiles.follower),
@@ -37,14 +37,14 @@ class Programs:
             self._running.append(process)
 
     def check(self) -> None:
-        """Raises PromiseError with a program's last line of output when one of them has ended."""
+        """Raises PromiseError with a program's last line of output if one has ended."""
         for process in self._running:
             if not process.running():
                 said = process.said().rpartition("\n")[2]
                 raise PromiseError(f"{process.name} ended: {said}", code="CDC-DEMO-NO-PROGRESS", where=str(process.log))
 
     def stop(self) -> None:
-        """Stop them in order. Raises PromiseError when one does not end by itself within 30 s."""
+        """Stops the programs in order. Raises PromiseError if one does not end by itself within 30 s."""
         slow = [process.name for process in self._running if not process.stop(seconds=30)]
         self._running.clear()
         if slow:
@@ -53,13 +53,13 @@ class Programs:
             )
 
     def kill(self) -> None:
-        """SIGKILL the programs that still run."""
+        """Sends SIGKILL to the programs that still run."""
         for process in self._running:
             process.kill()
         self._running.clear()
 
     def audit(self, report: Path) -> tuple[int, str]:
-        """Run the audit into the folder ``report``; its exit status and what it printed."""
+        """Runs the audit with its report in the folder ``report``; returns its exit status and output."""
         process = Process(report.name, folder=self._folder)
         files = ("--leader", self._profiles.producer, "--follower", self._profiles.follower, "--report", report)
         jars = ",".join(map(str, spark_jars()))
@@ -67,7 +67,9 @@ class Programs:
         return process.wait(seconds=_AUDIT_SECONDS), process.said()
 
     def repair(self, report: Path) -> str:
-        """Ask for what the ``report`` says; what was printed. Raises PromiseError where not all of it is asked for."""
+        """Requests the repairs in the ``report``; returns the output. Raises PromiseError if not all of them are
+        requested.
+        """
         process = Process("repair", folder=self._folder)
         process.start([_script("cdc-repair"), self._profiles.producer, "--report", report])
         if status := process.wait(seconds=_REPAIR_SECONDS):

@@ -1,4 +1,4 @@
-"""The program cdc-seed: makes a new follower of a leader's topics alone."""
+"""The program cdc-seed: builds a new follower from a leader's topics alone."""
 
 import argparse
 import gc
@@ -16,7 +16,7 @@ from cdc.errors import UserError
 from cdc.service.java import require_java, with_spark
 from cdc.service.logs import event, print_error, setup_logging
 from cdc.service.private_files import MASK
-from cdc.service.process import exit_status, stop_on_signals
+from cdc.service.process import exit_status, printed, stop_on_signals
 from cdc.service.retry import Retry
 from cdc.spark.job.root_cause import root_cause
 
@@ -35,7 +35,7 @@ follower refuses a row or a statement; 4 a server is unreachable for longer than
 
 
 def main() -> int:
-    """Run the program; returns its exit status."""
+    """Runs the program; returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="cdc-seed",
         description="Make an empty follower equal to the leader, of the topics alone, with Spark.",
@@ -95,15 +95,15 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UserError(
             "stopped before the follower was whole", code="CDC-SEED-STOPPED", hint="run cdc-seed again, which goes on"
         )
-    print(
+    line = (
         f"the follower is as the leader was after sequence {loaded.sequence}: {loaded.rows:,} rows and "
         f"{loaded.statements:,} statements; start cdc-consumer, which goes on from there"
     )
-    return 0
+    return printed([line], program="cdc-seed")
 
 
 def _is_of_spark(error: Exception) -> bool:
-    # Only the JVM is asked over sockets of Python's whose errors are not ours by then.
+    # Other connections translate their errors; only Py4J's, to the JVM, raise these.
     return type(error).__module__.startswith(("pyspark", "py4j")) or isinstance(error, ConnectionError)
 
 

@@ -1,4 +1,4 @@
-"""What Spark needs: PySpark, and a ``java`` of a version that it takes, which ``JAVA_HOME`` or PATH names."""
+"""The requirements of Spark: PySpark, and a supported version of ``java``, found through ``JAVA_HOME`` or PATH."""
 
 import re
 import shlex
@@ -18,7 +18,7 @@ _OLDEST = 17
 
 
 def with_spark() -> str:
-    """The command that installs PySpark for the Python that runs this, however cdc was installed there.
+    """The command that installs PySpark for the running Python, in the way that cdc was installed there.
 
     It does not name cdc's own package: no registry has that, and anybody may take its name there.
     """
@@ -33,7 +33,9 @@ def with_spark() -> str:
 
 
 def require_java(environment: Mapping[str, str]) -> Path:
-    """The ``java`` that a process with this ``environment`` runs. Raises UserError: none, or older than 17."""
+    """The path of the ``java`` that a process with this ``environment`` runs. Raises UserError if there is none, or one
+    older than 17.
+    """
     home = environment.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home, "bin")) if home else environment.get("PATH", ""))
     hint = (

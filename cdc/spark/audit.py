@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from shutil import get_terminal_size
 
 from cdc.service.logs import print_error, setup_logging
-from cdc.service.process import exit_status
+from cdc.service.process import exit_status, printed
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.job.accept_file import accepted_drift
 from cdc.spark.job.options import Terms, consumer_profile, parse_options, side_profiles
@@ -31,7 +31,7 @@ __all__ = ["audit_topics", "main"]
 
 
 def main(argv: Sequence[str] | None = None, *, started: Callable[[Mapping[str, str]], None] | None = None) -> int:
-    """Run the audit and return its exit status. ``started`` is called with the settings of Spark once that runs."""
+    """Runs the audit and returns its exit status. ``started`` is called with Spark's settings once it runs."""
     options = parse_options("audit.py", argv)
     try:
         return exit_status(lambda: _run(options, started), program="cdc-audit")
@@ -66,11 +66,10 @@ def _run(options: argparse.Namespace, started: Callable[[Mapping[str, str]], Non
 
     if options.watch is None:
         audit = audited()
-        print("\n".join(terminal(audit, width=get_terminal_size((0, 0)).columns)))
-        if audit.repair:
-            print(f"repair: {audit.repair}")
-        print(f"report: {(options.report / HTML).resolve()}")
-        status = audit.exit_status
+        lines = [*terminal(audit, width=get_terminal_size((0, 0)).columns)]
+        lines += [f"repair: {audit.repair}"] if audit.repair else []
+        lines.append(f"report: {(options.report / HTML).resolve()}")
+        status = printed(lines, program="cdc-audit", status=audit.exit_status)
     else:
         status = watched(audited, interval=options.watch, listen=options.metrics, cancel=lambda: cancel_jobs(spark))
     if state:

@@ -1,9 +1,9 @@
-"""A copier between a stream and a reading, both of which a test tells: questions and what is written come out, as text.
+"""A copier between a stream and a reader, both played by a test: shows its requests, and the chunks it writes, as text.
 
-A question is ``t`` for the first rows of the table d.t, ``t behind 3`` for those after that key, ``t, next piece`` for
-more of a snapshot, ``t keys 1 2`` for rows with these keys, and ``structure`` for what creates the leader's objects.
-What is written is ``t: 1 2, up to 2``, ``t behind 2: 3, to its end``, ``t piece 0: 1 2``, ``t keys 1 2: 1`` or
-``structure of t u``, with the filters where they are others from there on.
+A request is ``t`` for the first rows of the table d.t, ``t behind 3`` for those after that key, ``t, next piece`` for
+more of a snapshot, ``t keys 1 2`` for rows with these keys, and ``structure`` for the statements that create the
+leader's objects. A chunk is ``t: 1 2, up to 2``, ``t behind 2: 3, to its end``, ``t piece 0: 1 2``, ``t keys 1 2: 1``
+or ``structure of t u``, with the filters if they change from there on.
 """
 
 import re
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from cdc.config.filters import Widened
+from cdc.config.filters import FilterChange
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import Entry
 from cdc.model.gtid import GtidSet
@@ -24,7 +24,17 @@ from cdc.producer.copy.keys import Keys
 from cdc.producer.copy.reader import Answer, Wanted
 from cdc.producer.copy.requests import Request
 from cdc.producer.copy.state import Pending, Table
-from cdc.producer.decode.changes import Begin, Beginning, Chunk, Moved, Refused, Rows, Statement, Structure, TableShape
+from cdc.producer.decode.changes import (
+    Begin,
+    Beginning,
+    Chunk,
+    PositionAdvanced,
+    Refused,
+    Rows,
+    Statement,
+    Structure,
+    TableShape,
+)
 from cdc.producer.progress import Progress
 from cdc.sql.ddl import classify
 
@@ -107,9 +117,11 @@ class _Reader:
 
 
 class Copying:
-    """``asked`` are the questions, ``told`` the states written with what is due, ``sizes`` its bytes by sequence."""
+    """``asked`` are the requests, ``told`` the states that were written with the chunks, ``sizes`` their bytes by
+    sequence.
+    """
 
-    def __init__(self, pending: Pending | None = None, *requests: Request, widened: Widened | None = None) -> None:
+    def __init__(self, pending: Pending | None = None, *requests: Request, widened: FilterChange | None = None) -> None:
         self._reader = _Reader()
         self.asked, self.sizes = self._reader.asked, self._reader.sizes
         self.told: list[Pending] = []
@@ -132,7 +144,7 @@ class Copying:
 
     @property
     def state(self) -> Pending:
-        """What is yet to be copied, as the commit log has it."""
+        """The tables that are still to be copied, as the commit log has them."""
         return self.copier.pending
 
     @property
@@ -142,13 +154,13 @@ class Copying:
 
     @property
     def is_hurried(self) -> bool:
-        """Whether the reading has been told that the stream waits for it."""
+        """Whether the reader was notified that the stream waits for it."""
         return self._reader.hurried.is_set()
 
     def turn(self, at: int = 0) -> str | None:
-        """The stream is between two transactions, at a place of the binlog: what is written there."""
+        """Lets the copier write between two transactions, at a place of the binlog; returns what it writes."""
         if at:
-            self.progress.note(Moved(Position("b.1", at)))
+            self.progress.note(PositionAdvanced(Position("b.1", at)))
         due = self.copier.due(self.progress)
         if due is None:
             return None
@@ -166,7 +178,7 @@ class Copying:
         self._answer(end, structure=structure)
 
     def snapshot(self, seen: str, *, end: int) -> None:
-        """An answer: a snapshot of a table without a key, which sees these transactions for certain."""
+        """An answer: a snapshot of a table without a key, which certainly contains these transactions."""
         self._answer(end, definition=WHOLE, seen=GtidSet.parse(seen))
 
     def piece(self, *keys: int, last: bool = False) -> None:
@@ -183,7 +195,7 @@ class Copying:
         self.copier.note(Rows(event, table, operation, [row(key).encode()], flags))
 
     def begins(self, transaction: int) -> Begin:
-        """A transaction of the stream begins."""
+        """The begin of a transaction of the stream."""
         begin = Begin("", f"{UUID}:{transaction}", 0)
         self.copier.note(begin)
         return begin
@@ -200,17 +212,17 @@ class Copying:
             self.copier.note(Statement(event, "d", text, effects, {}))
 
     def refused(self) -> None:
-        """What can't be decoded, and is skipped."""
+        """A change that can't be decoded, and is skipped."""
         event: Any = None
         self.copier.note(Refused(event, PromiseError("unknown"), (), ""))
 
     def request(self, *requests: Request) -> bool:
-        """Requests come; whether any was taken up."""
+        """Delivers requests; returns whether any was taken up."""
         self.find(*requests)
         return self.copier.take_requests()
 
     def find(self, *requests: Request) -> None:
-        """Requests come."""
+        """Delivers requests."""
         self._found.found = bool(requests)
         self._requests[:] = requests
 
@@ -220,5 +232,5 @@ class Copying:
         return found
 
     def adopt(self, pending: Pending) -> None:
-        """A run before left this state in the stream."""
+        """Adopts this state, left in the stream by a former run."""
         self.copier.adopt(pending)

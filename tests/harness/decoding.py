@@ -1,4 +1,4 @@
-"""A decoder of a leader's events, and what its changes say."""
+"""A decoder of a leader's events, and its changes in a short form."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from cdc.model.commit_entry import PreparedXa
 from cdc.model.position import Position
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.packets import SimpleTransaction
-from cdc.producer.decode.changes import Begin, Change, Commit, Idle, Refused, Rows, Whole
+from cdc.producer.decode.changes import Begin, Change, Commit, Idle, Refused, Rows, RowsTransaction
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions
@@ -20,7 +20,7 @@ Content = tuple[str, str, tuple[str, ...], int]
 
 
 def tables(**options: Any) -> TableCache:
-    """The tables of a leader; whatever it is asked about values fails the test."""
+    """The tables of a leader; any question about values fails the test."""
     usual: dict[str, Any] = {
         "wants_table": lambda database, table: not table.startswith("left_out"),
         "collations": {},
@@ -31,7 +31,7 @@ def tables(**options: Any) -> TableCache:
 
 
 class Leader:
-    """A decoder with what it logs, and what it may read again; ``options`` are those of its tables."""
+    """A decoder with its log, and the events that it may read again; ``options`` are those of its tables."""
 
     def __init__(self, again: Iterable[RawEvent] = (), *, other_events: bool = False, **options: Any) -> None:
         self.logged: list[tuple[str, dict[str, Any]]] = []
@@ -58,7 +58,7 @@ def kinds(changes: Iterable[Any]) -> list[str]:
 
 
 def refusal(changes: Iterable[Change]) -> Refused:
-    """The one that is among the changes."""
+    """The only Refused among the changes."""
     (found,) = (each for each in changes if isinstance(each, Refused))
     return found
 
@@ -67,7 +67,7 @@ def plain(changes: Iterable[Change]) -> list[Any]:
     """The changes without those that only mark time, whole transactions by their parts, rows by their content."""
     found: list[Any] = []
     for change in changes:
-        if isinstance(change, Whole):
+        if isinstance(change, RowsTransaction):
             found += [change.begin, *map(content, change.rows), Commit(Position(change.file, change.end))]
         elif isinstance(change, Rows):
             found.append(content(change))

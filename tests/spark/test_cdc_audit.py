@@ -17,6 +17,7 @@ from cdc.spark.job.class_archive import archive_folder, mapped
 from cdc.spark.job.connector import coordinates, known_jars
 from tests.checks.json_schema import SCHEMA, faults
 from tests.generators.streams import Stream, Table, publish, publish_per_table, tutorial
+from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import BIN, own_name, refused, run
 from tests.harness.wait import LIMIT_SECONDS
 from tests.spark.conftest import RunAudit, archive_of_classes, audit
@@ -81,7 +82,7 @@ def test_no_drift(kafka: Kafka, tmp_path: Path, named: bool) -> None:
     assert "a true copy of mysql-srv1 at the leader&#x27;s sequence 8" in (tmp_path / "report/report.html").read_text()
 
 
-@pytest.mark.parametrize("drifted", [False, True])
+@pytest.mark.parametrize("drifted", [in_long_runs(False), True])
 def test_topics_per_table(kafka: Kafka, tmp_path: Path, drifted: bool, run_audit: RunAudit) -> None:
     leader, follower = tutorial()
     if drifted:
@@ -101,7 +102,7 @@ def test_topics_per_table(kafka: Kafka, tmp_path: Path, drifted: bool, run_audit
     assert f"{own_name(tmp_path)}-leader.flvDb_pet/1" in told["leader"]["offsets"]
 
 
-@pytest.mark.parametrize("drifted", [False, True])
+@pytest.mark.parametrize("drifted", [in_long_runs(False), True])
 def test_a_follower_with_renamed_databases(kafka: Kafka, tmp_path: Path, drifted: bool, run_audit: RunAudit) -> None:
     leader, follower = tutorial()
     if drifted:
@@ -153,7 +154,7 @@ def test_could_not_judge(kafka: Kafka, tmp_path: Path, run_audit: RunAudit, monk
 
 def test_spark_without_the_connector(kafka: Kafka, tmp_path: Path) -> None:
     options = published(kafka, tmp_path, *tutorial())
-    settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}")
+    settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}", SPARK_SUBMIT_OPTS=QUICK)
     command = ["spark-submit", str(audit.__file__), *options]
     done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
     assert done.returncode == 2, done.stderr

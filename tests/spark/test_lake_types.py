@@ -38,7 +38,9 @@ DATABASES = ("cdc_types", "Cdc_Mixed", "cdc schema-with.odd$chars", "схема"
 NOT_READ = ("t_json",)  # a name of 65 535 characters, more than Spark's parser takes
 
 
+@pytest.mark.long
 def test_all_types(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, spark: SparkSession) -> None:
+    """`make test` has the types by test_tables.test_all_types, and random ones in test_lake.test_random_histories."""
     leader, chance = mysql_server(*DURABLE_ENOUGH, server_id=3), random.Random(f"{SEED} lake types")
     load(leader)
     profile = write_profile(tmp_path, leader, kafka, name="lake-types")

@@ -20,11 +20,12 @@ from cdc.config.profile import load
 from cdc.consumer.follower.session import Session
 from cdc.errors import UserError
 from cdc.sandbox.fetch.jars import spark_connector_jars
+from cdc.sandbox.fetch.mysql_programs import mysql_programs_80
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.seed.pipeline import Loaded, run
 from cdc.service.retry import Retry
-from cdc.spark.input.one_part import set_tiny
+from cdc.spark.input.small_data import set_tiny
 from tests.checks.compare import content, databases, numbers_given_twice
 from tests.checks.folded import shown
 from tests.generators.random_tables import LAX
@@ -36,10 +37,11 @@ from tests.harness.wait import LIMIT_SECONDS, until
 from tests.integration.pair.test_random_history import Moment, run_deeds
 from tests.integration.pair.test_types import DURABLE_ENOUGH, NOT_TRANSACTIONAL
 from tests.integration.pair.test_types import load as load_types
+from tests.spark.test_cdc_audit import QUICK
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
-KILLS = int(os.environ.get("CDC_SEED_KILLS", "2"))
+KILLS = int(os.environ.get("CDC_SEED_KILLS", "1"))
 DEEDS = int(os.environ.get("CDC_SEEDED_DEEDS", "40"))
 A_ROUND = 40  # deeds in one database
 
@@ -145,6 +147,25 @@ def test_a_follower_of_the_topics_alone(pair: Pair, spark: SparkSession, tmp_pat
     assert (audit.verdict, audit.reasons, audit.foreign_writes) == ("no drift", [], 0)
 
 
+def test_a_follower_of_mysql_80(
+    tmp_path: Path, servers: tuple[MySql, MySql], mysql_server: MySqlFactory, kafka: Kafka, spark: SparkSession
+) -> None:
+    """Whose parser of JSON takes some doubles for others."""
+    name = "a_follower_of_mysql_80"
+    pair = Pair.make(
+        tmp_path, servers[0], mysql_server(server_id=8, find=mysql_programs_80), kafka, name=name,
+        source={"filters": {"include_dbs": [name]}},
+    )  # fmt: skip
+    pair.on_leader(
+        f"CREATE DATABASE {name}", f"USE {name}", *HISTORY, "CREATE TABLE documents (id INT PRIMARY KEY, j JSON)",
+        "INSERT INTO documents WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 300) "
+        "SELECT i, JSON_ARRAY(RAND(i), JSON_OBJECT('a', -RAND(i) * POW(10, i), 'b', 'x')) FROM n",
+    )  # fmt: skip
+    run_well("cdc-producer", pair.source, "--until-current")
+    assert seed(pair.source, pair.target, spark) is not None
+    assert content(pair.follower, name) == content(pair.leader, name)
+
+
 def test_a_follower_killed_while_it_is_loaded(
     pair: Pair, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -216,7 +237,8 @@ def signalled(pair: Pair, number: int, *, seconds: float | None = None) -> tuple
     jars = ",".join(map(str, spark_connector_jars(version("pyspark"))))
     process = subprocess.Popen(
         [BIN / "cdc-seed", "--leader", pair.source, "--follower", pair.target], start_new_session=True, text=True,
-        env=dict(os.environ) | {"CDC_SPARK_JARS": jars}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        env=dict(os.environ) | {"CDC_SPARK_JARS": jars, "SPARK_SUBMIT_OPTS": QUICK},
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
     if seconds is None:
         until(lambda: process.poll() is not None or seed_in_follower(pair), what="cdc-seed begins with the follower")
@@ -272,8 +294,10 @@ def test_a_follower_that_is_not_empty(pair: Pair, spark: SparkSession) -> None:
     assert "cdc" not in databases(pair.follower)
 
 
+@pytest.mark.long
 def test_all_types(tmp_path: Path, mysql_server: MySqlFactory, empty: MySql, kafka: Kafka, spark: SparkSession) -> None:
-    """Each table of all_types.sql is as on the leader, cell by cell, or refused by name."""
+    """Each table of all_types.sql is as on the leader, cell by cell, or refused by name. In `make test` the tables of
+    test_random_histories are of random types."""
     leader = mysql_server(*DURABLE_ENOUGH, server_id=3)
     load_types(leader)
     source = write_profile(tmp_path, leader, kafka, name="seeded-types")

@@ -24,7 +24,7 @@ from cdc.producer.copy.definition import TableDefinition
 from cdc.producer.copy.keys import Keys
 from cdc.producer.copy.reader import Answer, Reader, Wanted
 from cdc.producer.copy.state import Pending, Table
-from cdc.producer.decode.changes import Begin, Change, Chunk, Rows, Whole
+from cdc.producer.decode.changes import Begin, Change, Chunk, Rows, RowsTransaction
 from cdc.producer.large_rows.large_text import LargeText
 
 __all__ = [
@@ -76,7 +76,7 @@ class Snapshot:
     def may_end_with(self, change: Change) -> bool:
         """Whether the snapshot may not be the table any more once ``change`` has come: it begins a transaction which
         changes one of the tables, or of which it is not known yet what it changes."""
-        if type(change) is Whole:
+        if type(change) is RowsTransaction:
             return any(rows.table.names in self.tables for rows in change.rows)
         return type(change) is Begin
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from cdc.config.filters import Widened
+from cdc.config.filters import FilterChange
 from cdc.producer.copy.chunk_request import ChunkRequest, ChunkRequests, Overrun, Place, Snapshot, chunk_of, following
 from cdc.producer.copy.definition import CopiedColumn, TableDefinition
 from cdc.producer.copy.keys import has_key
@@ -13,7 +13,7 @@ from cdc.producer.copy.reader import Answer, Reader, Wanted
 from cdc.producer.copy.requests import RequestQueue, Requests
 from cdc.producer.copy.state import Pending, concerns
 from cdc.producer.copy.structure import Creations
-from cdc.producer.decode.changes import Begin, Beginning, Change, Chunk, Refused, Rows, Statement, Whole
+from cdc.producer.decode.changes import Begin, Beginning, Change, Chunk, Refused, Rows, RowsTransaction, Statement
 from cdc.producer.progress import Progress
 from cdc.sql.effects import ANY_DATABASE, Effect
 
@@ -43,7 +43,7 @@ class Copier:
         open_reader: Callable[[], Reader],
         wants_table: Callable[[str, str], bool],
         log: Callable[..., None],
-        widened: Widened | None = None,
+        widened: FilterChange | None = None,
     ) -> None:
         self.widened = widened
         # The filters may have been changed, or be others where a request was made.
@@ -102,7 +102,7 @@ class Copier:
     def note(self, change: Change) -> None:
         """Take notice of what changes a table that is read just now, or ends its copy."""
         match change:
-            case Whole():
+            case RowsTransaction():
                 for rows in change.rows:
                     self._chunk_requests.note(rows, change.begin.gtid)
             case Begin():
@@ -152,7 +152,7 @@ class Copier:
         """What is to be created may be another now."""
         if self.widened is None and not self.pending.structure:
             return
-        wants_table = self.widened.now.wants_table if self.widened else self._wants_table
+        wants_table = self.widened.after.wants_table if self.widened else self._wants_table
         if self._creations.note(effects, wants_table):
             self._take_back()
             if self._creations.is_late(time.monotonic()):
@@ -194,7 +194,7 @@ class Copier:
     def _due(self, asked: ChunkRequest, answer: Answer) -> Chunk | Beginning | None:
         """What was read; None where it has to be read again, or the table can't be copied."""
         if answer.structure is not None:
-            return Beginning(answer.structure, answer.ts_us, self.widened.now if self.widened else None)
+            return Beginning(answer.structure, answer.ts_us, self.widened.after if self.widened else None)
         definition = answer.definition
         assert definition is not None  # the answer for a table
         if definition.refusal is not None:
@@ -279,7 +279,7 @@ class Copier:
     def let_in(self) -> None:
         """The place of the stream from which on the filters hold is reached, and what they let in is created there."""
         if self.widened is not None:
-            self._wants_table = self.widened.now.wants_table
+            self._wants_table = self.widened.after.wants_table
             self.pending, self.widened = self.pending.wanted(self._wants_table), None
 
     def adopt(self, pending: Pending) -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "LOSSY",
     "CopiedColumn",
     "TableDefinition",
+    "TableKey",
     "above",
     "exact_members",
     "identifier",
@@ -42,6 +43,7 @@ __all__ = [
     "shown_exactly",
     "shown_row",
     "shown_type",
+    "table_keys",
     "table_text",
     "unlogged_cascades",
 ]
@@ -213,7 +215,7 @@ class TableDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class _Key:
+class TableKey:
     """A key of SHOW KEYS: its columns' names, None for an expression; ``whole``: none only by its first characters."""
 
     name: str
@@ -305,7 +307,7 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     respelled: list[tuple[str, str]] = []
     columns = tuple(_columns(cursor, database, table, refusals, respelled))
     inexact = not all(exact for _, exact in respelled)
-    key = _chosen_key(_keys(cursor, full_name), {column.name for column in columns if column.virtual})
+    key = _chosen_key(table_keys(cursor, full_name), {column.name for column in columns if column.virtual})
     names = tuple(name or "" for name in key.columns) if key else ()
     if engine != "InnoDB":
         refusals.insert(0, f"its engine is {engine}, whose rows can't be read as of one moment")
@@ -414,7 +416,7 @@ def _are_texts(cursor: Any, kind: str, members: tuple[str, ...], charset: str, c
     return not are_equal(tuple(member.encode() for member in members), "utf8mb4", collation)
 
 
-def _keys(cursor: Any, full_name: str) -> list[_Key]:
+def table_keys(cursor: Any, full_name: str) -> list[TableKey]:
     """The table's keys in the server's order."""
     cursor.execute(f"SHOW KEYS FROM {full_name}")
     titles = [title[0] for title in cursor.description]
@@ -423,7 +425,7 @@ def _keys(cursor: Any, full_name: str) -> list[_Key]:
         part = dict(zip(titles, row, strict=True))
         parts.setdefault(part["Key_name"], []).append(part)
     return [
-        _Key(
+        TableKey(
             name,
             tuple(part["Column_name"] for part in found),
             unique=not int(found[0]["Non_unique"]),
@@ -434,7 +436,7 @@ def _keys(cursor: Any, full_name: str) -> list[_Key]:
     ]
 
 
-def _chosen_key(keys: Sequence[_Key], virtual: Container[str | None]) -> _Key | None:
+def _chosen_key(keys: Sequence[TableKey], virtual: Container[str | None]) -> TableKey | None:
     """The key that rows events have: the primary one, else the first unique one of whole columns without NULLs.
 
     ``virtual`` are the names of virtual columns, which the server takes no key of.

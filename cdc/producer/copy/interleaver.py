@@ -23,8 +23,8 @@ from cdc.producer.decode.changes import (
     OtherEvent,
     Refused,
     Rows,
+    RowsTransaction,
     Statement,
-    Whole,
 )
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.progress import Progress
@@ -94,7 +94,7 @@ class Interleaver:
             yield Held()
         if not self._copier.pending.structure:
             yield change
-        elif type(change) is Whole:
+        elif type(change) is RowsTransaction:
             yield change._replace(rows=[])
         elif not isinstance(change, Rows | Statement | Refused | OtherEvent):
             # Before the copy of a leader begins there is nothing that its changes could be made to: its transactions
@@ -139,7 +139,7 @@ class Interleaver:
         now: Filters | None = None
         if state.filters is not None and state.filters != self._progress.filters:
             widened = self._copier.widened
-            if widened is None or state.filters != widened.now.listed():
+            if widened is None or state.filters != widened.after.listed():
                 raise UserError(
                     f"readers see the records that a start with other filters has written: {state.filters}",
                     code="CDC-FILTERS-CHANGED-AGAIN",
@@ -148,7 +148,7 @@ class Interleaver:
                 )
             if not self._progress.has_executed(state.executed):
                 return None
-            now = widened.now
+            now = widened.after
             self._decoder.filter_by(now.wants_table)
             self._copier.let_in()
         self._copier.adopt(state.pending)

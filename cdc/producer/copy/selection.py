@@ -6,7 +6,7 @@ from typing import Any
 
 import pymysql
 
-from cdc.config.filters import SYSTEM_DATABASES, Filters, Widened
+from cdc.config.filters import SYSTEM_DATABASES, FilterChange, Filters
 from cdc.config.table_globs import TableGlobs
 from cdc.errors import UserError
 from cdc.producer.binlog.leader import Leader, translated
@@ -64,7 +64,7 @@ def matching(settings: dict[str, Any], leader: Leader, globs: Sequence[str], fil
     return tables
 
 
-def base_tables(settings: dict[str, Any], name: str, filters: Filters | Widened) -> list[Table]:
+def base_tables(settings: dict[str, Any], name: str, filters: Filters | FilterChange) -> list[Table]:
     """The tables, not views, of the server ``name`` that pass the filters: those that foreign keys refer to first, so
     that a follower never has a table whose copy is complete before what its rows refer to; otherwise sorted.
 

@@ -1,4 +1,6 @@
-"""Changes in, messages for Kafka out: applies the filters and gives each record its sequence, topic and JSON text."""
+"""Turns changes into messages for Kafka: applies the filters and gives each record its sequence, topic and
+JSON text.
+"""
 
 import logging
 from base64 import b64encode
@@ -22,9 +24,9 @@ from cdc.producer.decode.changes import (
     CopyState,
     Refused,
     Rows,
+    RowsTransaction,
     Statement,
     TableShape,
-    Whole,
     passed_over,
 )
 from cdc.producer.sink.filter_boundary import may_fire, may_pass, passing, tables
@@ -68,7 +70,7 @@ class Router:
     """Gives the records of one leader their sequence, from ``next_sequence`` on.
 
     ``partial`` is the committed part of a transaction that is larger than one Kafka transaction; it is not written
-    again. ``filtered`` counts the statements that did not pass the filters. ``skips`` says which refused events to
+    again. ``filtered`` counts the statements that did not pass the filters. ``skips`` decides which refused events to
     skip. ``incomplete`` are the tables that are being copied.
     """
 
@@ -102,24 +104,26 @@ class Router:
 
     @property
     def sent(self) -> int:
-        """How many records of the open transaction are written; 0 when none is open.
+        """The number of written records of the open transaction; 0 when none is open.
 
-        Also 0 while those are left out that were committed before: the entry that was resumed from counts them.
+        It is also 0 while the records that were committed before are left out: the entry from which the stream resumed
+        counts them.
         """
         return 0 if self._committed_part and self._committed_part.left else self._index
 
     @property
     def partial(self) -> Partial | None:
-        """The written part of the open transaction; None where ``sent`` is 0."""
+        """The written part of the open transaction; None if ``sent`` is 0."""
         if self._begin is None or not self.sent:
             return None
         return Partial(self._begin.transaction, self._index, self._rows, self._newest)
 
     def route(self, change: Change) -> Iterator[Message]:
-        """The messages of ``change``, none where it has none, or is not to be replicated. Raises PromiseError as the
-        methods below do."""
+        """The messages of ``change``, empty if it has none, or is not to be replicated. Raises PromiseError as the
+        methods below do.
+        """
         match change:
-            case Whole():
+            case RowsTransaction():
                 return self.whole(change)
             case Begin():
                 self.begin(change)
@@ -143,7 +147,7 @@ class Router:
             self._filters = state.filters
 
     def begin(self, begin: Begin) -> None:
-        """Start a transaction."""
+        """Starts a transaction."""
         self._begin, self._index, self._rows, self._held, self._committed_part = begin, 0, 0, None, None
         partial = self._unfinished
         if partial is not None and begin.transaction == partial.transaction:
@@ -151,7 +155,7 @@ class Router:
             self._index, self._rows, self._newest = partial.records, partial.rows or 0, partial.newest
 
     def _require_its_turn(self) -> None:
-        """Raise PromiseError where another transaction is partially committed: its rest must come first."""
+        """Raises PromiseError if another transaction is partially committed: its rest must come first."""
         if self._unfinished is not None and self._begin is not None:
             raise PromiseError(
                 f"transaction {self._unfinished.transaction} is partially committed, but the leader "
@@ -161,7 +165,7 @@ class Router:
                 "that continues with it, or give the producer a new topic and the follower a fresh copy",
             )
 
-    def whole(self, change: Whole) -> Iterator[Message]:
+    def whole(self, change: RowsTransaction) -> Iterator[Message]:
         """The messages of a transaction of the fast path. Raises PromiseError as ``begin`` and ``commit`` do.
 
         This runs for nearly every transaction, hence without further calls.
@@ -175,7 +179,7 @@ class Router:
         for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
             topic, uri, key = self._heads.get(table.names) or self._head(table)
             columns = table.columns_json if table.told == self._told.statements else self._told.columns(table)
-            texts = b",".join(rows)  # type: ignore[arg-type]  # those of an event on disk come event by event
+            texts = b",".join(rows)  # type: ignore[arg-type]  # rows of an event on disk come event by event
             before, texts, after = rows_body(columns, flags, mode, operation, texts)
             head = RECORD % (
                 uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us
@@ -186,16 +190,16 @@ class Router:
         self.next_sequence += last + 1
         self._index = 0
 
-    def _event_by_event(self, change: Whole) -> Iterator[Message]:
+    def _event_by_event(self, change: RowsTransaction) -> Iterator[Message]:
         self.begin(change.begin)
         for rows in change.rows:
             yield from self.rows(rows)
         yield from self.commit()
 
     def _head(self, table: TableShape) -> tuple[str, str, bytes]:
-        """What all records of a table of these names have in common: topic, URI, Kafka key.
+        """The topic, URI and Kafka key that all records of a table of these names have in common.
 
-        By the names, since a shape that is no longer used must not be kept here.
+        It is cached by the names, since a shape that is no longer used must not be kept here.
         """
         return self._heads.get(table.names) or self._head_of(table.names)
 
@@ -209,7 +213,7 @@ class Router:
     def rows(self, change: Rows) -> Iterator[Message]:
         """The messages that are known not to be the transaction's last; the newest one is kept back.
 
-        Raises PromiseError where another transaction is partially committed, or this one is and has changed.
+        Raises PromiseError if another transaction is partially committed, or this one is and has changed.
         """
         self._require_its_turn()
         topic, uri, _ = self._head(change.table)
@@ -228,7 +232,9 @@ class Router:
             yield from self._hold(Part(topic, uri, change.event.position, marked, header, len(rows), newest))
 
     def statement(self, change: Statement) -> Iterator[Message]:
-        """The message of a statement, none where nothing that it affects passes the filters; raises as ``refused``."""
+        """The message of a statement, none if nothing that it affects passes the filters; raises the errors of
+        ``refused``.
+        """
         try:
             passed = passing(change, self._filters)
         except PromiseError as error:
@@ -242,22 +248,23 @@ class Router:
         exact = {} if change.exact is None else {"Bytes": b64encode(change.exact).decode("ascii")}
         context = change.context
         if self.incomplete and adds_foreign_keys(change.effects, change.text):
-            # The rows that it refers to need not be on a follower yet. They are once the copy is complete.
+            # The rows that the statement refers to need not be on a follower yet. They are once the copy is complete.
             context = context | {"foreign_key_checks": False}
         body = f'"operation":{json_text({"Query": change.text} | exact)},"context":{json_text(context)}'
         yield from self._on_objects(change.event, change.effects, body, change.text)
 
     def refused(self, change: Refused) -> Iterator[Message]:
-        """The message that an event was skipped, none where nothing that it may have changed passes the filters.
+        """The message that an event was skipped, none if nothing that it may have changed passes the filters.
 
-        Raises PromiseError where the event is not to be skipped and the message is not committed yet, and as ``rows``.
+        Raises PromiseError if the event is not to be skipped and the message is not committed yet, and the errors of
+        ``rows``.
         """
         event, name = change.event, change.event.name
         if not (may_pass(change.effects, self._filters) or (change.fires and may_fire(change.effects, self._filters))):
             self.filtered += 1
             self.skips.log("change outside of the filters not replicated", what=change.error.what, position=name)
             return
-        # In a partially committed transaction, the count of what is committed tells that this message is.
+        # In a partially committed transaction, the count of committed rows shows that this message is committed.
         is_committed = self._committed_part is not None and self._committed_part.left > 0
         if not self.skips.allow(name) and not is_committed:
             raise self.skips.refusal(change.error, name) from None
@@ -267,7 +274,7 @@ class Router:
         yield from self._on_objects(event, change.effects, body, _SKIPPED)
 
     def _on_objects(self, event: RawEvent, effects: tuple[Effect, ...], body: str, text: str) -> Iterator[Message]:
-        """The message of a change without rows, none where it is committed; ``text`` identifies it on any server."""
+        """The message of a change without rows, none if it is committed; ``text`` identifies it on any server."""
         self._require_its_turn()
         topic, uri = self._statement_head(effects)
         if self._committed_part and self._committed_part.statement(uri, text):
@@ -284,7 +291,7 @@ class Router:
         self._index, self._committed_part = 0, None
 
     def copied(self, change: Copied) -> Iterator[Message]:
-        """The messages of what a copy writes between two transactions."""
+        """The messages that a copy writes between two transactions."""
         due = change.content
         parts: list[tuple[str, str, tuple[str, ...]]]
         if isinstance(due, Chunk):
@@ -318,7 +325,7 @@ class Router:
         message = Message(part.topic, part.uri.encode(), value, begin.commit_us // 1000, headers)
         del part, value  # while it is sent, one copy of a large record is enough
         yield message
-        # Counted only when the consumer of this generator asks for more: a record that it refused is not written.
+        # Counted only when the consumer of this generator continues: a record that it refused is not written.
         self._index += 1
         self._rows += rows
         self._newest = newest
@@ -335,7 +342,7 @@ class Router:
     def topics(self, change: Change) -> set[str]:
         """The topics of the tables that ``change`` has rows of, or creates."""
         match change:
-            case Whole():
+            case RowsTransaction():
                 names = {rows.table.names for rows in change.rows}
             case Rows():
                 names = {change.table.names}

@@ -1,6 +1,6 @@
-"""Has the topics of a leader created in Kafka, and checks existing ones before they are written to.
+"""Creates the topics of a leader in Kafka, and checks existing ones before they are written to.
 
-Checks the settings of existing topics: refuses those with which Kafka would delete what the stream needs.
+It refuses settings with which Kafka would delete messages that the stream needs.
 """
 
 import logging
@@ -41,7 +41,7 @@ Settings = Mapping[str, str]
 def described(admin: AdminClient, names: Collection[str]) -> dict[str, Settings]:
     """The settings of each topic, from one request. Raises KafkaException.
 
-    Where we may not ask (DescribeConfigs), that is logged, and the topic is left out.
+    If the ACL for it (DescribeConfigs) is missing, that is logged, and the topic is left out.
     """
     if not names:
         return {}
@@ -58,7 +58,7 @@ def described(admin: AdminClient, names: Collection[str]) -> dict[str, Settings]
 
 
 def require_kept(name: str, settings: Settings, *, is_log: bool, servers: str) -> None:
-    """Raise UserError where Kafka would delete records by key, or a commit log's entries by age."""
+    """Raises UserError if Kafka would delete records by key, or a commit log's entries by age."""
     policies = settings.get("cleanup.policy", "").split(",")
     command = f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name {name}"
     if not is_log and "compact" in policies:
@@ -79,7 +79,7 @@ def require_kept(name: str, settings: Settings, *, is_log: bool, servers: str) -
 
 
 def note_risks(name: str, settings: Settings, *, is_log: bool, replicas: int, retention_ms: int) -> None:
-    """Log settings that are allowed but risky; ``retention_ms`` is that of the profile."""
+    """Logs settings that are allowed but risky; ``retention_ms`` is that of the profile."""
     kept_ms = int(settings.get("retention.ms", _ENDLESS))
     expires = kept_ms >= 0 and (retention_ms < 0 or kept_ms < retention_ms)
     if not is_log and (expires or settings.get("retention.bytes", _ENDLESS) != _ENDLESS):
@@ -107,10 +107,10 @@ _FRESH = "name a new topic in kafka.topic and give the follower a fresh copy of 
 
 
 class TopicAdmin:
-    """Creates and checks the topics called ``names``. ``properties`` are librdkafka's.
+    """Creates and checks the topics ``names``. ``properties`` are librdkafka's.
 
-    It lives as long as the process. ``suspects`` are topics in which something was found before their first record:
-    a transaction without an end, which the recovery of the next sink rolls back, or records that no entry counts.
+    It lives as long as the process. ``suspects`` are topics in which messages were found before their first record: a
+    transaction without an end, which the recovery of the next sink rolls back, or records that no entry counts.
     """
 
     def __init__(
@@ -135,9 +135,9 @@ class TopicAdmin:
         self.suspects: set[str] = set()
 
     def require(self) -> None:
-        """Create the commit log, and in layout "single" the topic, where missing.
+        """Creates the commit log, and in layout "single" the topic, if missing.
 
-        Raises UserError for one with messages in several partitions, which keep no total order, KafkaException.
+        Raises UserError for a topic with messages in several partitions, which keep no total order, KafkaException.
         """
         known = known_topics(self.properties)
         self._require_first(known)
@@ -151,7 +151,7 @@ class TopicAdmin:
     def look(self, resource: str) -> Entry | None:
         """The newest committed entry, after the checks of ``require`` and ``require_matching``; creates nothing.
 
-        Raises as these do.
+        Raises the errors of both.
         """
         known = known_topics(self.properties)
         self._require_first(known)
@@ -164,7 +164,7 @@ class TopicAdmin:
         """The number of partitions of each topic, before its first record; missing topics are created.
 
         ``ours`` are the topics whose records the commit log counts. Raises UserError for a topic that another client
-        has written to, Disconnected where a transaction is open in it, and Kafka's errors, translated.
+        has written to, Disconnected if a transaction is open in it, and Kafka's errors, translated.
         """
         try:
             known = known_topics(self.properties)
@@ -178,16 +178,16 @@ class TopicAdmin:
         return there | new
 
     def _used(self, topic: TopicMetadata, name: str) -> int:
-        """How many partitions get records: of topics with a total order only the first."""
+        """The number of partitions that get records: only the first in topics with a total order."""
         return 1 if name in self.names.first else len(topic.partitions)
 
     def partitions(self, name: str) -> list[Partition]:
-        """The partitions of a topic as it is now, none where it is missing. Raises KafkaException."""
+        """The present partitions of a topic, empty if it is missing. Raises KafkaException."""
         topic = known_topics(self.properties).get(name)
         return [(name, number) for number in topic.partitions] if topic else []
 
     def require_matching(self, entry: Entry | None) -> None:
-        """Raise UserError where the records in the topics are not those that the commit log counts."""
+        """Raises UserError if the records in the topics are not those that the commit log counts."""
         partitions = set(entry.partitions) if entry else set()
         names = self.names
         # Both layouts may have the topic of the binlog's other events.
@@ -232,14 +232,16 @@ class TopicAdmin:
         return left
 
     def newest_entry(self, resource: str) -> Entry | None:
-        """The newest committed entry, None where there is none. Raises as ``commit_log.entries`` and KafkaException."""
+        """The newest committed entry, None if there is none. Raises the errors of ``commit_log.entries`` and
+        KafkaException.
+        """
         return next(commit_log.entries(self.properties, topic=self.names.commits, resource=resource), None)
 
     def require_alone(self, resource: str) -> None:
-        """To be called after the first commit to an empty commit log: whether another producer found it empty too.
+        """Checks, after the first commit to an empty commit log, that no other producer found it empty too.
 
         Both write before they read, and open transactions are read too, so at least one of them sees the other's entry.
-        Raises UserError where there is one, Disconnected.
+        Raises UserError if there is one, Disconnected.
         """
         commits = self.names.commits
         try:
@@ -253,7 +255,7 @@ class TopicAdmin:
         for name in made:
             self.times.learn(name, ANY_TIME)
         self._checked |= made
-        # Of the others the settings are not, or not all, what was asked for.
+        # The other topics lack some or all of the requested settings.
         if others := set(partitions) - made:
             self._require_kept(others, known_topics(self.properties))
 
@@ -270,7 +272,7 @@ class TopicAdmin:
         self._require_kept({topic for topic, _ in partitions}, known)
 
     def _require_kept(self, names: set[str], known: Mapping[str, TopicMetadata]) -> None:
-        """Check, once per existing topic, that its settings keep what is written. Raises UserError."""
+        """Checks, once per existing topic, that its settings keep the written messages. Raises UserError."""
         unchecked = (names & known.keys()) - self._checked
         with admin_client(self.properties) as admin:
             found = described(admin, unchecked)
@@ -283,10 +285,10 @@ class TopicAdmin:
         self._checked |= unchecked
 
     def _require_unused(self, partitions: list[Partition]) -> None:
-        """Raise unless the partitions are empty: no other client may write to our topics.
+        """Raises an error unless the partitions are empty: no other client may write to our topics.
 
-        Raises Disconnected where a transaction is open in one, or messages are found that may be ours: the recovery of
-        the next sink looks at them. UserError where it did not find them to be.
+        Raises Disconnected if a transaction is open in one, or messages are found that may be ours: the recovery of the
+        next sink examines them. Raises UserError if it has found that they are not ours.
         """
         left = {topic for topic, _ in unended(self.properties, partitions)}
         if left:

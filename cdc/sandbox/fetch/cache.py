@@ -1,4 +1,4 @@
-"""The cache folder: downloads a thing once, for all sandboxes and tests."""
+"""The cache folder: each download happens once, for all sandboxes and tests."""
 
 import fcntl
 import os
@@ -60,7 +60,7 @@ def _lock(path: Path) -> Iterator[None]:
 def run_fetch(
     command: Sequence[str | Path], *, label: str, into: Path, environment: Mapping[str, str] | None = None
 ) -> None:
-    """Run a command that downloads ``label`` below the folder ``into``, with its progress on standard error.
+    """Runs a command that downloads ``label`` into the folder ``into``, with its progress on standard error.
 
     Raises UserError with the end of the command's output when it fails.
     """

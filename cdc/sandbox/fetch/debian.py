@@ -19,7 +19,7 @@ _APT = Path("/etc/apt")
 
 
 class NoDebian(UserError):
-    """This machine has no apt of Debian's, so its packages cannot be fetched here at all."""
+    """This machine has no apt of Debian, so Debian's packages cannot be fetched at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Packages:
 
     Packages in ``without`` are not unpacked, since the machine's own are used. ``pooled`` are packages that no suite
     has any more: the path of each in the archive, for this machine's architecture, and its SHA-256. Their dependencies
-    come from the suites, of which ``suite`` may name several.
+    come from ``suite``, which may name several suites.
     """
 
     label: str
@@ -67,20 +67,20 @@ _MYSQL_80 = Packages(
 def unpacked_mysql() -> Path:
     """The root folder of the unpacked packages, with ``usr/sbin/mysqld`` and all libraries it needs.
 
-    Raises UserError where they cannot be fetched.
+    Raises UserError if they cannot be fetched.
     """
     return unpacked("mysql", _MYSQL)
 
 
 def unpacked_mysql_80() -> Path:
-    """As ``unpacked_mysql``, with the last MySQL 8.0 that Debian had."""
+    """The root folder of the last MySQL 8.0 that Debian had, unpacked as ``unpacked_mysql`` does."""
     return unpacked("mysql-8.0", _MYSQL_80)
 
 
 def unpacked(name: str, packages: Packages) -> Path:
-    """The root folder of the unpacked ``packages``, which the cache has under ``name``, their suite and the machine.
+    """The root folder of the unpacked ``packages``, in the cache under ``name``, their suite and the machine.
 
-    Raises UserError where they cannot be fetched, NoDebian where this machine has no apt for them.
+    Raises UserError if they cannot be fetched, NoDebian if this machine has no apt for them.
     """
     suites = packages.suite.replace(" ", "-")
     return cached(f"{name}-debian-{suites}-{platform.machine()}", partial(_fetch, packages))
@@ -131,7 +131,7 @@ def _pooled(path: str, sha256: str, archives: Path, packages: Packages, environm
 
 
 def _private_apt(folder: Path, packages: Packages) -> Path:
-    """Write a private apt configuration, with nothing installed and only these suites of Debian."""
+    """Writes a private apt configuration, with no installed packages and only these suites of Debian."""
     for name in ("lists/partial", "archives/partial"):
         (folder / name).mkdir(parents=True)
     (folder / "status").touch()

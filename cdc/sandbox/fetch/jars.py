@@ -15,7 +15,7 @@ from cdc.service.java import require_java, with_spark
 
 __all__ = ["fetched_jars", "java", "lake_jars", "spark_connector_jars"]
 
-# Groups whose jars PySpark has already.
+# Groups whose jars PySpark contains.
 _IN_PYSPARK = (
     "org.apache.hadoop",
     "org.scala-lang",
@@ -45,7 +45,7 @@ def lake_jars() -> list[Path]:
 
 
 def fetched_jars(name: str, artifacts: Sequence[str], *, label: str, without: Sequence[str] = ()) -> list[Path]:
-    """The jars of ``group:artifact:version`` and of their dependencies at run time, except the groups ``without``.
+    """The jars of ``group:artifact:version`` and of their runtime dependencies, except the groups ``without``.
 
     They are in the cache under ``name``; the first call fetches them and verifies checksums. Raises UserError.
     """
@@ -127,5 +127,5 @@ def _ivy_jar() -> Path:
 
 @functools.cache
 def java() -> Path:
-    """The ``java`` of this process's environment. Raises UserError when there is none or it is too old."""
+    """The ``java`` of this process's environment. Raises UserError if there is none or it is too old."""
     return require_java(os.environ)

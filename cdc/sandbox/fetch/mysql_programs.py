@@ -18,7 +18,7 @@ _OLDEST = (8, 0)
 
 @dataclass(frozen=True, slots=True)
 class MySqlPrograms:
-    """Command lines to which options are added; ``client`` is empty where only a server is installed.
+    """Command lines to which options are added; ``client`` is empty if only a server is installed.
 
     ``options`` are those that this server always needs, after ``--no-defaults``.
     """
@@ -36,7 +36,7 @@ class MySqlPrograms:
 
 @functools.cache
 def mysql_programs() -> MySqlPrograms:
-    """Find the programs, fetching them where needed. Raises UserError when they cannot be found or fetched."""
+    """Finds the programs, and fetches them if needed. Raises UserError if they cannot be found or fetched."""
     path = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin"
     found = shutil.which("mysqld", path=path)
     if found:
@@ -63,7 +63,7 @@ def mysql_programs_80() -> MySqlPrograms:
                 where=f"{named} (CDC_MYSQL_80)",
                 hint="name the folder with bin/mysqld",
             )
-        # The folder above bin or sbin, where it finds its messages and character sets.
+        # The folder above bin or sbin, where the server finds its messages and character sets.
         options = (f"--basedir={Path(server).parents[1]}",)
         return _of_80(MySqlPrograms((server,), (client,) if client else (), options, _banner((server,))))
     usual = mysql_programs()
@@ -92,7 +92,7 @@ def _from_debian(root: Path) -> MySqlPrograms:
     loader = (str(loaders[0]), "--library-path", libraries)
     server = (*loader, str(root / "usr/sbin/mysqld"))
     client = (*loader, str(root / "usr/bin/mysql"))
-    # Not in its usual folder: it finds its messages and character sets by basedir.
+    # The package is not in its usual folder: the server finds its messages and character sets by basedir.
     options = (f"--basedir={root / 'usr'}",)
     return MySqlPrograms(server=server, client=client, options=options, banner=_banner(server))
 

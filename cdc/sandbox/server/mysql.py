@@ -79,8 +79,9 @@ class MySql:
         self.socket = self.folder / "mysqld.sock"
 
     def start(self, *, outlive: bool = False) -> Self:
-        """Start on the folder's data, creating it at first, and wait until it answers. The server ends with this
-        process unless it may ``outlive`` it. Raises UserError: no MySQL, port in use, a setting the server refuses.
+        """Starts the server on the folder's data, creating the data at first, and waits until it answers. The server
+        ends with this process unless it may ``outlive`` it. Raises UserError: no MySQL, port in use, a setting the
+        server refuses.
         """
         programs = self._find()
         if len(os.fsencode(self.socket)) > _LONGEST_SOCKET:
@@ -94,7 +95,7 @@ class MySql:
         if not self.running():
             # A killed server leaves its socket's lock file, with a pid that another program may have now.
             self.socket.with_name(f"{self.socket.name}.lock").unlink(missing_ok=True)
-        # Another process may take a free port before the server does: then another one is tried.
+        # Another process may take a free port before the server does: then another port is tried.
         for port in [self.port] if self.port else [free_port() for _ in range(_ATTEMPTS)]:
             self.process.start(self._command(programs, port), outlive=outlive)
             if self.process.comes_up(self._answers, seconds=_START_SECONDS):
@@ -125,7 +126,7 @@ class MySql:
 
     def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX) as probe:
-            # Checked first, since pymysql leaks its socket when the server's does not exist yet.
+            # The socket is probed first, since pymysql leaks its own when the server's does not exist yet.
             if probe.connect_ex(str(self.socket)):
                 return False
         try:
@@ -135,11 +136,11 @@ class MySql:
             return False
 
     def stop(self) -> None:
-        """Shut the server down cleanly, if it runs."""
+        """Shuts the server down cleanly, if it runs."""
         self.process.stop()
 
     def kill(self) -> None:
-        """SIGKILL, and wait until it is gone."""
+        """Sends SIGKILL, and waits for the end of the process."""
         self.process.kill()
 
     def running(self) -> bool:
@@ -158,7 +159,9 @@ class MySql:
         return pymysql.connect(unix_socket=str(self.socket), **settings)
 
     def write_client(self, script: Path) -> None:
-        """Write a script that is the ``mysql`` client on this server as ``fluvio``. Raises UserError without client."""
+        """Writes a script that runs the ``mysql`` client on this server as ``fluvio``. Raises UserError
+        without client.
+        """
         client = self._find().client
         if not client:
             raise UserError(
@@ -179,7 +182,7 @@ class MySql:
 
 def _server(programs: MySqlPrograms, data: Path) -> list[str]:
     user = ["--user=root"] if os.geteuid() == 0 else []
-    # NULL: the default folder for SELECT … INTO OUTFILE exists only where the package was installed.
+    # NULL, because the default folder for SELECT … INTO OUTFILE exists only in an installed package.
     options = [*programs.options, f"--datadir={data}", "--secure-file-priv=NULL", *user]
     return [*programs.server, "--no-defaults", *options]
 
@@ -191,7 +194,7 @@ def _first_error(process: Process) -> str:
 
 
 def _new_data(programs: MySqlPrograms, data: Path) -> None:
-    """Create the data of a new server with our user, as a copy from the cache, since initialising takes seconds."""
+    """Creates the data of a new server with our user, as a copy from the cache, since initialising takes seconds."""
     if data.exists():
         return
     stamp = hashlib.sha256(programs.banner.encode() + _GRANTS.read_bytes()).hexdigest()[:12]

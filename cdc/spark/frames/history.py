@@ -45,7 +45,7 @@ def read_history(
     source: Source, names: Collection[Name] | None = None, *, messages: DataFrame | None = None
 ) -> History:
     """The history that ``source`` tells, with ``names`` that of these tables at least; ``messages`` are those of
-    ``source.of_statements``, where they were read before.
+    ``Source.of_statements``, where they were read before.
 
     Raises UserError for a message that is no record.
     """

@@ -2,21 +2,24 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaException, Message, TopicCollection
 
 from cdc.config.profile import Kafka
 from cdc.config.topic_names import PER_TABLE
-from cdc.errors import Disconnected, UserError
+from cdc.errors import CdcError, Disconnected, UserError
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import question_error
 from cdc.kafka.first_partition import FIRST, require_first_only
-from cdc.kafka.partitions import backwards, begin_offsets, end_offsets
+from cdc.kafka.fragments import Fragment
+from cdc.kafka.partitions import backwards, begin_offsets, end_offsets, newest_within
+from cdc.model.commit_entry import Commits
 from cdc.model.partition import Partition, partition_name
+from cdc.model.record import Record
 
 __all__ = ["Span", "newest_entry_us", "span", "topic_ids"]
 
@@ -28,8 +31,8 @@ _OPEN_TRANSACTION_SECONDS = 70.0  # the brokers abort a transaction that stays o
 class Span:
     """The part of one server's topics to read: per partition its first offset and the offset after its last.
 
-    ``limit`` is the first sequence that is not to be read, where the offsets alone can't say it: Kafka commits a
-    transaction in one topic after the other, so of several topics a reader may see the newest transaction in part.
+    ``limit`` is the first sequence that is not read, if the offsets alone can't define it: Kafka commits a transaction
+    in one topic after the other, so a reader of several topics may see a part of the newest transaction.
     ``fragmented``: some records were written as several messages (module cdc.kafka.fragments).
     """
 
@@ -91,7 +94,7 @@ def span(kafka: Kafka) -> Span:
         ranges = _ranges(properties, [(names.main, FIRST)])
         # After their ends: an entry commits with the records that it is about.
         newest = newest_commits(properties, names.commits) if names.commits in topics else None
-        return Span(ranges, fragmented=newest is not None and newest.fragmented)
+        return _whole(properties, Span(ranges), newest)
 
 
 def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
@@ -154,7 +157,52 @@ def _span_of_all_tables(properties: Mapping[str, Any], commits: str) -> Span:
                 hint="start cdc-producer, which ends it",
             )
         time.sleep(0.1)
-    return Span(_ranges(properties, newest.partitions), newest.next_sequence, newest.fragmented)
+    return _whole(properties, Span(_ranges(properties, newest.partitions), newest.next_sequence), newest)
+
+
+def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None) -> Span:
+    """The span without a record at a partition's end of which only the first fragments can be read yet.
+
+    A commit that comes early shows records that no entry of the commit log announces, and maybe not all fragments of
+    the last one: the producer writes the others behind them. Read without these it would look damaged.
+    """
+    fragmented = announced is not None and announced.fragmented
+    next_sequence = announced.next_sequence if announced else 0
+    ranges = dict(span.partitions)
+    for partition, message in newest_within(properties, ranges).items():
+        fragment = _fragment(message)
+        if not _is_begun(fragment) and _sequence(message) < next_sequence:
+            continue  # nearly always
+        for each in backwards(properties, partition, end=ranges[partition][1]):
+            part = _fragment(each)
+            fragmented = fragmented or part is not None
+            if part is not None and fragment is not None and part.sequence == fragment.sequence:
+                if _is_begun(fragment):
+                    ranges[partition] = ranges[partition][0], each.offset() or 0
+            elif _sequence(each) < next_sequence:
+                break
+    return replace(span, partitions=ranges, fragmented=fragmented)
+
+
+def _fragment(message: Message) -> Fragment | None:
+    """The fragment in a message, or None; also None if it is damaged, which the reading of the records finds."""
+    with suppress(CdcError):
+        return Fragment.of(message)
+    return None
+
+
+def _is_begun(fragment: Fragment | None) -> bool:
+    """Whether it is not the last one of its record."""
+    return fragment is not None and fragment.number < fragment.total - 1
+
+
+def _sequence(message: Message) -> int:
+    """The record's sequence; -1 for a message that is not a record."""
+    if fragment := _fragment(message):
+        return fragment.sequence
+    with suppress(CdcError):
+        return Record.parse(message.value() or b"", where="").sequence
+    return -1
 
 
 def _ranges(

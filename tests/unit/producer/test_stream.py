@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from _pytest.outcomes import Failed
 
-from cdc.config.filters import Filters, Widened
+from cdc.config.filters import FilterChange, Filters
 from cdc.config.profile import Producer as Limits
 from cdc.config.topic_names import Topics
 from cdc.errors import UserError
@@ -63,7 +63,7 @@ class Sink:
 class Copying:
     """A stream with the smallest Kafka transactions, and what may be copied into it."""
 
-    def __init__(self, sink: Any, pending: Pending, widened: Widened | None = None) -> None:
+    def __init__(self, sink: Any, pending: Pending, widened: FilterChange | None = None) -> None:
         retry = Retry(seconds=1, log=lambda *_, **__: None, stop=threading.Event())
         metrics = ProducerMetrics(retry=retry, brokers=Brokers({}), topics=(), heartbeat_seconds=1)
         decoder, self.progress = Leader(other_events=True).decoder, Progress(START)
@@ -142,7 +142,7 @@ def test_a_chunk_that_readers_can_see_is_counted_and_not_read_again() -> None:
 
 
 NOW = Filters(exclude_tables=("d.u",))
-WIDENED = Widened(Filters(exclude_dbs=("d",)), NOW)
+WIDENED = FilterChange(Filters(exclude_dbs=("d",)), NOW)
 
 
 def test_filters_hold_from_the_place_on_that_readers_see() -> None:
@@ -160,7 +160,7 @@ def test_filters_hold_from_the_place_on_that_readers_see() -> None:
 
 
 @pytest.mark.parametrize("widened", [None, WIDENED])
-def test_filters_other_than_those_that_readers_see_are_refused(widened: Widened | None) -> None:
+def test_filters_other_than_those_that_readers_see_are_refused(widened: FilterChange | None) -> None:
     stream = Copying(Seen(RecordState(Pending(), {"include_dbs": ["other"]})), Pending(), widened)
     with pytest.raises(UserError, match="put these filters back"):
         stream.replicate([event(et.STOP, offset=100)], [])

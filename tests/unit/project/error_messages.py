@@ -4,7 +4,7 @@ import ast
 import functools
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,8 +40,8 @@ class Message:
     status: int
     text: str
     place: str
-    hint: str = ""
     code: str = ""
+    hints: tuple[str, ...] = ()
 
 
 @functools.cache
@@ -158,21 +158,30 @@ def _in(path: Path, tree: ast.Module) -> Iterator[Message]:
         name = ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
         if isinstance(node, ast.Call) and name in _statuses() and node.args:
             status, said, place = _statuses()[name], node.args[0], f"{relative}:{node.lineno}"
-            hint = next((ast.unparse(each.value) for each in node.keywords if each.arg == "hint"), "")
+            hints = _joined(texts.of(each.value, within) for each in node.keywords if each.arg == "hint")
             code = _code(path, node, name)
         elif path in REASONS and (
             (isinstance(node, ast.Yield) and node.value)
             or (isinstance(node, ast.Return) and isinstance(node.value, ast.JoinedStr))
         ):
             assert node.value is not None
-            status, said, place, hint, code = 2, node.value, f"{relative}:{node.lineno}", "", ""
+            status, said, place, hints, code = 2, node.value, f"{relative}:{node.lineno}", (), ""
         else:
             continue
         every = texts.of(said, within)
         worded = {text for text in every if any(letter.isalpha() for letter in text)}
         for text in worded or (every if code.startswith("CDC-") else ()):
-            text = re.sub(f"{HOLE}( ?{HOLE})+", HOLE, " ".join(text.split()))
-            yield Message(program, status, text, place, hint, code)
+            yield Message(program, status, _closed(text), place, code, hints)
+
+
+def _joined(every: Iterable[set[str]]) -> tuple[str, ...]:
+    """All texts with words."""
+    return tuple(sorted(_closed(text) for texts in every for text in texts if any(map(str.isalpha, text))))
+
+
+def _closed(text: str) -> str:
+    """Without line breaks, and with one HOLE for several beside one another."""
+    return re.sub(f"{HOLE}( ?{HOLE})+", HOLE, " ".join(text.split()))
 
 
 def raised_without_code() -> list[str]:

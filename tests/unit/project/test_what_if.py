@@ -1,7 +1,7 @@
 """docs/what-if.md has each code with which a program ends, under its program and exit status, with its messages.
 
-Codes and messages are made from cdc/; what they mean and what to do is written by hand where that is more than the
-hint. `python -m tests.unit.project.test_what_if` writes the page anew: it adds codes, removes those that are gone, and
+Codes, messages and what begins with "hint: " are made from cdc/; the rest is written by hand, where more is to be said.
+`python -m tests.unit.project.test_what_if` writes the page anew: it adds codes, removes those that are gone, and
 corrects their messages. The audit's reasons for no verdict are no errors, and have rows without a code.
 """
 
@@ -46,6 +46,12 @@ def by_code() -> dict[str, list[Message]]:
     return found
 
 
+def hinted(of_code: list[Message]) -> str:
+    """The cell of what to do, where that is what the hints say."""
+    hints = sorted({hint for each in of_code for hint in each.hints})
+    return "hint: " + "; or ".join(f"`{hint}`" if "`" not in hint else f"`` {hint} ``" for hint in hints)
+
+
 def said(of_code: list[Message]) -> str:
     """The cell of a code's messages."""
     return ", ".join(f"`{text}`" for text in sorted({each.text for each in of_code}))
@@ -59,14 +65,15 @@ def written(page: list[str]) -> list[str]:
         if not code:
             made.append(line)
         elif code in codes:
-            prose = line.split("` | ", 2)[2] if line.count("` | ") > 1 else line.rsplit(" | ", 2)[1]
-            made.append(f"| `{code}` | {said(codes.pop(code))} | {prose}")
+            means, to_do = line.removesuffix(" |").rsplit(" | ", 2)[1:]
+            to_do = hinted(codes[code]) if to_do.startswith("hint: ") else to_do
+            made.append(f"| `{code}` | {said(codes.pop(code))} | {means} | {to_do} |")
         if line.startswith("| "):
             last[section] = len(made)
     added = [((of_code[0].program, of_code[0].status), code) for code, of_code in codes.items()]
     # From the page's end on, so that each place stays where it was.
     for section, code in sorted(added, key=lambda each: (last.get(each[0], len(made)), each[1]), reverse=True):
-        row = f"| `{code}` | {said(codes[code])} | as its words say | as the hint says |"
+        row = f"| `{code}` | {said(codes[code])} | as its words say | {hinted(codes[code])} |"
         made.insert(last.get(section, len(made)), row)
     return made
 
@@ -112,7 +119,7 @@ def test_a_page_is_written_anew_with_its_prose() -> None:
     assert written(changed) == lines()
     assert row.replace(code_of(row), "CDC-NO-SUCH") not in written([*lines(), row.replace(code_of(row), "CDC-NO-SUCH")])
     [added] = [line for line in written([line for line in lines() if line != row]) if code_of(line) == code_of(row)]
-    assert added.endswith("| as the hint says |")
+    assert " | as its words say | hint: " in added
 
 
 def test_messages_are_found_with_their_values_left_open() -> None:

@@ -9,7 +9,7 @@ from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.copy.chunk_request import ChunkRequest, Snapshot
 from cdc.producer.copy.reader import Answer, Wanted
-from cdc.producer.decode.changes import Begin, Commit, Rows, TableShape, Whole
+from cdc.producer.decode.changes import Begin, Commit, Rows, RowsTransaction, TableShape
 
 UUID = "5b2ad69c-0000-0000-0000-000000000001"
 T, U, PARENT = (TableShape("d", name, "", {}, 1) for name in ("t", "u", "parent"))
@@ -80,6 +80,6 @@ def test_what_may_change_the_table_waits_for_its_pieces() -> None:
     begin, at = Begin("x", None, 0), Position("b.1", 4)
     snapshot = Snapshot(frozenset({T.names, PARENT.names}), 0.0)
     assert snapshot.may_end_with(begin)
-    assert snapshot.may_end_with(Whole(begin, [_rows(U), _rows(PARENT)], "b.1", 9))
-    assert not snapshot.may_end_with(Whole(begin, [_rows(U)], "b.1", 9))
+    assert snapshot.may_end_with(RowsTransaction(begin, [_rows(U), _rows(PARENT)], "b.1", 9))
+    assert not snapshot.may_end_with(RowsTransaction(begin, [_rows(U)], "b.1", 9))
     assert not snapshot.may_end_with(Commit(at))

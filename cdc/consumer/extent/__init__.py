@@ -1,1 +1,0 @@
-"""Which part of the stream is applied, and when."""

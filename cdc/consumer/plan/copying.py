@@ -1,0 +1,149 @@
+"""Plans records of a table that is being copied: each row that they name becomes the leader's. Pure.
+
+The follower may have such a row in any state: as at another moment, damaged, or not at all. So all rows that the
+records name are deleted by their keys, however many there are, and those that exist after the records are inserted:
+nothing of the follower's former rows is kept.
+
+If a row has the same value of a secondary unique key as the leader's row, the insertion fails; then the batch is
+applied row by row, which removes the follower's row. That loses nothing: as the leader has the value in the inserted
+row, the other row differs from the leader's at this moment. So no record has named it before, and its chunk has not
+come, since all such rows are as on the leader. A later record, or the chunk with its key, brings it back.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from cdc.consumer.errors import Unapplicable
+from cdc.consumer.literals.rounded import Rounded
+from cdc.consumer.literals.values import equal, identifier, literal
+from cdc.consumer.plan.net_effects import Image, row_identity
+from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, Change, Step, for_table, in_order, plan
+from cdc.consumer.plan.table_schema import KeyPart, TableSchema
+from cdc.model.record import Record, Row, Uri
+from cdc.model.values import NULL, Value
+
+__all__ = ["check_copying", "clashes", "plan_copying", "plan_overwriting"]
+
+
+def plan_overwriting(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
+    """The steps for rows records of tables with keys, in the leader's order, whatever rows the follower has."""
+    tables: dict[Uri, list[Record]] = {}
+    for record in records:
+        tables.setdefault(record.uri, []).append(record)
+    return [for_table(step, schema(uri)) for uri, rows in tables.items() for step in _steps(rows, schema(uri))]
+
+
+def plan_copying(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
+    """Plans records as ``planner.plan`` does, some of which may be of tables that are being copied.
+
+    Where the follower's foreign keys change rows that the leader has not logged, the tables keep their common order.
+    """
+    records = [_unchecked(record) if record.copying and record.key is None else record for record in records]
+    # Without a key a change can't overwrite rows: it is applied to the row that it names, and a missing row is not a
+    # conflict (``row_by_row``). The copy then replaces all rows as a whole.
+    copied = {record.uri for record in records if record.copying and record.key is not None}
+    if not copied:
+        return plan(records, schema=schema)
+    related = {uri for uri in {record.uri for record in records} if schema(uri).related}
+    logged = all(_all_logged(record) for record in records if record.uri in related)
+    together = related if related & copied and not logged else set()
+    steps: list[Step] = []
+    for step in in_order(record for record in records if record.uri in together):
+        uri = step.record.uri
+        kept = _steps(_records(step), schema(uri)) if uri in copied else [step]
+        steps += [for_table(each, schema(uri)) for each in kept]
+    others = [record for record in records if record.uri not in together]
+    steps += plan([record for record in others if record.uri not in copied], schema=schema)
+    return steps + plan_overwriting([record for record in others if record.uri in copied], schema=schema)
+
+
+def _unchecked(record: Record) -> Record:
+    """The record without foreign key checks: the rows that it refers to need not be there yet."""
+    return replace(record, flags=record.flags | NO_FOREIGN_KEY_CHECKS)
+
+
+def check_copying(record: Record, schema: TableSchema) -> None:
+    """Raises Unapplicable for rows of a table that is being copied which can't be made the leader's."""
+    name = f"{record.uri.database}.{record.uri.table}"
+    if not _fits(record, schema):
+        raise Unapplicable(
+            f"table {name} is being copied, but has other columns or another key on the follower, or is not there",
+            code="CDC-COPY-OTHER-COLUMNS",
+            record=record,
+            hint=f"make it as on the leader (SHOW CREATE TABLE {name} on both), or leave it out with the filters",
+        )
+    if schema.cascading and record.operation in ("Update", "Delete") and not _all_logged(record):
+        raise Unapplicable(
+            f"table {name} is being copied while foreign keys of other tables change their rows with its rows (ON "
+            "DELETE or ON UPDATE), which this leader does not log",
+            code="CDC-COPY-CASCADES",
+            record=record,
+            hint="on the follower drop these foreign keys, start again, and when the copy is complete have those "
+            "tables copied, too",
+        )
+
+
+def _fits(record: Record, schema: TableSchema) -> bool:
+    if record.key is None:
+        return schema.has(record.columns)
+    if record.range is not None and record.range.piece is None:
+        return schema.matches(record.columns, record.key)
+    # No range is named. A row that has another one's first characters is found, and removed, row by row.
+    return schema.is_keyed_by(record.columns, record.key)
+
+
+def _all_logged(record: Record) -> bool:
+    """Whether the record's change has changed no other rows on the leader, or it has logged these."""
+    return bool(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED))
+
+
+def _records(step: Step) -> list[Record]:
+    """The records of a step that keeps the leader's order."""
+    return list({change.record.sequence: change.record for change in step.changes}.values())
+
+
+def _steps(records: list[Record], schema: TableSchema) -> Iterator[Step]:
+    last: dict[object, tuple[Record, Image, bool]] = {}  # of each row: the last image, and whether it is there then
+    identity = row_identity(records[0])
+    for record in records:
+        for before, after in record.rows:
+            if before is not None:
+                last[identity(before)] = record, before, False
+            if after is not None:
+                last[identity(after)] = record, after, True
+    if not last:
+        return
+    # As in a step of net effects: what foreign keys change is in the records, or else comes with the tables' copies.
+    flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
+    yield Step("Clear", [Change(record, Row(image, None)) for record, image, _ in last.values()], flags)
+    modes: dict[str | None, list[Change]] = {}
+    for record, image, there in last.values():
+        if there:
+            mode = record.sql_mode if schema.computes else None
+            modes.setdefault(mode, []).append(Change(record, Row(None, image)))
+    yield from (Step("Add", changes, flags) for changes in modes.values())
+
+
+def clashes(record: Record, image: list[Value], shape: TableSchema) -> Iterator[tuple[tuple[str, ...], str]]:
+    """For each unique key, its columns and the condition that finds the rows with the same key as ``image``.
+
+    Keys with an expression or with a column that is not in the record are left out: the server reports a clash.
+    """
+    values = dict(zip(record.columns, image, strict=True))
+    # The record's own key first: a row with the same key is the conflicting row itself, whatever else clashes.
+    for _, parts in sorted(shape.unique_keys.items(), key=lambda key: _columns(key[1]) != record.key):
+        if any(part.column not in values for part in parts):
+            continue
+        where = [_same(part, values[part.column], shape.rounded) for part in parts if part.column is not None]
+        if not any(values[part.column] == NULL for part in parts if part.column is not None):
+            yield _columns(parts), " AND ".join(where)
+
+
+def _same(part: KeyPart, value: Value, rounded: Mapping[str, Rounded]) -> str:
+    if part.length is None:
+        return equal(part.column or "", value, rounded)
+    return f"LEFT({identifier(part.column or '')}, {part.length})=LEFT({literal(value)}, {part.length})"
+
+
+def _columns(parts: Iterable[KeyPart]) -> tuple[str, ...]:
+    return tuple(part.column for part in parts if part.column is not None)

@@ -1,0 +1,1 @@
+"""Limits which part of the stream is applied, and when."""
