@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.rewind is not None:
         raise UserError(
-            "--rewind is no more",
+            "--rewind was removed",
             code="CDC-REWIND-GONE",
             where="option --rewind",
             hint="nothing was changed; rows become the leader's again by cdc-repair, or with their whole table by "

@@ -221,7 +221,7 @@ def _tell_capture(session: Session) -> None:
     """
     if not any(str(row[_COMMAND]).startswith("Binlog Dump") for row in session.rows("SHOW PROCESSLIST")):
         event(
-            _LOG, "the follower's own binlog is captured by nobody",
+            _LOG, "no client reads the follower's own binlog",
             hint="where the follower is to be audited, its capture (cdc-producer with the follower's profile) begins "
             "before the consumer; a later one cannot be judged without a fresh follower",
         )  # fmt: skip

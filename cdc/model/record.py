@@ -179,7 +179,7 @@ def _large(text: bytes) -> Any:
         for value in chain.from_iterable(row.values()):
             if isinstance(value, dict) and value.get("Blob") in waiting:
                 value["Blob"] = waiting.pop(value["Blob"])
-    # A mark may stand in a document, which is plain JSON.
+    # The mark of a large BLOB may also stand in a document, which is plain JSON.
     return orjson.loads(text) if waiting else body
 
 

@@ -67,7 +67,7 @@ def jvm() -> tuple[str, ...]:
 
 
 def _archive_classes(folder: Path) -> None:
-    """Writes the archive: a JVM does so at its end, with the classes that it has loaded by then."""
+    """Writes the archive of classes: at its end, a JVM writes the classes that it has loaded by then."""
     with tempfile.TemporaryDirectory(prefix="kafka-") as aside:
         broker = Kafka(Path(aside), jvm=(_QUICK, f"-XX:ArchiveClassesAtExit={folder / _ARCHIVE}", *_QUIET)).start()
         broker.stop()

@@ -135,7 +135,7 @@ def misplaced(chunk: Record, partition: str = "") -> Unapplicable:
     """
     uri, which = chunk.uri, f"partition {partition}" if partition else "a partition"
     return Unapplicable(
-        f"{which} of the follower's table {uri.database}.{uri.table} has rows that belong into another one, where a "
+        f"{which} of the follower's table {uri.database}.{uri.table} has rows that belong in another one, where a "
         "copy does not find them",
         code="CDC-COPY-MISPLACED-ROWS",
         record=chunk,

@@ -103,7 +103,7 @@ def _records(step: Step) -> list[Record]:
 
 
 def _steps(records: list[Record], schema: TableSchema) -> Iterator[Step]:
-    last: dict[object, tuple[Record, Image, bool]] = {}  # of each row: the last image, and whether it is there then
+    last: dict[object, tuple[Record, Image, bool]] = {}  # the last image of each row, and whether the row exists then
     identity = row_identity(records[0])
     for record in records:
         for before, after in record.rows:

@@ -82,7 +82,7 @@ class Attachment:
                 else f"remove the key; for a copy {_fresh(session.schema)}",
             )
         if self._wanted is not None and not now:
-            event(_LOG, "consumer.start has no effect any more: the follower has it beside its checkpoint")
+            event(_LOG, "consumer.start has no effect any more: the follower has a checkpoint")
         return BaseCopy(held, new_from=self._new_from(session, held) if held else None)
 
     def _new_from(self, session: Session, held: GtidSet) -> int | None:
@@ -194,5 +194,10 @@ def with_gtids(transactions: Iterable[Transaction | None], copied: BaseCopy) -> 
                 item = item._replace(records=[first.emptied()])
             if not told and copied.has(first):
                 told = True
-                event(_LOG, "passing over what the copy has", sequence=first.sequence, transaction=first.transaction)
+                event(
+                    _LOG,
+                    "skipping the transactions that the copy has",
+                    sequence=first.sequence,
+                    transaction=first.transaction,
+                )
         yield item

@@ -108,7 +108,7 @@ class Pause:
         tell(False)
         self.holding, self.committed_at = False, None
         if not stop.is_set():
-            event(_LOG, "going on after the pause")
+            event(_LOG, "resumed after the pause")
 
 
 _LOG = logging.getLogger("cdc.consumer")

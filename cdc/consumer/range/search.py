@@ -39,7 +39,7 @@ def search(
         if topic is not None:
             source.start(topic, checkpoint.offsets, sequence=checkpoint.sequence + 1, until_current=True)
 
-    event(_LOG, "looking for the transaction in the topic", gtid=gtid)
+    event(_LOG, "searching the topic for the transaction", gtid=gtid)
     calls.call(start)
     for located in source.records(calls.stop):
         calls.keep_alive()

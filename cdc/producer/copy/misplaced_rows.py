@@ -62,7 +62,7 @@ class MisplacedRows:
             self._without = looked
             return table
         why = (
-            f"its partition {partition} has rows that belong into another one, where conditions on a key don't find "
+            f"its partition {partition} has rows that belong in another one, where conditions on a key don't find "
             f"them: ALTER TABLE {_full_name(table)} REPAIR PARTITION ALL moves them"
         )
         return replace(table, refusal=why)

@@ -384,9 +384,10 @@ class Creation(NamedTuple):
 
 
 class Structure(NamedTuple):
-    """The base tables of a leader, those that foreign keys refer to first, and the statements that create all there is.
+    """The base tables of a leader, ordered so that foreign keys refer to earlier ones, and the statements that create
+    all objects.
 
-    ``invalid`` are views that can't be created, since what they select from is gone.
+    ``invalid`` are views that can't be created, since a table that they select from is gone.
     """
 
     tables: list[Table]
