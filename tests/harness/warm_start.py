@@ -112,7 +112,7 @@ class WarmProcess:
             self._answers.close()
 
     def communicate(self, timeout: float) -> tuple[None, str | None]:
-        """Waits for the end; returns the output on standard error since then. Raises TimeoutExpired."""
+        """Waits for the end; returns what it has written since to its standard error. Raises TimeoutExpired."""
         stream = self.stderr
         if stream is None or stream.closed:
             self.wait(timeout)

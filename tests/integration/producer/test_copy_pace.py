@@ -42,7 +42,7 @@ def _reading(leader: MySql, name: str, replicas: Sequence[int] = (), **limits: A
     asked = Replicas(addresses, settings, seconds=0, log=defaults["log"])
     throttles = Throttles(
         rate=RowRate(defaults["rows_per_second"]),
-        followers=followers,
+        followers=defaults.get("followers", followers),
         replicas=asked,
         load=LeaderLoad(defaults["threads_running"], log=defaults["log"]),
     )
