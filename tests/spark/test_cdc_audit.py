@@ -79,7 +79,7 @@ def test_no_drift(kafka: Kafka, tmp_path: Path, named: bool) -> None:
     told = reported(tmp_path)
     assert (told["verdict"], told["exit_status"], told["sequence"]) == ("no drift", 0, 8)
     assert told["leader"]["records"] == 9
-    assert "a true copy of mysql-srv1 at the leader&#x27;s sequence 8" in (tmp_path / "report/report.html").read_text()
+    assert "a true copy of mysql-srv1 at the leader&#39;s sequence 8" in (tmp_path / "report/report.html").read_text()
 
 
 @pytest.mark.parametrize("drifted", [in_long_runs(False), True])
