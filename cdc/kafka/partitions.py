@@ -81,8 +81,10 @@ def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> 
     return found
 
 
-def oldest(properties: Mapping[str, Any], partition: Partition) -> Message | None:
-    """The oldest committed message of the partition; None where it has none.
+def oldest(
+    properties: Mapping[str, Any], partition: Partition, *, passes: Callable[[Message], bool] = lambda _: True
+) -> Message | None:
+    """The oldest committed message of the partition that ``passes``; None where it has none.
 
     Raises Disconnected or KafkaException where the brokers do not answer.
     """
@@ -91,7 +93,7 @@ def oldest(properties: Mapping[str, Any], partition: Partition) -> Message | Non
         return None
     consumer = _consumer(properties, committed=True)
     try:
-        return next(_between(consumer, begins, ends), None)
+        return next(filter(passes, _between(consumer, begins, ends)), None)
     finally:
         consumer.close()
 

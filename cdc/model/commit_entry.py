@@ -2,7 +2,8 @@
 
 Each entry names the ``version`` of its format; the oldest entries have none. The version increases with a change that
 older readers would misread. Large entries are packed (``model.commit_entry``) and of version 2, those of a stream with
-chunks of tables of version 3, with repairs of version 4, so that only these need readers that know it.
+chunks of tables of version 3, with repairs of version 4, those of a stream that was once written without Kafka
+transactions of version 5, so that only these need readers that know it.
 
 Packs a large entry of the commit log into a fraction of its bytes, and unpacks it.
 
@@ -16,6 +17,7 @@ is named once, with its count and its newest sequence.
 import json
 import zlib
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
@@ -29,6 +31,7 @@ __all__ = [
     "VERSION",
     "Commits",
     "Entry",
+    "Mark",
     "Partial",
     "PreparedXa",
     "distances",
@@ -108,11 +111,11 @@ def _numbers(source: str) -> str:
     return ":".join(written)
 
 
-VERSION = 4
-_PACKED, _COPIED, _REPAIRED = 2, 3, 4  # the first versions whose readers know such entries
+VERSION = 5
+_PACKED, _COPIED, _REPAIRED, _MARKED = 2, 3, 4, 5  # the first versions whose readers know such entries
 _NOT_PACKED = 1
 _LARGE = 32_768  # bytes of an entry that is packed
-_LEFT_OUT = frozenset({"prepared", "last", "shown", "fragmented", "copy"})  # where they are empty
+_LEFT_OUT = frozenset({"prepared", "last", "shown", "fragmented", "copy", "marks"})  # where they are empty
 
 
 class PreparedXa(NamedTuple):
@@ -123,6 +126,14 @@ class PreparedXa(NamedTuple):
     file: str
     offset: int
     sql_mode: str | None = None
+
+
+class Mark(NamedTuple):
+    """Where a start of a producer that writes without Kafka transactions begins in the topic: its epoch, and the offset
+    of its mark (module kafka.epochs); -1 where that is not known yet."""
+
+    epoch: int
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +159,11 @@ class Entry:
     XA transactions by xid that are not finished. ``last`` is the newest sequence in each ``topic/partition``, empty in
     layout "single" with its one partition. ``shown`` is the newest of the binlog's other events that was written.
     ``fragmented``: a record was written as several messages, so that readers must put it together. ``copy`` is what of
-    the leader's tables is copied, or was (module producer.copy.pending). These five are left out of the JSON when
-    empty. ``filters`` are the producer's at that time, in the form of
-    ``Filters.listed``. ``origin`` are the GTIDs of what came before the first record; None where some of that may have
-    none. Both are None in entries of older versions, ``origin`` also in those that continue such a log.
+    the leader's tables is copied, or was (module producer.copy.pending). ``marks`` are those of the starts without
+    Kafka transactions, in the order of their epochs. These six are left out of the JSON when empty. ``filters`` are the
+    producer's at that time, in the form of ``Filters.listed``. ``origin`` are the GTIDs of what came before the first
+    record; None where some of that may have none. Both are None in entries of older versions, ``origin`` also in those
+    that continue such a log.
     """
 
     next_sequence: int
@@ -169,6 +181,7 @@ class Entry:
     filters: dict[str, list[str]] | None = None
     origin: str | None = None
     copy: dict[str, Any] | None = None
+    marks: tuple[Mark, ...] = ()
 
     def to_json(self) -> bytes:
         shown = self.shown and self.shown._asdict()
@@ -176,9 +189,14 @@ class Entry:
         body = {key: value for key, value in body.items() if value or key not in _LEFT_OUT}
         body = {key: value for key, value in body.items() if value is not None or key not in ("filters", "origin")}
         copied = _REPAIRED if (self.copy or {}).get("repairs") else _COPIED
-        body["version"] = copied if self.copy else _NOT_PACKED
+        body["version"] = _MARKED if self.marks else copied if self.copy else _NOT_PACKED
         text = _text(body)
         return text if len(text) < _LARGE else _text(packed(body | {"version": max(body["version"], _PACKED)}))
+
+    @property
+    def epoch(self) -> int:
+        """The newest start without Kafka transactions; 0 where there was none."""
+        return self.marks[-1].epoch if self.marks else 0
 
     @property
     def partitions(self) -> list[Partition]:
@@ -204,6 +222,7 @@ class Entry:
             body["prepared"] = {xid: PreparedXa(*fields_) for xid, fields_ in body.get("prepared", {}).items()}
             if "shown" in body:
                 body["shown"] = Position(**body["shown"])
+            body["marks"] = _marks(body)
             entry = cls(**body)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
@@ -211,6 +230,10 @@ class Entry:
             # The next entry would be written without them, and what they stand for could be lost.
             raise _newer(f"it has {', '.join(map(repr, unknown))}", where=where)
         return entry
+
+
+def _marks(body: Mapping[str, Any]) -> tuple[Mark, ...]:
+    return tuple(Mark(*map(int, mark)) for mark in body.get("marks", ()))
 
 
 def _unknown(kind: type[Entry] | type[Partial], body: object) -> list[str]:
@@ -226,7 +249,7 @@ class Commits:
     ``gtid_set`` has the GTIDs that the producer has passed, those without records included, ``origin`` those of what
     came before the first record; None where that is not known. ``of_open``: so many of the newest records are of a
     transaction of which the rest is not committed yet. ``written_at`` is when the producer wrote the entry, in seconds
-    since 1970, where the topic says so.
+    since 1970, where the topic says so. ``marks`` are those of the starts without Kafka transactions.
     """
 
     next_sequence: int
@@ -236,6 +259,7 @@ class Commits:
     origin: str | None = None
     of_open: int = 0
     written_at: float | None = None
+    marks: tuple[Mark, ...] = ()
 
     def silence(self, *, now: float) -> float | None:
         """For how many seconds nothing was heard of the producer at ``now``; None where that is not known."""
@@ -252,7 +276,9 @@ class Commits:
             partitions = tuple(sorted(partition_of(name) for name in body["counts"]))
             gtids, origin = str(body.get("gtid_set", "")), body.get("origin")
             of_open = int((body.get("partial") or {}).get("records", 0))
-            return cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")), gtids, origin, of_open)
+            fragmented = bool(body.get("fragmented"))
+            marks = _marks(body)
+            return cls(int(body["next_sequence"]), partitions, fragmented, gtids, origin, of_open, marks=marks)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
 

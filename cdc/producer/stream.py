@@ -37,12 +37,9 @@ from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_sink import KafkaSink
 from cdc.producer.sink.router import Router
 
-__all__ = ["Stream", "must_commit", "pause_seconds"]
+__all__ = ["Stream", "must_commit"]
 
 _MAX_OPEN_SECONDS = 10.0  # how long a Kafka transaction may stay open inside one leader transaction
-_BROKER_SECONDS = 0.002
-_SECONDS_PER_RECORD = 20e-6
-_MAX_GATHER_SECONDS = 0.05
 
 
 def must_commit(change: Change, sink: KafkaSink, progress: Progress, limits: Limits) -> bool:
@@ -56,16 +53,6 @@ def must_commit(change: Change, sink: KafkaSink, progress: Progress, limits: Lim
     if type(change) is Idle:
         return sink.records > 0 or progress.is_stale(now)
     return full or (now - sink.begun_at) * 1000 > limits.commit_ms or progress.is_stale(now)
-
-
-def pause_seconds(records: int) -> float:
-    """Seconds to pause after committing ``records`` while the leader has no more, so that events gather.
-
-    A broker is still busy with the end of a transaction for a moment after it has reported the commit; a client that
-    begins the next one in that time must ask again, 20 ms later. Beyond that moment, a busy leader gets larger Kafka
-    transactions: their number costs, not their size.
-    """
-    return _BROKER_SECONDS + min(records * _SECONDS_PER_RECORD, _MAX_GATHER_SECONDS)
 
 
 _FORMER_FILTERS = (
@@ -118,7 +105,7 @@ class Stream:
                     records = self.sink.records
                     self._commit(self.router.sent)
                     if isinstance(change, Idle):
-                        stop.wait(pause_seconds(records))
+                        stop.wait(self.sink.pause_seconds(records))
                 taken = (due or isinstance(change, Idle)) and self._take_requests()
                 if taken and self.progress.between_transactions:
                     self._commit(self.router.sent)  # so that --copy-status shows it
@@ -197,7 +184,7 @@ class Stream:
         self._make_topics_ready({due.table} if isinstance(due, Chunk) else set(due.structure.tables))
         now = due.filters if isinstance(due, Beginning) else None
         state = State(self.copier.after(due), now.listed() if now else None, self.progress.gtid_text if now else "")
-        self.sink.write(self.router.copied(due, self.progress.position, state.text()))
+        self.sink.write_with_entry(self.router.copied(due, self.progress.position, state.text()))
         if now is not None:
             self._use_filters(now)
 

@@ -18,12 +18,14 @@ from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.commit_log import newest_commits
+from cdc.kafka.epochs import stamp_of
 from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, settings_refused, unreachable
 from cdc.kafka.first_partition import FIRST, require_others_empty
 from cdc.kafka.follower_places import place_note
 from cdc.kafka.fragments import Fragments, first_whole_sequence
 from cdc.kafka.partitions import begin_offsets, end_offsets, oldest
-from cdc.model.commit_entry import Commits
+from cdc.model.commit_entry import Commits, Mark
+from cdc.model.partition import Partition
 from cdc.service.logs import event
 
 __all__ = ["GroupOffsets", "KafkaReader", "Topic", "note_of"]
@@ -94,7 +96,7 @@ class Topic:
 class KafkaReader:
     """Reads assigned partitions. ``properties`` are librdkafka's, from the profile.
 
-    ``group`` is for others, and what ``note`` gives of each sequence that is applied.
+    ``group`` is for others, and what ``note`` gives of each sequence that is applied. ``commits`` is the commit log.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class KafkaReader:
         group: str,
         properties: Mapping[str, Any],
         retry_seconds: float,
+        commits: str,
         note: Callable[[int], str] = lambda _: "",
     ) -> None:
         self._servers = bootstrap_servers
@@ -114,7 +117,8 @@ class KafkaReader:
         self._unseen: set[str] = set()
         self._last_error = ""
         self._answered = False
-        self._fragments = Fragments(on_disk=True)
+        self._commits = commits
+        self._fragments = Fragments(self._marks, on_disk=True)
         # librdkafka's own log is for its developers; what matters is reported as errors.
         self._connection = {"log_level": 2, **properties, "bootstrap.servers": bootstrap_servers}
         # These come last and override the profile's: correctness depends on them.
@@ -208,6 +212,11 @@ class KafkaReader:
         except Disconnected as error:
             raise brokers_gone(str(error), self._servers) from None
 
+    def _marks(self, _: Partition) -> tuple[Mark, ...]:
+        """The marks of the one partition that may have any. Raises as ``commits``."""
+        newest = self.commits(self._commits)
+        return newest.marks if newest else ()
+
     def first_sequence(self, topic: str, commits: str) -> int | None:
         """The sequence of the oldest whole record in the only partition of ``topic``; of the next, where it is empty.
 
@@ -215,7 +224,7 @@ class KafkaReader:
         can't be reached, PromiseError for a message that is not a record.
         """
         try:
-            message = oldest(self._connection, (topic, 0))
+            message = oldest(self._connection, (topic, 0), passes=lambda each: not stamp_of(each).is_mark)
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from None
         except Disconnected as error:

@@ -16,6 +16,7 @@ from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import question_error
 from cdc.kafka.first_partition import FIRST, require_first_only
 from cdc.kafka.partitions import backwards, begin_offsets, end_offsets
+from cdc.model.commit_entry import Mark
 from cdc.model.partition import Partition, partition_name
 
 __all__ = ["Span", "newest_entry_us", "span", "topic_ids"]
@@ -30,12 +31,14 @@ class Span:
 
     ``limit`` is the first sequence that is not to be read, where the offsets alone can't say it: Kafka commits a
     transaction in one topic after the other, so of several topics a reader may see the newest transaction in part.
-    ``fragmented``: some records were written as several messages (module cdc.kafka.fragments).
+    ``fragmented``: some records were written as several messages (module cdc.kafka.fragments). ``marks`` tell which
+    messages count, where records were written without Kafka transactions (module cdc.kafka.epochs).
     """
 
     partitions: Mapping[Partition, tuple[int, int]]
     limit: int | None = None
     fragmented: bool = False
+    marks: tuple[Mark, ...] = ()
 
     @property
     def size(self) -> int:
@@ -85,10 +88,16 @@ def span(kafka: Kafka) -> Span:
         require_first_only(properties, names.first)
         if names.layout == PER_TABLE:
             return _span_of_all_tables(properties, names.main)
+        has_log = names.commits in topics
+        before = newest_commits(properties, names.commits) if has_log else None
         ranges = _ranges(properties, [(names.main, FIRST)])
         # After their ends: an entry commits with the records that it is about.
-        newest = newest_commits(properties, names.commits) if names.commits in topics else None
-        return Span(ranges, fragmented=newest is not None and newest.fragmented)
+        newest = newest_commits(properties, names.commits) if has_log else None
+        if newest is None:
+            return Span(ranges)
+        # Without Kafka transactions, what no entry counts may be of a producer that was replaced.
+        limit = (before.next_sequence if before else 0) if newest.marks else None
+        return Span(ranges, limit, newest.fragmented, newest.marks)
 
 
 def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
