@@ -60,7 +60,7 @@ def main() -> int:
     Killed.left = int(count)
     if "eager" in options:
         options.remove("eager")
-        replace(stream, "due", lambda *_: True)
+        replace(stream, "must_commit", lambda *_: True)
     replace(kafka_transactions, "Producer", Killed)
     sys.argv = ["cdc-producer", profile, "--until-current", *options]
     return program.main()
