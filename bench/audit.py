@@ -83,12 +83,12 @@ class Servers:
         return path
 
     def replicate(self) -> None:
-        """Replicate what the leader has to the follower."""
+        """Replicates everything that the leader has to the follower."""
         for program, of in (("cdc-producer", LEADER), ("cdc-consumer", "consumer")):
             run_program(program, self.files[of])
 
     def capture(self) -> int:
-        """Capture what the follower logged; the number of records in its topic then."""
+        """Captures the follower's binlog; returns the number of records in its topic then."""
         run_program("cdc-producer", self.files[FOLLOWER])
         return span(self.profiles[FOLLOWER].kafka).size
 
@@ -147,7 +147,7 @@ def measure(folder: Path, count: int, rows: int, changes: int) -> None:
 
 
 def updated(count: int, rows: int, chance: random.Random) -> Iterator[str]:
-    """Updates of single rows, of all rows alike."""
+    """Updates of single rows, evenly over all rows."""
     for n in range(count):
         yield f"UPDATE bench.t SET name = 'new {n}', k = k + 1 WHERE id = {chance.randrange(rows)}"
 
@@ -180,7 +180,7 @@ def measure_memory(folder: Path, keys: int) -> None:
 
 
 def tell_memory(keys: int, jvm: Jvm) -> None:
-    """Print how many keys would have fitted, from the size of the rows that the worst stage spilled to disk."""
+    """Prints how many keys would have fitted, from the size of the rows that the worst stage spilled to disk."""
     spilled, room = jvm.spilled_megabytes(), jvm.room_megabytes()
     if spilled:
         print(f"a stage spilled {spilled:.0f} MB of rows, {spilled * (1 << 20) / keys:.0f} bytes a key of both sides")
@@ -219,7 +219,7 @@ def audited(spark: SparkSession, profiles: dict[str, Profile], folder: Path, sta
 
 
 def commanded(servers: Servers, folder: Path) -> int:
-    """Run ``cdc-audit`` as a user does, with the connector already fetched."""
+    """Runs ``cdc-audit`` as a user does, with the connector already fetched."""
     sides = [word for side in (LEADER, FOLLOWER) for word in (f"--{side}", servers.files[side])]
     jars = ",".join(map(str, spark_connector_jars(version("pyspark"))))
     command = [BIN / "cdc-audit", *sides, "--report", folder / "report"]
@@ -258,7 +258,7 @@ def line(
     floor: float = 0,
     warm_up: int = 0,
 ) -> float:
-    """Measure and print, after the warm-up rounds; the CPU seconds of the best round."""
+    """Measures and prints, after the warm-up rounds; returns the CPU seconds of the best round."""
     for _ in range(warm_up):
         work()
     best = min(spent(work, cpu, pair) for _ in range(rounds))

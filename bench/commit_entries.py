@@ -1,4 +1,4 @@
-"""How many bytes an entry of the commit log has, as JSON and as it is written: ``python -m bench.commit_entries``."""
+"""Measures the size of an entry of the commit log, as JSON and as it is written: ``python -m bench.commit_entries``."""
 
 import json
 from dataclasses import asdict, replace
@@ -32,7 +32,7 @@ def with_partitions(count: int, random: Random) -> Entry:
 
 
 def main() -> None:
-    """Print a line for each kind and size."""
+    """Prints a line for each kind and size."""
     random = Random(1)
     for what, kind, sizes in (
         ("GTID intervals", with_intervals, (1_000, 20_000, 130_000)),

@@ -53,8 +53,8 @@ class Shape:
     work: Work
     count: int
     unit: str = "transactions"
-    beside: int = 0  # other tables, which stay as they are
-    local_infile: str = "ON"  # on the follower
+    beside: int = 0  # the number of other tables, which stay as they are
+    local_infile: str = "ON"  # the follower's setting
 
 
 def plain(n: int) -> str:
@@ -135,7 +135,7 @@ SHAPES = {
     "updates": Shape("single-row updates", PLAIN, BEFORE, updates, 100_000),
     "mixed": Shape("oltp_write_only", OLTP, BEFORE, mixed, 40_000),
     "hot": Shape("updates of one row", PLAIN, 100, hot, 100_000),
-    # The whole table at once: before as many rows as are counted.
+    # The whole table at once: before, it has as many rows as are counted.
     "keyless": Shape("all rows updated, no key", KEYLESS, 100_000, all_updated, 100_000, "rows"),
     "statements": Shape("statements", PLAIN, 0, statements, 300, beside=100),
     "migrations": Shape("statements between rows", PLAIN, 0, migrations, 300, beside=100),
@@ -180,17 +180,17 @@ def measure(folder: Path, shape: Shape, count: int) -> None:
     since = end_of_topic(target)
     run_program("cdc-producer", source)
     replica.receive()
-    os.sync()  # neither side pays for what was written until now
+    os.sync()  # neither side pays for earlier writes
     server = server_cpu_seconds(follower)
     ours = used("cdc-consumer", target)
     line(shape, "cdc-consumer", count, ours, server_cpu_seconds(follower) - server)
-    if shape.columns != KEYLESS and not shape.beside:  # whose SQL depends on what the follower answers
+    if shape.columns != KEYLESS and not shape.beside:  # the SQL of these depends on the follower's answers
         measure_stages(target, since=since, count=count)
     os.sync()
     server, begun = server_cpu_seconds(third), time.monotonic()
     replica.apply()
     wall = time.monotonic() - begun
-    # A replica's work is its server's.
+    # A replica's work is done by its server.
     line(shape, "native replica", count, Used(wall, 0, 0), server_cpu_seconds(third) - server, ratio=wall / ours.wall)
     for each in (leader, follower, third, kafka):
         each.kill()

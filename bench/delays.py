@@ -1,4 +1,6 @@
-"""Watches how late the leader's changes reach Kafka and the follower, by the metrics of producer and consumer."""
+"""Measures the delay of the leader's changes on the way to Kafka and the follower, by the metrics of producer and
+consumer.
+"""
 
 import re
 import threading
@@ -14,7 +16,7 @@ METRIC = re.compile(r"^cdc_(?:producer|consumer)_(\w+) (\S+)", re.MULTILINE)
 
 
 class Delay(NamedTuple):
-    """From a commit on the leader: ``ms`` to Kafka, on the average, and ``seconds`` to the follower, at most."""
+    """Delays from a commit on the leader: ``ms`` to Kafka on average, and ``seconds`` to the follower at most."""
 
     ms: float
     seconds: float
@@ -22,7 +24,7 @@ class Delay(NamedTuple):
 
 @contextmanager
 def watched_delay(ports: tuple[int, int]) -> Iterator[list[Delay]]:
-    """The delays of each ``LOOK_SECONDS`` meanwhile; ``ports`` serve the metrics of producer and consumer."""
+    """The delays in each ``LOOK_SECONDS`` of the block; ``ports`` serve the metrics of producer and consumer."""
     delays: list[Delay] = []
     end = threading.Event()
 
@@ -46,7 +48,7 @@ def watched_delay(ports: tuple[int, int]) -> Iterator[list[Delay]]:
 
 
 def metrics(port: int) -> dict[str, float]:
-    """Those of a program, by their names; none before it answers and after its end."""
+    """The metrics of a program by name; empty before it answers and after its end."""
     with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/metrics") as page:
         return {name: float(value) for name, value in METRIC.findall(page.read().decode())}
     return {}

@@ -1,4 +1,4 @@
-"""Measures after what time a follower shows what its leader has committed, beside MySQL's own replica."""
+"""Measures how long after its leader's commit a follower shows a change, beside MySQL's own replica."""
 
 import json
 import time
@@ -28,8 +28,9 @@ __all__ = ["measure_lag"]
 
 
 def measure_lag(folder: Path, *, fill: Callable[[MySql], None]) -> None:
-    """Write on the leader with both programs running, and read the follower's checkpoint meanwhile; then with MySQL's
-    own replica, and read its GTIDs."""
+    """Writes on the leader with both programs running, and reads the follower's checkpoint meanwhile; then does the
+    same with MySQL's own replica and its GTIDs.
+    """
     leader, follower, third = (MySql(folder / f"s{number}", server_id=number).start() for number in (1, 2, 3))
     kafka = Kafka(folder / "kafka").start()
     source, target = (profile(folder / f"{server.server_id}.toml", server, kafka) for server in (leader, follower))
@@ -44,7 +45,7 @@ def measure_lag(folder: Path, *, fill: Callable[[MySql], None]) -> None:
     replica.apply()
     replica.follow()
     found += written("native replica", leader, third, GTIDS)
-    run_program("cdc-producer", source)  # the topic tells when the leader committed what
+    run_program("cdc-producer", source)  # the topic has the commit times on the leader
     for title, counted_from, until, times, applied in found:
         print(f"{title}: {percentiles(list(ages(commits(kafka, applied), times, counted_from, until)))}", flush=True)
     for each in (leader, follower, third, kafka):
@@ -55,7 +56,9 @@ Written = tuple[str, float, float, list[tuple[float, int]], str]
 
 
 def written(who: str, leader: MySql, follower: MySql, applied: str) -> Iterator[Written]:
-    """Run the steady load, then the single writes: the begin and the end of the time that counts, and what was seen."""
+    """Runs the steady load, then the single writes; returns the begin and the end of the time that counts, and the
+    observations.
+    """
     for what, start, warm_up, seconds in (
         (f"{RATE} transactions/s", steady_load, WARM_UP_SECONDS, STEADY_SECONDS),
         ("single writes", single_writes, 1, IDLE_SECONDS),
@@ -69,7 +72,7 @@ def written(who: str, leader: MySql, follower: MySql, applied: str) -> Iterator[
 def ages(
     committed: Iterable[tuple[int, float]], times: Sequence[tuple[float, int]], counted_from: float, until: float
 ) -> Iterator[float]:
-    """After how many ms each transaction was seen."""
+    """The ms after which each transaction was seen."""
     at = 0
     for number, moment in committed:
         while at < len(times) and times[at][1] < number:
@@ -79,7 +82,7 @@ def ages(
 
 
 def commits(kafka: Kafka, applied: str) -> Iterator[tuple[int, float]]:
-    """Each record's sequence, or its GTID's number, and when the leader committed it (seconds since 1970)."""
+    """Each record's sequence, or its GTID's number, with its commit time on the leader (seconds since 1970)."""
     consumer = Consumer(
         {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "bench", "isolation.level": "read_committed",
          "enable.partition.eof": True}

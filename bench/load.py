@@ -1,7 +1,7 @@
-"""Runs a steady load, or single writes, on a leader, records when a follower had applied what, and prints lags.
+"""Runs a steady load, or single writes, on a leader, records when a follower had applied them, and prints lags.
 
-Both run inside the servers, as stored procedures that sleep in between: separate clients used a sixth of a machine with
-two cores, for which the measured programs then waited.
+Load and observation run inside the servers, as stored procedures that sleep in between: separate clients used a sixth
+of a machine with two cores, for which the measured programs then waited.
 """
 
 import threading
@@ -35,7 +35,7 @@ _LOAD = f"""
         END WHILE;
     END
 """
-# What a follower has applied, as a number: the sequence of cdc's last record, or the last GTID's number.
+# The follower's progress as a number: the sequence of cdc's last record, or the last GTID's number.
 CHECKPOINT = "(SELECT sequence FROM cdc.checkpoint)"
 GTIDS = "SUBSTRING_INDEX(@@GLOBAL.gtid_executed, '-', -1)"
 _LOOK = f"""
@@ -70,7 +70,7 @@ def single_writes(leader: MySql) -> threading.Thread:
 
 
 def seen(follower: MySql, applied: str, seconds: int) -> list[tuple[float, int]]:
-    """When (seconds since 1970) what was ``applied``, read about 900 times a second for ``seconds``."""
+    """When (seconds since 1970) which number was ``applied``, read about 900 times a second for ``seconds``."""
     made = "CREATE TABLE seen.checkpoints (at DOUBLE, sequence BIGINT) ENGINE = MEMORY"
     _unlogged(follower, "DROP DATABASE IF EXISTS seen", "CREATE DATABASE seen", made, _LOOK % applied,
               f"CALL seen.look({seconds})")  # fmt: skip
@@ -107,7 +107,7 @@ def _single(leader: MySql) -> None:
 
 
 def _unlogged(server: MySql, *statements: str) -> None:
-    """Execute statements that are not replicated."""
+    """Executes statements that are not replicated."""
     with server.root() as connection, connection.cursor() as cursor:
         for statement in ("SET sql_log_bin = 0", *statements):
             cursor.execute(statement)

@@ -38,7 +38,7 @@ def run_program(program: str, path: Path) -> None:
 
 @contextmanager
 def running(program: str, path: Path) -> Iterator[None]:
-    """Run one of cdc's programs in the background."""
+    """Runs one of cdc's programs in the background."""
     process = subprocess.Popen([BIN / program, path])
     try:
         yield
@@ -48,7 +48,7 @@ def running(program: str, path: Path) -> Iterator[None]:
 
 
 def plain_reader(leader: MySql, count: int) -> None:
-    """Read with mysql-replication's own reader, which decodes the rows and does nothing with them."""
+    """Reads with mysql-replication's own reader, which decodes the rows and does nothing with them."""
     settings = {"host": "127.0.0.1", "port": leader.port, "user": USER, "passwd": PASSWORD}
     reader = BinLogStreamReader(settings, server_id=99, only_events=[WriteRowsEvent], resume_stream=True,
                                 log_file="binlog.000001", log_pos=4)  # fmt: skip
@@ -81,7 +81,7 @@ class Used:
 
 
 def used(program: str, path: Path) -> Used:
-    """Run one of cdc's programs up to the current end."""
+    """Runs one of cdc's programs up to the current end."""
     begun = time.monotonic()
     process = subprocess.Popen([BIN / program, path, "--until-current"])
     _, status, usage = os.wait4(process.pid, 0)

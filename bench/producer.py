@@ -33,7 +33,7 @@ class Shape:
     columns: str
     values: Callable[[int], str]
     rows_a_statement: int
-    share: float  # of the rows on the command line: wide rows count as many
+    share: float  # the part of the rows on the command line: wide rows count as many
 
 
 def plain(n: int) -> str:
@@ -75,7 +75,7 @@ def main() -> int:
 
 
 def measure(folder: Path, shape: Shape, count: int) -> None:
-    """Fill one leader, then read it with cdc-producer and with the plain reader, one after the other."""
+    """Fills one leader, then reads it with cdc-producer and with the plain reader, one after the other."""
     leader, kafka = MySql(folder / "leader", server_id=1).start(), Kafka(folder / "kafka").start()
     fill(leader, shape, count)
     source = profile(folder / "producer.toml", leader, kafka)
@@ -105,7 +105,7 @@ def fill(leader: MySql, shape: Shape, count: int) -> None:
 
 
 def measure_lag(folder: Path) -> None:
-    """Run a steady load of single-row updates in its own process, and a reader that records each record's age."""
+    """Runs a steady load of single-row updates in its own process, and a reader that records each record's age."""
     leader, kafka = MySql(folder / "leader", server_id=1).start(), Kafka(folder / "kafka").start()
     fill(leader, SHAPES["rows"], 10_000)
     source = profile(folder / "producer.toml", leader, kafka)
@@ -121,7 +121,7 @@ def measure_lag(folder: Path) -> None:
 
 
 def record_ages(kafka: Kafka, *, until: Callable[[], bool]) -> Iterator[tuple[float, float]]:
-    """When each record was committed on the leader (seconds since 1970), and after how many ms it was read."""
+    """Each record's commit time on the leader (seconds since 1970), and the ms after which it was read."""
     consumer = Consumer(
         {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "bench", "isolation.level": "read_committed"}
     )

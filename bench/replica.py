@@ -9,7 +9,7 @@ _WORKERS, _SECONDS = 4, 600
 
 
 class NativeReplica:
-    """``server`` as a replica of ``leader`` with 4 workers, which commit in the leader's order as is the default."""
+    """``server`` as a replica of ``leader`` with 4 workers, which commit in the leader's order, as is the default."""
 
     def __init__(self, leader: MySql, server: MySql) -> None:
         self._leader, self._server = leader, server
@@ -20,21 +20,21 @@ class NativeReplica:
         )
 
     def receive(self) -> None:
-        """Receive everything that the leader has into the relay log."""
+        """Receives everything that the leader has into the relay log."""
         self._run("START REPLICA IO_THREAD")
         wanted = _executed(self._leader)
         assert wait_until(lambda: self._has(wanted), seconds=_SECONDS), "the relay log stays behind"
         self._run("STOP REPLICA IO_THREAD")
 
     def apply(self) -> None:
-        """Apply everything that the leader has."""
+        """Applies everything that the leader has."""
         self._run("START REPLICA SQL_THREAD")
         ((late,),) = self._run(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{_executed(self._leader)}', {_SECONDS})")
         assert late == 0, "the replica did not get there"
         self._run("STOP REPLICA SQL_THREAD")
 
     def follow(self) -> None:
-        """Receive and apply from now on."""
+        """Receives and applies from now on."""
         self._run("START REPLICA")
 
     def _has(self, wanted: str) -> bool:

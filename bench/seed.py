@@ -46,7 +46,7 @@ def measure(folder: Path, rows: int, changes: int) -> None:
     execute(leader, history(rows, changes))
     run_program("cdc-producer", source)
     leader.kill()
-    os.sync()  # neither side pays for what was written until now
+    os.sync()  # neither side pays for earlier writes
     before = server_cpu_seconds(applied)
     ours = used("cdc-consumer", targets[0]).wall
     of_consumer = server_cpu_seconds(applied) - before

@@ -25,13 +25,13 @@ __all__ = ["end_of_topic", "measure_stages"]
 
 
 def measure_stages(target: Path, *, since: int, count: int) -> None:
-    """Print the microseconds for each of ``count`` units of work, which are in the topic from offset ``since`` on.
+    """Prints the microseconds for each of ``count`` units of work, which are in the topic from offset ``since`` on.
 
-    ``target`` is the consumer's profile; its follower is asked for its tables and not changed.
+    ``target`` is the consumer's profile; its follower's table definitions are read, and nothing is changed.
     """
     profile, spent = load(target), dict[str, float]()
     values = list(_values(profile, since))
-    gc.set_threshold(1_000_000, 50, 1000)  # as cdc-consumer has it
+    gc.set_threshold(1_000_000, 50, 1000)  # the threshold of cdc-consumer
     with Session(profile.database) as session:
         session.connect()
         tables = SchemaCache(session, Triggers(session, drop=False, passes=lambda _: True), passes=lambda _: True)

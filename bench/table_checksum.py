@@ -22,8 +22,8 @@ class TableChecksum:
     """A native replica of ``leader`` that follows it, and the program that checks it.
 
     The program sums chunk by chunk into a table on the leader, in statements that do the same on the replica when they
-    are replicated, and compares the two results. A follower that is fed by cdc-consumer could not take them: the
-    statements are logged as such, which is why there must be a replica of MySQL's own.
+    are replicated, and compares the two results. A follower that is fed by cdc-consumer could not apply them: they are
+    logged as statements, so a native replica is needed.
     """
 
     def __init__(self, leader: MySql, folder: Path) -> None:
@@ -36,7 +36,7 @@ class TableChecksum:
         native.follow()
 
     def run(self) -> int:
-        """Check the tables of ``bench``; the number of rows compared. Raises Refused."""
+        """Checks the tables of ``bench``; returns the number of compared rows. Raises Refused."""
         # Both servers log rows, which the program refuses for the sake of replicas of the replica; there are none.
         options = ["--databases=bench", "--no-check-binlog-format", "--recursion-method=hosts"]
         source = f"h=127.0.0.1,P={self._leader.port},u={USER},p={PASSWORD}"

@@ -39,8 +39,8 @@ from cdc.sandbox.server.ports import free_port
 from cdc.sandbox.server.process import wait_until
 
 RATE, CLIENTS = 500, 4  # updates a second, and the sessions that share them
-BEFORE_SECONDS = 15  # of the load alone
-SECONDS = 3600  # against hangs
+BEFORE_SECONDS = 15  # with the load alone
+SECONDS = 3600  # only against hangs
 TABLE = (
     "id INT PRIMARY KEY AUTO_INCREMENT, k INT NOT NULL DEFAULT 0, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, KEY (k)"
 )
@@ -73,7 +73,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Run:
-    """Wall seconds, and what producer and consumer used; no programs of ours for the pipe."""
+    """Wall seconds, and the resources of producer and consumer; none of our programs for the pipe."""
 
     wall: float
     programs: Sequence[Ended]
@@ -82,7 +82,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Servers:
-    """What is measured: ``third`` is filled by the pipe."""
+    """The measured servers: ``third`` is filled by the pipe."""
 
     leader: MySql
     follower: MySql
@@ -94,7 +94,7 @@ class Servers:
     tables: int
 
     def empty(self, server: MySql) -> None:
-        """Remove all rows of the tables; not logged."""
+        """Removes all rows of the tables; not logged."""
         execute(server, "SET sql_log_bin = 0", *(f"TRUNCATE bench.t{n}" for n in numbers(self.tables)))
 
 
@@ -156,8 +156,8 @@ def ask(servers: Servers) -> None:
 def measured(
     title: str, servers: Servers, work: Callable[[Servers], Run], *, loaded: bool = False, beside: Run | None = None
 ) -> Run:
-    """Do the work, and print its line."""
-    os.sync()  # nothing pays for what was written until now
+    """Does the work, and prints its line."""
+    os.sync()  # no side pays for earlier writes
     both = servers.leader, servers.third if work is by_pipe else servers.follower
     before = [server_cpu_seconds(server) for server in both]
     with load(servers) if loaded else nullcontext(()) as took:
@@ -176,7 +176,7 @@ def measured(
 
 
 def by_copy(servers: Servers) -> Run:
-    """Both programs, until the follower has all tables."""
+    """Runs both programs until the follower has all tables."""
     log = servers.target.with_suffix(".log")
     begun = time.monotonic()
     with log.open("wb") as out:
@@ -191,7 +191,7 @@ def by_copy(servers: Servers) -> Run:
 
 
 def has_failed(*processes: "subprocess.Popen[bytes]") -> bool:
-    """Whether one has ended badly. It is left to be waited for, which tells what it used."""
+    """Whether one has ended badly. It is not waited for here: waiting returns the resources that it used."""
     options = os.WEXITED | os.WNOHANG | os.WNOWAIT
     ends = [os.waitid(os.P_PID, process.pid, options) for process in processes]
     return any(end is not None and end.si_status for end in ends)
@@ -205,7 +205,7 @@ def ended(process: "subprocess.Popen[bytes]") -> Ended:
 
 
 def by_pipe(servers: Servers) -> Run:
-    """mysqldump | mysql into the third server."""
+    """Runs mysqldump | mysql into the third server."""
     what = ["--databases", "bench", "--ignore-table=bench.stop"]
     dump = [*client(servers.leader, "mysqldump"), "--single-transaction", "--set-gtid-purged=OFF", *what]
     begun = time.monotonic()
@@ -226,7 +226,7 @@ def client(server: MySql, program: str) -> list[str]:
 
 @contextmanager
 def replicating(servers: Servers) -> Iterator[None]:
-    """Producer and consumer run."""
+    """Runs producer and consumer."""
     with servers.target.with_suffix(".log").open("wb") as out:
         programs = [
             subprocess.Popen([BIN / "cdc-producer", servers.source]),
@@ -242,7 +242,7 @@ def replicating(servers: Servers) -> Iterator[None]:
 
 @contextmanager
 def load(servers: Servers) -> Iterator[list[float]]:
-    """Updates of the tables meanwhile; in the end the list has how many ms each of them took."""
+    """Updates the tables during the block; at its end the list has the ms that each update took."""
     took: list[float] = []
     execute(servers.leader, "SET sql_log_bin = 0", "TRUNCATE bench.stop")
     sessions = [threading.Thread(target=session, args=(servers, took)) for _ in range(CLIENTS)]
@@ -270,7 +270,7 @@ def p99(took: Sequence[float]) -> float:
 
 
 def fill(leader: MySql, rows: int, tables: int) -> None:
-    # What the load needs is not copied.
+    # The tables that the load needs are not copied.
     execute(leader, "CREATE DATABASE bench", *(f"CREATE TABLE bench.t{n} ({TABLE})" for n in numbers(tables)))
     execute(leader, "SET sql_log_bin = 0", "CREATE TABLE bench.stop (n INT)", LOAD)
     some = rows // tables

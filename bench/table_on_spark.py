@@ -112,7 +112,9 @@ def lake_of(spark: SparkSession, source: Path, to: Path) -> None:
 
 
 def in_transactions(statements: Iterable[str]) -> Iterator[str]:
-    """A thousand in each, which are there sooner: what is measured depends on records, not on transactions."""
+    """Writes a thousand rows in each transaction, which is faster: the measured figure depends on records, not on
+    transactions.
+    """
     for number, statement in enumerate(statements):
         if number % 1000 == 0:
             yield from ("COMMIT", "BEGIN")
@@ -126,7 +128,7 @@ def parsed(spark: SparkSession, source: Path) -> DataFrame:
 
 
 def computed(frame: DataFrame) -> None:
-    """Compute all rows."""
+    """Computes all rows."""
     frame.write.format("noop").mode("overwrite").save()
 
 

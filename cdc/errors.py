@@ -1,4 +1,4 @@
-"""The errors a user can meet: each says what failed, where and what to do, and has the program's exit status.
+"""The errors that users meet: each names what failed, where and what to do, and has the program's exit status.
 
 CdcError
 ├── UserError      2  the user must change something: profile, server setting, grant
@@ -16,22 +16,27 @@ __all__ = ["CdcError", "Disconnected", "Fenced", "PromiseError", "ServerGone", "
 
 
 class CdcError(Exception):
-    """``what`` failed, ``where`` (binlog position, topic offset, profile key), and a ``hint`` at what to do.
+    """An error with ``what`` failed, ``where`` (binlog position, topic offset, profile key), and a ``hint`` at what to
+    do.
 
-    ``each``: what failed one by one, where ``what`` lists several.
+    ``code`` names the kind of error, and stays the same when its words change: docs/what-if.md has each. ``each`` lists
+    the failures one by one if ``what`` summarises several.
     """
 
     exit_status: ClassVar[int] = 3
+    code: str = ""
 
-    def __init__(self, what: str, *, where: str = "", hint: str = "", each: Iterable[str] = ()) -> None:
+    def __init__(self, what: str, *, code: str = "", where: str = "", hint: str = "", each: Iterable[str] = ()) -> None:
         super().__init__(what)
+        if code:
+            self.code = code
         self.what = what
         self.where = where
         self.hint = hint
         self.each = tuple(each)
 
     def __str__(self) -> str:
-        """One line: what failed; where; what to do. Line breaks in the parts become spaces."""
+        """Joins the parts into one line: what failed; where; what to do. Line breaks in the parts become spaces."""
         parts = [self.what]
         if self.where:
             parts.append(f"at {self.where}")
@@ -51,7 +56,7 @@ class Unreachable(UserError):
 
 
 class PromiseError(CdcError):
-    """To go on would lose, repeat or alter a change, so the stream stops here."""
+    """The stream stops here, because going on would lose, repeat or alter a change."""
 
     exit_status = 3
 

@@ -1,1 +1,1 @@
-"""The profile and what its keys mean: filters, renames, topic names, the start position."""
+"""Reads the profile and interprets its keys: filters, renames, topic names, the start position."""

@@ -19,7 +19,8 @@ _PLACE = "{table}"
 def filtered_name(action: str, name: str | None) -> str | None:
     """The name by which the filters decide about an object that a statement affects; None if its database decides.
 
-    ``action`` is that of a record's affects. Filters can name tables and views; an index has the name of its table.
+    ``action`` is the ``action`` of an Effect. Filters can name tables and views; an index is decided by the name of its
+    table.
     """
     return name if action.endswith(("Table", "View", "Index")) else None
 
@@ -35,7 +36,7 @@ class Filters:
 
     At most one of include and exclude is given per kind; with none, everything passes. The server's own databases never
     pass, since each server keeps its own. ``shadow_tables`` are the names, with ``{table}`` for a table's, under which
-    tools build and keep other versions of a table: these pass where it passes.
+    tools build and keep other versions of a table: these pass if the table passes.
     """
 
     include_dbs: tuple[str, ...] = ()
@@ -51,6 +52,7 @@ class Filters:
             if getattr(self, f"include_{kind}") and getattr(self, f"exclude_{kind}"):
                 raise UserError(
                     f"both include_{kind} and exclude_{kind} are set",
+                    code="CDC-PROFILE-EXCLUSIVE-KEYS",
                     where="profile key filters",
                     hint="keep one of the two",
                 )
@@ -58,6 +60,7 @@ class Filters:
             if pattern.count(_PLACE) != 1 or pattern == _PLACE or set("*?[.`") & set(pattern):
                 raise UserError(
                     f"{pattern!r} is no pattern of a shadow table's name",
+                    code="CDC-PROFILE-SHADOW-TABLES",
                     where="profile key filters.shadow_tables",
                     hint='write {table} once, for the table\'s name, and the rest as it is: "_{table}_gho"',
                 )
@@ -76,7 +79,7 @@ class Filters:
         return {key: sorted(set(globs)) for key, globs in lists.items() if globs}
 
     def narrows(self, before: "Filters") -> bool:
-        """Whether the lists alone show that nothing passes that did not pass ``before``."""
+        """Whether the lists alone show that these filters pass nothing that ``before`` left out."""
         if set(before.shadow_tables) != set(self.shadow_tables):
             return False
         for kind in ("dbs", "tables"):
@@ -100,7 +103,7 @@ class Filters:
         return exclude is None or exclude.match(database) is None
 
     def wants(self, database: str, name: str | None) -> bool:
-        """Whether a table or view passes, or with None for the name whether anything of the database may."""
+        """Whether a table or view passes; with None for the name, whether anything in the database may."""
         return self.wants_database(database) if name is None else self.wants_table(database, name)
 
     def wants_table(self, database: str, table: str) -> bool:
@@ -114,7 +117,7 @@ class Filters:
         return exclude is None or not any(exclude.match(database, name) for name in names)
 
     def _shadowed(self, table: str) -> Iterator[str]:
-        """The tables of which this one is a shadow, by its name."""
+        """The tables whose shadow this table is, judged by its name."""
         for pattern in self.shadow_tables:
             before, _, after = pattern.partition(_PLACE)
             name = table.removeprefix(before).removesuffix(after)
@@ -124,15 +127,15 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Widened:
-    """What passes the filters ``now`` and did not pass them ``then``."""
+    """A change of the filters: finds what passes ``after`` and did not pass ``before``."""
 
     then: Filters
     now: Filters
 
     def wants_database(self, database: str) -> bool:
-        """Whether something of this database may pass, and nothing did."""
+        """Whether something in this database may pass now, and nothing did before."""
         return self.now.wants_database(database) and not self.then.wants_database(database)
 
     def wants_table(self, database: str, table: str) -> bool:
-        """Whether changes of this table or view pass, and did not."""
+        """Whether changes of this table or view pass now, and did not before."""
         return self.now.wants_table(database, table) and not self.then.wants_table(database, table)

@@ -33,7 +33,7 @@ __all__ = [
 # The largest message by default. With its key and headers it must fit into a request, for which Kafka's brokers have a
 # limit of 104857600 bytes (socket.request.max.bytes).
 MESSAGE_BYTES = 100_000_000
-# By default librdkafka takes an answer of more than 100 MB for a broken connection, and asks for it again for ever.
+# By default librdkafka takes an answer of more than 100 MB for a broken connection, and requests it again for ever.
 _ANSWER_BYTES = 2_147_483_647
 
 
@@ -47,7 +47,7 @@ class Tls:
     verify: str = field(default="full", metadata={"choices": ("full", "ca", "none")})
 
     def context(self) -> ssl.SSLContext:
-        """The context for TLS connections. Raises UserError where a file cannot be read."""
+        """The context for TLS connections. Raises UserError if a file cannot be read."""
         try:
             context = ssl.create_default_context(cafile=self.ca or None)
             if self.cert:
@@ -55,6 +55,7 @@ class Tls:
         except (OSError, ssl.SSLError) as error:
             raise UserError(
                 f"a TLS file cannot be used: {error}",
+                code="CDC-TLS-FILE",
                 where="profile key database.tls",
                 hint="ca, cert and key are paths of PEM files",
             ) from None
@@ -79,12 +80,12 @@ class Database:
         return f"{self.user}@{self.ip_or_host}:{self.port}"
 
     def settings(self) -> dict[str, Any]:
-        """The connection as pymysql's arguments. Raises UserError where the password cannot be read."""
+        """The connection as pymysql's arguments. Raises UserError if the password cannot be read."""
         settings: dict[str, Any] = {
             "host": self.ip_or_host,
             "port": self.port,
             "user": self.user,
-            # As UTF-8, as the server reads it in CREATE USER; pymysql would encode it as latin1.
+            # The password is sent as UTF-8, as the server reads it in CREATE USER; pymysql would encode it as latin1.
             "password": self.secret().encode("utf-8", "surrogateescape"),
             "charset": "utf8mb4",
             "connect_timeout": 10,
@@ -97,11 +98,18 @@ class Database:
         """The password, from the profile, an environment variable or a file. Raises UserError when it is missing."""
         given = [key for key in ("password", "password_env", "password_file") if getattr(self, key)]
         if len(given) > 1:
-            raise UserError(f"{' and '.join(given)} are both set", where="profile key database", hint="keep one")
+            raise UserError(
+                f"{' and '.join(given)} are both set",
+                code="CDC-PROFILE-EXCLUSIVE-KEYS",
+                where="profile key database",
+                hint="keep one",
+            )
         if self.password_env:
             if self.password_env not in os.environ:
                 raise UserError(
-                    f"environment variable {self.password_env} is not set", where="profile key database.password_env"
+                    f"environment variable {self.password_env} is not set",
+                    code="CDC-PROFILE-ENVIRONMENT",
+                    where="profile key database.password_env",
                 )
             return os.environ[self.password_env]
         if self.password_file:
@@ -132,32 +140,37 @@ class Kafka:
         if self.layout == SINGLE and self.partitions > 1:
             raise UserError(
                 "a single topic keeps the leader's order in one partition",
+                code="CDC-PROFILE-PARTITIONS",
                 where="profile key kafka.partitions",
                 hint='leave it out, or set kafka.layout = "per_table"',
             )
         if not self.transactions and (self.layout != SINGLE or self.events):
             raise UserError(
                 "without Kafka transactions there is one topic only, which has all records in order",
+                code="CDC-PROFILE-TRANSACTIONS",
                 where="profile key kafka.transactions",
                 hint='leave it out, or set kafka.layout = "single" and leave out kafka.events',
             )
         if self.min_insync_replicas > self.replicas:
             raise UserError(
                 f"no record can have {self.min_insync_replicas} replicas in a topic of {self.replicas}",
+                code="CDC-PROFILE-REPLICAS",
                 where="profile key kafka.min_insync_replicas",
                 hint="set it to less than kafka.replicas, so that a broker may be away, or leave it out",
             )
         if self.events and names.events == self.topic:
             raise UserError(
                 f"the binlog's events go to a topic of their own, {names.events}",
+                code="CDC-PROFILE-EVENTS-TOPIC",
                 where="profile key kafka.topic",
                 hint="give one of the two another name, with kafka.topic or kafka.prefix",
             )
         largest = self.librdkafka.get("message.max.bytes", MESSAGE_BYTES)
-        # librdkafka takes 0x5f5e100 too, but the brokers do not, which get it as a topic's setting.
+        # librdkafka takes 0x5f5e100 too, but the brokers, which get the value as a topic's setting, do not.
         if not str(largest).isdecimal():
             raise UserError(
                 f"the largest message has {largest!r} bytes, which is no whole number in decimal digits",
+                code="CDC-PROFILE-MESSAGE-BYTES",
                 where='profile key kafka.librdkafka."message.max.bytes"',
                 hint="write it without fraction, sign, blanks or letters: 100000000",
             )
@@ -175,7 +188,7 @@ class Kafka:
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """How the producer reads and commits."""
+    """Settings of the producer: how it reads and commits."""
 
     start: str = AUTO
     server_id: int = field(default=0, metadata={"range": (0, 4294967295)})
@@ -201,13 +214,13 @@ class Producer:
         self.replica_addresses()
 
     def replica_addresses(self) -> list[ServerAddress]:
-        """Where the replicas are that a copy waits for."""
+        """The addresses of the replicas that a copy waits for."""
         return [ServerAddress.parse(text, key="producer.copy_replicas") for text in self.copy_replicas]
 
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """How the consumer applies."""
+    """Settings of the consumer: how it applies."""
 
     on_conflict: str = field(default="converge", metadata={"choices": ("converge", "stop")})
     before_images: str = field(default="compare", metadata={"choices": ("compare", "ignore")})
@@ -230,7 +243,7 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What is logged to standard error, and in which format."""
+    """The level and format of the log on standard error."""
 
     level: str = field(default="info", metadata={"choices": ("debug", "info", "warning", "error")})
     format: str = field(default="text", metadata={"choices": ("text", "json")})
@@ -238,7 +251,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """The address of ``/metrics`` and ``/healthz``; port 0: none."""
+    """The address of ``/metrics`` and ``/healthz``; port 0 disables both."""
 
     host: str = "127.0.0.1"
     port: int = field(default=0, metadata={"range": (0, 65535)})
@@ -264,7 +277,7 @@ class Profile:
 
     @classmethod
     def parse(cls, text: str, *, name: str) -> Self:
-        """Read a profile's text; ``name`` is its file in errors. Raises UserError."""
+        """Parses a profile's text; ``name`` is its file in errors. Raises UserError."""
         return cls._of(parsed(text, name=name), name=name)
 
     @classmethod
@@ -272,28 +285,33 @@ class Profile:
         try:
             profile: Self = build(cls, content, tables=_TABLES, removed=_REMOVED)
         except UserError as error:
-            raise UserError(error.what, where=f"{name}, {error.where}", hint=error.hint) from None
+            raise UserError(error.what, code=error.code, where=f"{name}, {error.where}", hint=error.hint) from None
         if not profile.mysql_resource_name:
-            raise UserError("the resource name is empty", where=f"{name}, profile key mysql_resource_name")
+            raise UserError(
+                "the resource name is empty",
+                code="CDC-PROFILE-RESOURCE-NAME",
+                where=f"{name}, profile key mysql_resource_name",
+            )
         return profile
 
 
 KAFKA_ONLY, BOTH_SERVERS = ("kafka",), ("database", "kafka")
-"""What programs connect to, for ``load``."""
+"""The servers that programs connect to, for ``load``."""
 
 
 def load(path: Path, *, servers: Collection[str] = ()) -> Profile:
-    """Read the profile in a file, which must say where the ``servers`` are: tables of the profile.
+    """Reads the profile from a file, which must contain the addresses of the ``servers`` (tables of the profile).
 
     Raises UserError: no such file, broken TOML, unknown key, wrong type or value, a table without any key.
     """
     content = parsed(text_of(path, key="PROFILE"), name=str(path))
     profile = Profile._of(content, name=str(path))
     if any(not content.get(table) for table in servers):
-        # By the defaults another server could be taken for the one that is meant, and would be waited for.
+        # With default addresses the program could reach another server than the intended one, or wait for it.
         wanted = lacking(content, [*_RESOURCE, *(key for table in servers for key in _ADDRESS[table])])
         raise UserError(
             f"the profile lacks {', '.join(wanted)}",
+            code="CDC-PROFILE-INCOMPLETE",
             where=str(path),
             hint="set them; docs/profile.md has all keys, producer_profile.toml is an example",
         )

@@ -14,11 +14,11 @@ _LONGEST = 64  # characters of a name (manual, "Identifier Length Limits")
 
 
 class Renames:
-    """``databases`` maps the leader's names to the follower's; other databases keep their names.
+    """Maps the leader's names to the follower's by ``databases``; other databases keep their names.
 
-    ``own`` is the consumer's own database on the follower, whose name no other can have. ``taken`` are names that a
-    database of the leader cannot keep, since another one gets them. Raises UserError for invalid names, and for two
-    databases that would get the same name.
+    ``own`` is the consumer's own database on the follower, whose name no other database can have. ``taken`` are names
+    that a database of the leader cannot keep, since another one gets them. Raises UserError for invalid names, and for
+    two databases that would get the same name.
     """
 
     def __init__(self, databases: Mapping[str, str], *, own: str = CHECKPOINT_DATABASE) -> None:
@@ -28,13 +28,16 @@ class Renames:
         self._former = {new: old for old, new in self.databases.items()}
         if len(self._former) < len(self.databases):
             raise UserError(
-                "two databases would get the same name", where=_KEY, hint="give each a name of its own on the follower"
+                "two databases would get the same name",
+                code="CDC-PROFILE-RENAMES",
+                where=_KEY,
+                hint="give each a name of its own on the follower",
             )
         self.taken = self._former.keys() - self.databases.keys()
 
     @property
     def leaders(self) -> dict[str, str]:
-        """The leader's names of the follower's databases; where the leader has none for it, ``… of the follower``."""
+        """Maps the follower's database names to the leader's; if the leader has none, to ``… of the follower``."""
         return {old: f"{old} of the follower" for old in self.databases} | self._former
 
     def __bool__(self) -> bool:
@@ -50,10 +53,11 @@ class Renames:
 
 
 def require_own(schema: str) -> None:
-    """Raise UserError where ``schema`` cannot be the name of the consumer's own database."""
+    """Raises UserError if ``schema`` cannot be the name of the consumer's own database."""
     if not _OWN.fullmatch(schema) or schema in SYSTEM_DATABASES:
         raise UserError(
             f"{schema!r} can't be the consumer's own database",
+            code="CDC-PROFILE-SCHEMA",
             where="profile key consumer.schema",
             hint="give it a name of its own, of letters, digits, _, - and $",
         )
@@ -62,14 +66,20 @@ def require_own(schema: str) -> None:
 def _check(old: str, new: object, own: str) -> None:
     if not isinstance(new, str) or not new or not old:
         raise UserError(
-            f"{old!r} = {new!r} is not a pair of names", where=_KEY, hint='write leaders_name = "followers"'
+            f"{old!r} = {new!r} is not a pair of names",
+            code="CDC-PROFILE-RENAMES",
+            where=_KEY,
+            hint='write leaders_name = "followers"',
         )
     if "." in old or len(new) > _LONGEST or not new.isascii():
         raise UserError(
             f"{old!r} cannot become {new!r}",
+            code="CDC-PROFILE-RENAMES",
             where=_KEY,
             hint=f"databases can be renamed, tables can't; a new name is ASCII, of {_LONGEST} characters at most",
         )
     for name in (old, new):
         if name in SYSTEM_DATABASES or name == own:
-            raise UserError(f"{name} is not replicated", where=_KEY, hint="name other databases")
+            raise UserError(
+                f"{name} is not replicated", code="CDC-PROFILE-RENAMES", where=_KEY, hint="name other databases"
+            )

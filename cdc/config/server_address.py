@@ -7,24 +7,25 @@ from cdc.errors import UserError
 
 __all__ = ["ServerAddress"]
 
-# An IPv6 address has colons itself, and stands in brackets.
+# An IPv6 address contains colons itself, and stands in brackets.
 _ADDRESS = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\s\[\]]+)):(?P<port>[0-9]{1,5})")
 _LARGEST_PORT = 65_535
 
 
 class ServerAddress(NamedTuple):
-    """Where a server listens."""
+    """The address at which a server listens."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str, *, key: str) -> Self:
-        """From ``host:port``, for the profile key ``key``. Raises UserError for other text."""
+        """Parses ``host:port``, the value of the profile key ``key``. Raises UserError for other text."""
         found = _ADDRESS.fullmatch(text)
         if not found or not 0 < int(found["port"]) <= _LARGEST_PORT:
             raise UserError(
                 f"{text!r} is no address of a server",
+                code="CDC-PROFILE-ADDRESS",
                 where=f"profile key {key}",
                 hint='write host:port, as in "10.0.0.7:3306", and an IPv6 address in brackets',
             )

@@ -1,4 +1,6 @@
-"""Recognises the RENAME by which a tool puts another version of a table in its place, and names the setting. Pure."""
+"""Recognises the RENAME by which a schema change tool puts a new version of a table in its place, and finds the setting
+for its names. Pure.
+"""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -17,9 +19,10 @@ class Swap(NamedTuple):
 
 
 def swap(renames: Iterable[tuple[_Name, _Name]]) -> Swap | None:
-    """What a statement with these renames, each from one name to another, has swapped; None where it is no swap.
+    """The swap that a statement with these renames, each from one name to another, performs; None if it is no swap.
 
-    A swap moves a table away and another one to its name, both beside it under names that contain the table's.
+    A swap moves a table away and another one to its name; all are in one database, under names that contain the
+    table's.
     """
     before = {after: name for name, after in renames}
     both = before.keys() & set(before.values())

@@ -1,5 +1,8 @@
-"""Reads ``producer.start`` and ``consumer.start``: where a producer without a commit log starts in the binlog, and what
-the copy holds that a follower without a checkpoint began from."""
+"""Parses ``producer.start`` and ``consumer.start``.
+
+The first is where a producer without a commit log starts in the binlog. The second is the GTID set of the copy that a
+follower without a checkpoint began with.
+"""
 
 import re
 
@@ -14,7 +17,7 @@ COPY_KEY = "profile key consumer.start"
 
 
 def parsed_start(text: str) -> GtidSet | Position:
-    """The GTIDs or the binlog position that a copy of the leader was made at, from ``producer.start``.
+    """The GTIDs or the binlog position in ``producer.start``, at which a copy of the leader was made.
 
     Raises UserError for other text.
     """
@@ -27,6 +30,7 @@ def parsed_start(text: str) -> GtidSet | Position:
     if not held:
         raise UserError(
             f"{text!r} is not a position to start from",
+            code="CDC-PROFILE-START",
             where="profile key producer.start",
             hint=f'"{AUTO}", "{BEGINNING}", "{COPY}", "{OLDEST}", "{NOW}", a GTID set "uuid:1-5", or "file:offset"',
         )
@@ -34,14 +38,17 @@ def parsed_start(text: str) -> GtidSet | Position:
 
 
 def parsed_copy(text: str) -> GtidSet:
-    """The GTIDs that a copy of the leader holds, from ``consumer.start``. Raises UserError for other text."""
+    """The GTIDs in ``consumer.start``, which a copy of the leader holds. Raises UserError for other text."""
     try:
         held = GtidSet.parse(text)
     except UserError as error:
-        raise UserError(error.what, where=COPY_KEY, hint=error.hint or "write uuid:first-last") from None
+        raise UserError(
+            error.what, code=error.code, where=COPY_KEY, hint=error.hint or "write uuid:first-last"
+        ) from None
     if not held:
         raise UserError(
             f"{text!r} is no GTID set of a copy",
+            code="CDC-PROFILE-COPY-GTIDS",
             where=COPY_KEY,
             hint='write the copy\'s GTID set "uuid:1-5", or leave the key out for a follower that begins empty',
         )

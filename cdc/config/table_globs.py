@@ -1,8 +1,8 @@
 """Matches tables against the profile's globs ``db.table``, whose names may be in backquotes.
 
-Without backquotes a glob is compared with ``db.table`` as a whole. With them, each of the two names is compared by
-itself, so that a name may contain a dot. Inside backquotes ``*``, ``?`` and ``[…]`` are globs too, and two backquotes
-stand for one, as in SQL.
+A glob without backquotes is compared with ``db.table`` as a whole. With backquotes, each of the two names is compared
+by itself, so that a name may contain a dot. Inside backquotes ``*``, ``?`` and ``[…]`` are globs too, and two
+backquotes stand for one, as in SQL.
 """
 
 import re
@@ -23,7 +23,9 @@ _QUOTED = re.compile(rf"({_NAME})\.({_NAME})")
 
 @dataclass(frozen=True, slots=True)
 class TableGlobs:
-    """``whole`` matches ``db.table``, each of ``pairs`` the two names; ``databases`` are the globs over databases."""
+    """Compiled globs: ``whole`` matches ``db.table``, each of ``pairs`` the two names; ``databases`` are globs over
+    databases.
+    """
 
     whole: re.Pattern[str]
     pairs: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]
@@ -31,9 +33,9 @@ class TableGlobs:
 
     @classmethod
     def of(cls, globs: Iterable[str], *, key: str, names_database: bool) -> Self:
-        """Compile the globs of the profile key ``key``; with ``names_database`` each must name the database.
+        """Compiles the globs of the profile key ``key``; with ``names_database`` each must name the database.
 
-        Raises UserError for a glob in which the two names cannot be told apart.
+        Raises UserError for a glob in which the two names cannot be distinguished.
         """
         whole, pairs, databases = [], [], []
         for glob in globs:
@@ -65,13 +67,13 @@ def unquoted(name: str) -> str:
 
 
 def copy_command(*tables: tuple[str, str]) -> str:
-    """The command that has these tables and no others copied again, quoted for a shell: names may be anything."""
+    """The command that copies exactly these tables again, quoted for a shell: names may contain anything."""
     globs = (named(escape(database), escape(table)) for database, table in tables)
     return "cdc-producer PROFILE " + " ".join(f"--copy {quote(glob)}" for glob in globs)
 
 
 def named(database: str, table: str) -> str:
-    """``db.table``, with backquotes where it could be read in another way, also as an option."""
+    """``db.table``, with backquotes if it could be misread otherwise, also as an option."""
     names = database, table
     if database.startswith("-") or any("." in name or "`" in name for name in names):
         return ".".join(f"`{name.replace('`', '``')}`" for name in names)
@@ -79,7 +81,7 @@ def named(database: str, table: str) -> str:
 
 
 def table_named(text: str) -> tuple[str, str] | None:
-    """The table that ``named`` gave; None for a text that names none."""
+    """Parses the table that ``named`` gave; None for a text that names none."""
     if found := _QUOTED.fullmatch(text):
         return unquoted(found[1]), unquoted(found[2])
     return None
@@ -89,6 +91,7 @@ def _unclear(glob: str, key: str) -> UserError:
     if "." not in glob:
         return UserError(
             f"{glob!r} names no table",
+            code="CDC-PROFILE-TABLE-NAME",
             where=f"profile key {key}",
             hint=f'tables are named with their database: "db.{glob}", or "*.{glob}" for any',
         )
@@ -98,6 +101,7 @@ def _unclear(glob: str, key: str) -> UserError:
 def _mistake(glob: str, key: str, what: str) -> UserError:
     return UserError(
         f"{glob!r} {what}",
+        code="CDC-PROFILE-TABLE-NAME",
         where=f"profile key {key}",
         hint='put backquotes around a name with a dot: "`my.db`.orders", "`my.db`.*", "db.`my.orders`"',
     )

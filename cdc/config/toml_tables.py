@@ -14,28 +14,35 @@ __all__ = ["build", "lacking", "parsed", "text_of"]
 
 
 def text_of(path: Path, *, key: str) -> str:
-    """The text of a file that the profile key ``key`` names. Raises UserError."""
+    """The text of the file that the profile key ``key`` names. Raises UserError."""
     try:
         return path.read_text(encoding="utf-8-sig")  # with or without a byte order mark, which Windows editors write
     except FileNotFoundError:
-        raise UserError(f"no such file: {path}", where=f"profile key {key}", hint="check the path") from None
+        raise UserError(
+            f"no such file: {path}", code="CDC-FILE-UNREADABLE", where=f"profile key {key}", hint="check the path"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {path}: {error}", where=f"profile key {key}") from None
+        raise UserError(
+            f"cannot read {path}: {error}", code="CDC-FILE-UNREADABLE", where=f"profile key {key}"
+        ) from None
 
 
 def parsed(text: str, *, name: str) -> dict[str, Any]:
-    """The TOML in ``text``; ``name`` is its file in errors. Raises UserError."""
+    """Parses the TOML ``text``; ``name`` is its file in errors. Raises UserError."""
     try:
         return tomllib.loads(text)
-    # Besides its own error, a ValueError: Python's for a number with more digits than it reads.
+    # tomllib raises its own error, and Python's ValueError for a number with more digits than Python parses.
     except (ValueError, RecursionError) as error:
         raise UserError(
-            f"broken TOML: {_without_quotes(error)}", where=name, hint="correct the file's syntax"
+            f"broken TOML: {_without_quotes(error)}",
+            code="CDC-PROFILE-TOML",
+            where=name,
+            hint="correct the file's syntax",
         ) from None
 
 
 def lacking(content: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
-    """Those of the ``keys`` (``table.key``) that ``content`` does not have."""
+    """The ``keys`` (``table.key``) that ``content`` lacks."""
     parts = [(key, *key.rpartition(".")[::2]) for key in keys]
     return [key for key, table, name in parts if name not in (content.get(table, {}) if table else content)]
 
@@ -43,10 +50,11 @@ def lacking(content: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
 def build(
     kind: Any, content: Mapping[str, Any], *, tables: Mapping[str, Any], removed: Mapping[str, str], path: str = ""
 ) -> Any:
-    """A ``kind`` (dataclass) of the values in ``content``; a key in ``tables`` holds a table of that dataclass.
+    """Builds a ``kind`` (dataclass) from the values in ``content``; a key in ``tables`` holds a table of that
+    dataclass.
 
-    ``removed`` are keys of former versions with the hint that users get; ``path`` is what precedes the keys in errors.
-    Raises UserError.
+    ``removed`` maps keys of former versions to the hint for users; ``path`` precedes the keys in errors. Raises
+    UserError.
     """
     known = {f.name: f for f in fields(kind) if f.init}
     values: dict[str, Any] = {}
@@ -56,7 +64,12 @@ def build(
             raise _unknown(key, name, list(known), removed)
         if key in tables:
             if not isinstance(value, dict):
-                raise UserError(f"{key} must be a table", where=f"profile key {name}", hint=f"write it as [{name}]")
+                raise UserError(
+                    f"{key} must be a table",
+                    code="CDC-PROFILE-TYPE",
+                    where=f"profile key {name}",
+                    hint=f"write it as [{name}]",
+                )
             values[key] = build(tables[key], value, tables=tables, removed=removed, path=f"{name}.")
         else:
             values[key] = _checked(known[key], value, name)
@@ -64,7 +77,9 @@ def build(
 
 
 def _without_quotes(error: Exception) -> str:
-    """What tomllib reports and where, without the parts of the file that it quotes: they may be of a password."""
+    """The error and its place as tomllib reports them, without the parts of the file that it quotes: they may contain a
+    password.
+    """
     if not isinstance(error, tomllib.TOMLDecodeError):
         return "a value is too large, or too deep"
     what, _, place = str(error).rpartition(" (at ")
@@ -74,9 +89,16 @@ def _without_quotes(error: Exception) -> str:
 
 def _unknown(key: str, name: str, known: list[str], removed: Mapping[str, str]) -> UserError:
     if key in removed:
-        return UserError(f"{key} is not used", where=f"profile key {name}", hint=removed[key])
+        return UserError(
+            f"{key} is not used", code="CDC-PROFILE-UNUSED-KEY", where=f"profile key {name}", hint=removed[key]
+        )
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
-    return UserError("unknown key", where=f"profile key {name}", hint=f"the nearest known key is {near[0]!r}")
+    return UserError(
+        "unknown key",
+        code="CDC-PROFILE-UNKNOWN-KEY",
+        where=f"profile key {name}",
+        hint=f"the nearest known key is {near[0]!r}",
+    )
 
 
 def _checked(spec: Any, value: Any, name: str) -> Any:
@@ -85,16 +107,30 @@ def _checked(spec: Any, value: Any, name: str) -> Any:
     # bool is an int in Python, but port = true is a mistake.
     if wanted is tuple:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise UserError("must be a list of strings", where=f"profile key {name}", hint='write ["name"]')
+            raise UserError(
+                "must be a list of strings", code="CDC-PROFILE-TYPE", where=f"profile key {name}", hint='write ["name"]'
+            )
         return tuple(value)
     if not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool):
         words = {str: "a string", int: "a whole number", bool: "true or false", dict: "a table"}[wanted]
         shown = repr(value) if spec.repr else "the value"  # a secret that was written without quotes
-        raise UserError(f"{shown} is not {words}", where=f"profile key {name}", hint=f"write {words}")
+        raise UserError(
+            f"{shown} is not {words}", code="CDC-PROFILE-TYPE", where=f"profile key {name}", hint=f"write {words}"
+        )
     choices = spec.metadata.get("choices")
     if choices and value not in choices:
-        raise UserError(f"{value!r} is not known", where=f"profile key {name}", hint=f"one of {', '.join(choices)}")
+        raise UserError(
+            f"{value!r} is not known",
+            code="CDC-PROFILE-VALUE",
+            where=f"profile key {name}",
+            hint=f"one of {', '.join(choices)}",
+        )
     low, high = spec.metadata.get("range", (None, None))
     if low is not None and not low <= value <= high:
-        raise UserError(f"{value} is out of range", where=f"profile key {name}", hint=f"from {low} to {high}")
+        raise UserError(
+            f"{value} is out of range",
+            code="CDC-PROFILE-VALUE",
+            where=f"profile key {name}",
+            hint=f"from {low} to {high}",
+        )
     return value

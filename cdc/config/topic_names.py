@@ -26,7 +26,7 @@ __all__ = ["COMMITS", "PER_TABLE", "SINGLE", "Topics"]
 
 SINGLE, PER_TABLE = "single", "per_table"
 COMMITS = ".commits"
-_COPIES = ".copies"  # no longer than that
+_COPIES = ".copies"  # not longer than COMMITS
 _EVENTS = "mysql_binlog_events"
 _LONGEST = 249  # org.apache.kafka.common.internals.Topic.MAX_NAME_LENGTH
 _LONGEST_PREFIX = 100
@@ -57,17 +57,19 @@ class Topics:
 
     @property
     def main(self) -> str:
-        """The topic that exists from the start and stands for all: the records' topic or, per table, the commit log."""
+        """The topic that exists from the start and stands for all: the records' topic in layout "single", else the
+        commit log.
+        """
         return self.topic if self.layout == SINGLE else self.commits
 
     @property
     def commits(self) -> str:
-        """The commit log."""
+        """The topic of the commit log."""
         return self.topic + COMMITS
 
     @property
     def copies(self) -> str:
-        """The topic of the requests to copy tables."""
+        """The topic of requests to copy tables."""
         return self.topic + _COPIES
 
     @property
@@ -77,11 +79,11 @@ class Topics:
 
     @property
     def events(self) -> str:
-        """The topic of statements on no single table, and of the binlog's other events."""
+        """The topic of statements that affect no single table, and of the binlog's other events."""
         return self.prefix + _EVENTS
 
     def is_events(self, topic: str) -> bool:
-        """Whether it is the topic of the binlog's other events, under this prefix or a former one."""
+        """Whether ``topic`` is one of the binlog's other events, under this prefix or a former one."""
         return topic.endswith(_EVENTS) and topic != self.topic
 
     def of_table(self, database: str, table: str) -> str:
@@ -99,7 +101,7 @@ class Topics:
         return f"{readable[: _LONGEST - 1 - _DIGITS]}-{digits}"
 
     def of_statement(self, named: Collection[tuple[str, str]]) -> str:
-        """The topic of a statement on the tables ``named``: the table's if it is only one."""
+        """The topic of a statement that names the tables ``named``: the table's topic if there is only one."""
         if self.layout == SINGLE:
             return self.topic
         return self.of_table(*next(iter(named))) if len(named) == 1 else self.events
@@ -122,6 +124,7 @@ def _require_legal(name: str, key: str, *, longest: int) -> None:
     if _LEGAL.fullmatch(name) is None or len(name) > longest or name in (".", ".."):
         raise UserError(
             f"{name!r} cannot be {'part of ' if key == 'kafka.prefix' else ''}a topic's name",
+            code="CDC-PROFILE-TOPIC-NAME",
             where=f"profile key {key}",
             hint=f"letters, digits, '.', '_' and '-', at most {longest} of them",
         )

@@ -1,1 +1,1 @@
-"""Kafka to the follower: cdc-consumer."""
+"""cdc-consumer: applies records from Kafka to the follower."""

@@ -21,6 +21,7 @@ from cdc.consumer.pipeline import Options, run
 from cdc.consumer.state.skips import Skips
 from cdc.consumer.state.status import read_status
 from cdc.consumer.state.status_output import as_json, as_text
+from cdc.errors import UserError
 from cdc.kafka.broker_checks import Brokers
 from cdc.service.logs import event, setup_logging
 from cdc.service.monitor import shown
@@ -40,13 +41,13 @@ row or statement that the follower refuses); 4 a server is unreachable for longe
 
 
 def main() -> int:
-    """Run the program, and return its exit status."""
+    """Runs the program; returns its exit status."""
     parser = _parser()
     arguments = parser.parse_args()
     if arguments.json and not arguments.status:
         parser.error("--json goes with --status")
-    if arguments.status and (arguments.until or arguments.rewind is not None):
-        parser.error("--until and --rewind do not go with --status")
+    if arguments.status and arguments.until:
+        parser.error("--until does not go with --status")
     return exit_status(lambda: _run(arguments), program="cdc-consumer")
 
 
@@ -80,24 +81,26 @@ def _parser() -> argparse.ArgumentParser:
         help="end after this record, before the transaction with this GTID, or before the first one that the leader "
         "committed at this time (2026-03-01T12:30:00+01:00) or later; always between two of its transactions",
     )
-    parser.add_argument(
-        "--rewind",
-        metavar="SEQUENCE",
-        type=int,
-        help="apply everything after this record again, up to where the follower is: rows become the leader's, "
-        "statements stay done; refused where that is not certain to be right",
-    )
+    parser.add_argument("--rewind", help=argparse.SUPPRESS)  # of an earlier version
     parser.add_argument("--json", action="store_true", help="with --status: as one JSON object")
     return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.rewind is not None:
+        raise UserError(
+            "--rewind is no more",
+            code="CDC-REWIND-GONE",
+            where="option --rewind",
+            hint="nothing was changed; rows become the leader's again by cdc-repair, or with their whole table by "
+            "cdc-producer PROFILE --copy DATABASE.TABLE",
+        )
     profile = load(arguments.profile, servers=BOTH_SERVERS)
     if arguments.status:
         return _show_status(profile, show=as_json if arguments.json else partial(as_text, terminal=sys.stdout.isatty()))
     until = Until(Place.parse(arguments.until)) if arguments.until else None
     skips = Skips.parse(arguments.skip, new=Renames(profile.renames, own=profile.consumer.schema).new)
-    options = Options(skips, until_current=arguments.until_current, until=until, rewind=arguments.rewind)
+    options = Options(skips, until_current=arguments.until_current, until=until)
     return _consume(profile, options)
 
 
@@ -139,7 +142,7 @@ def _consume(profile: Profile, options: Options) -> int:
 
 
 def _on_signal(pause: Pause, wanted: bool, *_: object) -> None:
-    pause.wanted = wanted  # no more than that: a handler runs between any two instructions
+    pause.wanted = wanted  # nothing else: a handler runs between any two instructions
 
 
 if __name__ == "__main__":

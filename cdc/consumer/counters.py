@@ -1,6 +1,6 @@
-"""What the consumer has done since its start: the pipeline counts each commit, other threads read the attributes.
+"""Counts the consumer's work since its start: the pipeline counts each commit, other threads read the attributes.
 
-Counts what the copies of tables found on the follower, and logs when one is complete.
+It also counts the differences that table copies find on the follower, and logs when a copy is complete.
 """
 
 import logging
@@ -23,8 +23,8 @@ _LOG = logging.getLogger("cdc.consumer")
 
 @dataclass(slots=True)
 class Tally:
-    """Of the chunks since the program's start: their ``rows``, and how many were ``missing`` on the follower,
-    ``different`` there or ``extra``. ``first`` is the sequence of the first of them.
+    """Sums over chunks since the program's start: their ``rows``, and how many were ``missing`` on the follower,
+    ``different`` there or ``extra``. ``first`` is the sequence of the first chunk.
     """
 
     first: int = -1
@@ -34,7 +34,7 @@ class Tally:
     extra: int = 0
 
     def add(self, covering: Covering) -> None:
-        """Count a chunk."""
+        """Counts a chunk."""
         repair = covering.repair
         self.rows += len(covering.chunk.rows)
         self.missing += repair.missing
@@ -42,19 +42,21 @@ class Tally:
         self.extra += repair.extra
 
     def told(self) -> dict[str, int]:
-        """For the log."""
+        """The fields for the log."""
         return {"rows": self.rows, "missing": self.missing, "different": self.different, "extra": self.extra}
 
 
 class Copies:
-    """``total`` is of all tables. A table's own counts begin with its first chunk, or with the program."""
+    """The sums of all chunks: ``total`` for all tables, and one for each table, from its first chunk or the program's
+    start on.
+    """
 
     def __init__(self) -> None:
         self.total = Tally()
         self._tables: dict[Uri, Tally] = {}
 
     def applied(self, covering: Covering) -> None:
-        """A chunk has committed."""
+        """Counts a chunk that has committed."""
         chunk, repair = covering.chunk, covering.repair
         if covering.refused is not None or chunk.range is None:
             return
@@ -76,24 +78,26 @@ class Copies:
             event(_LOG, "table copied", uri=chunk.uri, **tally.told(), since=tally.first, sequence=chunk.sequence)
 
     def _repaired(self, covering: Covering, keys: int) -> None:
-        """Rows of some keys were put right (``cdc-repair``), which is no part of a copy of their table."""
+        """Counts rows of chosen keys that were repaired (``cdc-repair``); they are not part of a copy of
+        their table.
+        """
         chunk, tally = covering.chunk, Tally()
         for each in (self.total, tally):
             each.add(covering)
         event(_LOG, "rows repaired", uri=chunk.uri, sequence=chunk.sequence, keys=keys, **tally.told())
 
 
-_LOOK_SECONDS = 2.0  # the pipeline looks at a quiet topic several times in this time
+_LOOK_SECONDS = 2.0  # the pipeline polls a quiet topic several times in this time
 
 
 @dataclass(slots=True)
 class Counters:
-    """Nothing is counted record by record: only each batch and each moment at which the topic had nothing more.
+    """The consumer's counters. Nothing is counted record by record: only each batch and each moment at which the topic
+    had nothing more.
 
     ``sequence`` is the last record applied, ``applied_at`` the time of its commit as ``time.monotonic()`` has it;
-    ``offsets`` are the next ones to apply. ``kafka_away()`` says whether no broker answers, ``delay``
-    until when the next transaction is held, ``limit`` for how long transactions were held back, ``pause`` whether the
-    operator has paused the program.
+    ``offsets`` are the next ones to apply. ``kafka_away()`` returns whether no broker answers. ``delay``, ``limit`` and
+    ``pause`` hold transactions back: by the profile's delay, by its rate, on the operator's signal.
     """
 
     started: bool = False
@@ -116,7 +120,9 @@ class Counters:
     copies: Copies = field(default_factory=Copies)
 
     def start(self, sequence: int, *, offsets: Mapping[TopicIdPartition, int], kafka_away: Callable[[], bool]) -> None:
-        """Both servers have answered; records are read from ``offsets`` on, where ``sequence`` was applied before."""
+        """Notes that both servers have answered; records are read from ``offsets`` on, and all up to ``sequence`` were
+        applied before.
+        """
         self.sequence = sequence
         self.offsets = dict(offsets)
         self.applied_at = time.monotonic()
@@ -124,7 +130,7 @@ class Counters:
         self.started = True
 
     def applied(self, applied: Applied, *, conflicts: int, statements: int, left_out: int) -> None:
-        """The follower has committed; the other arguments are totals."""
+        """Counts a commit of the follower; the other arguments are totals."""
         if applied.chunk is not None:
             self.copies.applied(applied.chunk)
         # After a failover to a server that lags behind, the sequence goes back; the count of records must not.
@@ -140,17 +146,19 @@ class Counters:
         self.conflicts, self.statements, self.statements_left_out = conflicts, statements, left_out
 
     def holding(self) -> bool:
-        """Whether a transaction that is here is held back."""
+        """Whether a transaction that has arrived is held back."""
         delayed = self.delay is not None and self.delay.due_at is not None
         return delayed or self.pause.holding or (self.limit is not None and self.limit.holding)
 
     def held_seconds(self) -> float:
-        """For how long the next transaction is held yet (``consumer.delay_seconds``); 0 where none is."""
+        """The seconds for which the next transaction is still held (``consumer.delay_seconds``); 0 if none is."""
         due_at = self.delay.due_at if self.delay is not None else None
         return 0.0 if due_at is None else max(0.0, due_at - time.time())
 
     def seconds_behind(self) -> float | None:
-        """As ``Behind.seconds``; while a transaction is held, how long ago the leader committed it: none is older."""
+        """The bound of ``Behind.seconds``; while a transaction is held, the time since the leader committed it: none is
+        older.
+        """
         committed_at = self.delay.committed_at if self.delay is not None else None
         if committed_at is None:
             committed_at = self.pause.committed_at
@@ -159,5 +167,5 @@ class Counters:
         return self.behind.seconds(wall=time.time(), monotonic=time.monotonic())
 
     def drained(self) -> None:
-        """Everything that is in the topic now was applied."""
+        """Notes that everything in the topic was applied."""
         self.behind.drained_at = time.monotonic()

@@ -2,7 +2,7 @@
 
 Interrupted     the same statement may succeed later: the consumer waits and tries again
 ├── Locked      another consumer holds the follower's lock
-├── Stopped     the consumer was told to stop while it waited
+├── Stopped     the consumer was stopped while it waited
 └── WaitedOut   a statement has waited for a lock for as long as it may
 Refused         the same statement fails again until an operator changes a row, a setting or a grant
 └── Denied      because of the account, its password or its grants
@@ -52,9 +52,9 @@ TRANSIENT = frozenset({
     3100, 3101,  # a plugin (group replication) refused the commit
     2002, 2003, 2006, 2013, 2055,
 })  # fmt: skip
-# Not among them, since the same statement fails again until a setting is changed, which the refusal names: 1038
-# (sort_buffer_size), 1153 (max_allowed_packet), 1197 and 1705 (max_binlog_cache_size), 1598 and 3098 (what the binlog
-# or group replication cannot contain).
+# These are not in the set, since the same statement fails again until a setting is changed, which the refusal names:
+# 1038 (sort_buffer_size), 1153 (max_allowed_packet), 1197 and 1705 (max_binlog_cache_size), 1598 and 3098 (content that
+# the binlog or group replication cannot contain).
 UNREACHABLE = frozenset({0, 2002, 2003, 2006, 2013, 2055})
 _DENIED = frozenset({1044, 1045, 1698, 1142, 1143, 1227, 1370, 3118, 3159, 1862})
 DUPLICATE_KEY = frozenset({1062, 1586, 1859})
@@ -72,7 +72,7 @@ _READ_ONLY = (
     "under read_only, not under super_read_only; then start again"
 )
 _FULL = "make room on the follower's disk (data, binlogs, tmpdir), or a table's limit larger, and start again"
-# What to do where the error does not go away by itself.
+# Hints for errors that do not go away by themselves.
 HINTS = {
     **dict.fromkeys((1205, 1213, 3572), _LOCKED),
     **dict.fromkeys((1290, 1836), _READ_ONLY),
@@ -100,11 +100,11 @@ class Locked(Interrupted):
 
 
 class Stopped(Interrupted):
-    """The consumer was told to stop while it waited for the server."""
+    """The program was stopped while it waited for the server."""
 
 
 class WaitedOut(Interrupted):
-    """A statement has waited for a lock for ``consumer.retry_seconds``: it is not tried again, but by another start."""
+    """A statement has waited for a lock for ``consumer.retry_seconds``: only another start tries it again."""
 
 
 class Refused(Exception):
@@ -124,14 +124,14 @@ class Denied(Refused):
 
 
 class Unapplicable(PromiseError):
-    """The stream stops at ``record``. ``hint`` says what to fix; that the record can be skipped is added to it.
+    """The stream stops at ``record``. ``hint`` names the remedy; the option that skips the record is added to it.
 
-    ``refused`` says why where a table of the follower can't take the record, as a rule in the server's words. Then the
-    table can be left, too, until it is copied again.
+    ``refused`` is the reason why a table of the follower can't take the record, as a rule in the server's words. Then
+    the table can be left out, too, until it is copied again.
     """
 
-    def __init__(self, what: str, *, record: Record, hint: str, refused: Refused | None = None) -> None:
-        super().__init__(what, where=position_of(record))
+    def __init__(self, what: str, *, code: str, record: Record, hint: str, refused: Refused | None = None) -> None:
+        super().__init__(what, code=code, where=position_of(record))
         self.record, self.refused, self._fix = record, refused, hint
         self._skipped: list[int] = []
         self._left: list[str] = []
@@ -139,16 +139,16 @@ class Unapplicable(PromiseError):
         self._say()
 
     def mend(self, hint: str, *, defined: str = "") -> None:
-        """Say first how the follower's table is mended, and how it is ``defined`` on both servers."""
+        """Puts the remedy for the follower's table first, and how the table is ``defined`` on both servers."""
         self.what = f"{self.what}; {defined}" if defined else self.what
         self._fix = f"{hint}; then start again, nothing was applied in part"
         self._say()
 
     def beside(self, skipped: Iterable[int], *, left: Iterable[str] = (), former: Callable[[str], str] = str) -> None:
-        """Name these records and the tables that are left, too: what the run had skipped was rolled back with this
-        record's batch.
+        """Adds the options that the run had before: its skipped records were rolled back with this record's batch.
 
-        ``former`` gives the leader's name of a database.
+        ``skipped`` are their sequences, ``left`` the tables that are left out. ``former`` gives the leader's name of a
+        database.
         """
         self._skipped, self._left, self._former = list(skipped), [*map(quote, left)], former
         self._say()
@@ -169,9 +169,9 @@ class Unapplicable(PromiseError):
 
 
 def tables_of(record: Record, *, former: Callable[[str], str] = str) -> list[tuple[str, str]]:
-    """The tables that a record changes, by the leader's names; none where they can't be left.
+    """The tables that a record changes, by the leader's names; empty if they can't be left out.
 
-    What belongs to a copy can't: it is what mends a table that was left.
+    A record of a copy can't: it repairs a table that was left out.
     """
     if record.range is not None or record.copying:
         return []
@@ -203,6 +203,7 @@ def unreadable(record: Record, error: ValueError) -> Unapplicable:
     """The error for a record with a value that cannot be written as an SQL literal."""
     return Unapplicable(
         f"a value of {record.uri} cannot be applied: {error}",
+        code="CDC-VALUE-NOT-APPLICABLE",
         record=record,
         hint="where this producer writes values that this consumer does not know, use the same version of both",
     )

@@ -17,14 +17,15 @@ from cdc.service.retry import Retry
 __all__ = ["Activity"]
 
 _ANSWER_SECONDS = 2.0
-_SIGNS = 3  # so many signs of life that did not come are no chance
+_SIGNS = 3  # so many missing signs of life are no accident
 
 
 class Activity:
-    """``retry`` says whether the follower is away just now; ``brokers`` and ``follower`` are asked on each request.
+    """The figures of a running consumer. ``retry`` knows whether the follower is away; ``brokers`` and ``follower`` are
+    queried at each request.
 
-    ``commits`` is the topic with the producer's commit log, whose newest entry says which records are there. The
-    producer writes one each ``alive_seconds`` at least.
+    ``commits`` is the topic with the producer's commit log, whose newest entry gives the last record in the topics. The
+    producer writes an entry at least every ``alive_seconds``.
     """
 
     def __init__(
@@ -46,15 +47,15 @@ class Activity:
 
     @property
     def records(self) -> int:
-        """How many records were applied."""
+        """The number of applied records."""
         return self._counters.records
 
     def seconds_behind(self) -> float | None:
-        """An upper bound, see ``Behind``."""
+        """An upper bound of the delay, see ``Behind``."""
         return self._counters.seconds_behind()
 
     def metrics(self) -> Iterator[Metric]:
-        """For Prometheus. Values that are not known yet are left out."""
+        """The metrics for Prometheus. Unknown values are left out."""
         counters = self._counters
         yield _count("records", "Records applied to the follower, or left out there by a filter.", counters.records)
         yield _count("rows", "Rows in them.", counters.rows)
@@ -90,7 +91,7 @@ class Activity:
         yield from self._distance()
 
     def _distance(self) -> Iterator[Metric]:
-        """How far the follower is behind."""
+        """The follower's distance to the leader."""
         behind = self.seconds_behind()
         if behind is not None:
             what = "At most so long ago did the leader commit what is in Kafka but not applied yet; 0 when drained."
@@ -107,7 +108,7 @@ class Activity:
                 yield _value("producer_silence_seconds", what, silence)
 
     def checks(self) -> Iterator[Check]:
-        """Whether the stream goes on, the follower answers and the topic can be read."""
+        """Checks whether the stream proceeds, the follower answers and the topic can be read."""
         counters = self._counters
         if not counters.started:
             yield Check("stream", False, self._retry.trouble or "not connected yet")
@@ -126,7 +127,9 @@ class Activity:
             yield from self._heard_of_producer()
 
     def _heard_of_producer(self) -> Iterator[Check]:
-        """Whether the producer has given a sign of life: else the follower may be behind, whatever the lag says."""
+        """Checks whether the producer still writes to the commit log: if not, the follower may be behind, whatever the
+        lag is.
+        """
         newest = self._brokers.commits(self._commit_log)
         silence = newest.silence(now=time.time()) if newest else None
         if silence is not None:
@@ -143,7 +146,7 @@ class Activity:
         return Check("follower", True, f"answered in {time.monotonic() - started:.3f} s")
 
     def line(self, *, rate: float) -> str:
-        """For a terminal; ``rate`` is in records a second."""
+        """The line for a terminal; ``rate`` is in records a second."""
         counters = self._counters
         if not counters.started:
             return "connecting"
@@ -162,7 +165,7 @@ class Activity:
         return "  ".join(paused + ([f"waiting for {waits}"] if waits else []) + words)
 
     def totals(self) -> dict[str, object]:
-        """For the log; empty before the start."""
+        """The fields for the log; empty before the start."""
         counters = self._counters
         if not counters.started:
             return {}

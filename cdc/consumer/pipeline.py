@@ -1,4 +1,4 @@
-"""The consumer from end to end: the leader's records come from Kafka, and commits of the follower come out."""
+"""Connects the consumer's stages, from the leader's records in Kafka to commits of the follower."""
 
 import logging
 import threading
@@ -16,7 +16,6 @@ from cdc.consumer.counters import Counters
 from cdc.consumer.errors import Interrupted, Refused, Stopped, Unapplicable
 from cdc.consumer.extent.attachment import Attachment, with_gtids
 from cdc.consumer.extent.delay import Delay, RateLimit
-from cdc.consumer.extent.rewind import Rewind, check_filters, parted
 from cdc.consumer.extent.search import search
 from cdc.consumer.extent.until import Until
 from cdc.consumer.follower.definitions import define
@@ -31,7 +30,7 @@ from cdc.consumer.source.reader import KafkaReader, note_of
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.single_topic import SingleTopic
-from cdc.consumer.startup import Startup, applier_of, schema_cache
+from cdc.consumer.startup import Startup, applier_of
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.copied import Copied
 from cdc.consumer.state.skips import Skips
@@ -49,18 +48,17 @@ _LOG = logging.getLogger("cdc.consumer")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says: the records that may be left out, where to end, and to which record to go back."""
+    """What the command line says: the records that may be left out, and where to end."""
 
     skips: Skips
     until_current: bool = False
     until: Until | None = None
-    rewind: int | None = None
 
 
 def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options, stop: threading.Event) -> None:
-    """Apply the leader's records to the follower until ``stop`` is set or an end of ``options`` is reached.
+    """Applies the leader's records to the follower until ``stop`` is set or an end of ``options`` is reached.
 
-    Raises UserError, PromiseError or ServerGone; what was applied by then stays applied, complete transactions only.
+    Raises UserError, PromiseError or ServerGone; complete transactions applied by then stay applied.
     """
     names = profile.kafka.topics()
     many = names.layout == PER_TABLE
@@ -81,7 +79,7 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
             first=None if many else partial(reader.first_sequence, topic.name, names.commits),
             attachment=_attachment(profile, reader),
         )
-        checkpoint = _gone_back(options, checkpoint, copied, startup, reader)
+        _check_options(options, checkpoint, startup, reader)
         event(_LOG, "start", follower=str(profile.database), topic=topic.name, sequence=checkpoint.sequence)
         retry.success()
 
@@ -96,27 +94,6 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
             raise
         if not stop.is_set():
             reader.offsets.flush()
-
-
-def _gone_back(
-    options: Options, checkpoint: Checkpoint, copied: Copied, startup: Startup, reader: KafkaReader
-) -> Checkpoint:
-    """The checkpoint to begin with: another one only with ``--rewind``. Raises UserError for an option's value."""
-    profile, session = startup.profile, startup.session
-    check_filters(session, checkpoint, profile)
-    if options.rewind is None:
-        _check_options(options, checkpoint, startup, reader)
-        return checkpoint
-    passes = replicated(profile)
-    renaming = Renaming(Renames(profile.renames, own=profile.consumer.schema), replicated=passes)
-    tables = schema_cache(startup, renaming.passes)
-    rewind = Rewind(
-        options.rewind, checkpoint, profile, session, startup.source, startup.calls, tables, renaming, passes, copied
-    )
-    target = rewind.checked()
-    _check_options(options, target.checkpoint, startup, reader)
-    rewind.begin(target)
-    return target.checkpoint
 
 
 def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup, reader: KafkaReader) -> None:
@@ -140,13 +117,13 @@ def _replicate(
     counters: Counters,
     options: Options,
 ) -> None:
-    """Apply all records of the started source; ``start`` starts it again where records must be read again."""
+    """Applies all records of the started source; ``start`` starts it again if records must be read again."""
     profile, source, calls, skips = startup.profile, startup.source, startup.calls, options.skips
     renames = Renames(profile.renames, own=profile.consumer.schema)
     renaming = Renaming(renames, replicated=replicated(profile))
     ledger = _ledger(startup, renaming, copied=copied, skips=skips)
     applier = applier_of(startup, checkpoint, ledger, passes=lru_cache(maxsize=10_000)(renaming.passes), copied=copied)
-    held = _held(startup, counters, again_upto=checkpoint.rewound)
+    held = _held(startup, counters)
     while True:
         try:
             for applied in _applied(startup, renaming, applier, copied=copied, until=options.until, held=held):
@@ -156,7 +133,7 @@ def _replicate(
                     source.commit(applied.offsets, sequence=applied.last.sequence)
                     skips.check_applied(applied.last.sequence)
                     continue
-                source.commit({})  # so that the last ones do not wait for the next
+                source.commit({})  # the last offsets are not delayed until the next
                 if source.drained() and not counters.holding():
                     counters.drained()
         except Unapplicable as error:
@@ -173,7 +150,7 @@ def _replicate(
 
 
 def _ledger(startup: Startup, renaming: Renaming, *, copied: Copied, skips: Skips) -> DdlLedger:
-    """What executes statements on the follower."""
+    """The ledger, which executes statements on the follower."""
     profile = startup.profile
     statements = FollowerStatements(renaming, engine=profile.consumer.engine)
     passes, wait = replicated(profile), profile.consumer.retry_seconds
@@ -182,50 +159,48 @@ def _ledger(startup: Startup, renaming: Renaming, *, copied: Copied, skips: Skip
     )
 
 
-def _held(startup: Startup, counters: Counters, *, again_upto: int | None) -> Held:
+def _held(startup: Startup, counters: Counters) -> Held:
     """What holds transactions back: a delay, a pause, a limit; ``counters`` show them."""
     settings, stop = startup.profile.consumer, startup.calls.stop
-    counters.delay = delay = Delay(settings.delay_seconds, stop=stop, again_upto=again_upto)
+    counters.delay = delay = Delay(settings.delay_seconds, stop=stop)
     counters.limit = limit = RateLimit(settings.rows_per_second, stop=stop)
     pause, tell = counters.pause, partial(_tell_pause, startup.session, startup.profile.mysql_resource_name)
     return lambda transactions: limit.paced(pause.between(delay.due(transactions), stop=stop, tell=tell))
 
 
 def _tell_pause(session: Session, resource: str, paused: bool) -> None:
-    with suppress(Interrupted, Refused):  # a lost connection shows when there is something to apply
+    with suppress(Interrupted, Refused):  # a lost connection is noticed with the next batch
         tell_pause(session, resource, paused)
 
 
 def _applied(
     startup: Startup, renaming: Renaming, applier: Applier, *, copied: Copied, until: Until | None, held: Held
 ) -> Iterator[Applied | None]:
-    """Records, renamed, become transactions, these become batches, and each batch a commit of the follower.
+    """Turns records, renamed, into transactions, these into batches, and each batch into a commit of the follower.
 
-    A None says that the topic has nothing more for now, or nothing that is due, and all before it is applied.
+    A None means that the topic has nothing more for now, or nothing that is due, and that everything before is applied.
     """
     profile = startup.profile
     records = startup.source.records(startup.calls.stop)
     if profile.renames:
         records = renaming.located(records)
-    sequence, rewound = applier.checkpoint.sequence, applier.checkpoint.rewound
+    sequence = applier.checkpoint.sequence
     assembled = assemble(records, resource=profile.mysql_resource_name, next_sequence=sequence + 1)
     if copied.held:
         assembled = with_gtids(assembled, copied)
     wanted = assembled if until is None else until.up_to(assembled, applied=sequence)
-    if rewound is not None:
-        wanted = parted(wanted, upto=rewound)
     transactions = UntilError(held(wanted))
     joined = batches(transactions, rows=profile.consumer.batch_rows, room=lambda: startup.session.binlog_room)
     yield from applier.applied(joined)
     if until is not None and until.again:
         raise Reread
     if until is None or until.reached is None:
-        # What comes before a gap or a damaged record is applied before the consumer stops there.
+        # The records before a gap or a damaged record are applied before the consumer stops there.
         transactions.reraise()
 
 
 def _check_end(options: Options, sequence: int) -> None:
-    """Say how far the follower has come, at ``sequence``.
+    """Logs the follower's place, ``sequence``, at the end of the stream.
 
     Raises UserError for a record that was not skipped, or a place that the follower has passed.
     """

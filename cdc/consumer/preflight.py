@@ -32,9 +32,9 @@ _STATIC = (
     # Without these two the server hides events and triggers.
     "EVENT", "TRIGGER",
 )  # fmt: skip
-_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 made two privileges out of it
-# To set GTIDs, the leader's session settings, and the definers of its views and routines; one privilege of each row is
-# enough.
+_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced it by two privileges
+# For setting GTIDs, the leader's session settings, and the definers of its views and routines; one privilege of each
+# row is enough.
 _DYNAMIC = (
     ("REPLICATION_APPLIER", "SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
     ("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
@@ -66,9 +66,9 @@ _SETTINGS = {
 
 
 def connect(session: Session, *, name: str) -> None:
-    """Connect for the first time, and check the server's version, settings and grants; ``name`` is for errors.
+    """Connects for the first time, and checks the server's version, settings and grants; ``name`` is for errors.
 
-    Raises UserError, Stopped, and Disconnected where the server does not answer.
+    Raises UserError, Stopped, and Disconnected if the server does not answer.
     """
     where = f"{name} (profile table database)"
     try:
@@ -81,28 +81,34 @@ def connect(session: Session, *, name: str) -> None:
     except Denied as error:
         raise UserError(
             f"the follower refuses the user: {error}",
+            code="CDC-FOLLOWER-GRANTS",
             where=where,
             hint="fix user or password, or create the account",
         ) from None
+    except Locked as error:
+        raise _unusable(error, where, "stop one consumer") from None
     except Interrupted as error:
-        if isinstance(error, Locked):
-            raise UserError(f"the follower cannot be used: {error}", where=where, hint="stop one consumer") from None
         hint = HINTS.get(error.code, _START)
-        raise Disconnected(f"the follower cannot be used: {error}", where=where, hint=hint) from None
+        raise Disconnected(
+            f"the follower cannot be used: {error}", code="CDC-FOLLOWER-GONE", where=where, hint=hint
+        ) from None
     except Refused as error:
         tls = error.code == TLS_FAILED
-        raise UserError(
-            f"the follower cannot be used: {error}",
-            where=where,
-            hint="fix the server's TLS, or check database.tls" if tls else "fix the account or the server",
-        ) from None
+        hint = "fix the server's TLS, or check database.tls" if tls else "fix the account or the server"
+        raise _unusable(error, where, hint) from None
     # One line for each problem, so that all can be fixed together.
     if len(problems) > 1:
         for problem in problems:
             event(_LOG, "problem", level=logging.ERROR, what=problem)
-        raise UserError(f"{len(problems)} problems with the follower, each named above", where=name)
+        raise UserError(
+            f"{len(problems)} problems with the follower, each named above", code="CDC-FOLLOWER-PROBLEMS", where=name
+        )
     for problem in problems:
         raise problem
+
+
+def _unusable(error: Refused | Interrupted, where: str, hint: str) -> UserError:
+    return UserError(f"the follower cannot be used: {error}", code="CDC-FOLLOWER-UNUSABLE", where=where, hint=hint)
 
 
 def _problems(session: Session, name: str) -> Iterable[UserError]:
@@ -111,13 +117,19 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
     for variable, (wanted, reason, fix) in _SETTINGS.items():
         value = str(session.rows(f"SELECT @@GLOBAL.{variable}")[0][0])
         if value != wanted:
-            yield UserError(f"{variable} is {value}: {reason}", where=name, hint=f"on the follower: {fix}")
+            yield UserError(
+                f"{variable} is {value}: {reason}",
+                code="CDC-FOLLOWER-SETTINGS",
+                where=name,
+                hint=f"on the follower: {fix}",
+            )
     held = _privileges(session)
     ((read_only,),) = session.rows("SELECT @@GLOBAL.read_only")
     if read_only and held.isdisjoint({"CONNECTION_ADMIN", "SUPER", "ALL PRIVILEGES"}):
         fix = f"GRANT CONNECTION_ADMIN ON *.* TO {_account(session)}, or SET PERSIST read_only = OFF"
         yield UserError(
             "read_only is 1, and the user lacks CONNECTION_ADMIN, with which it could write nevertheless",
+            code="CDC-FOLLOWER-GRANTS",
             where=name,
             hint=f"on the follower: {fix}",
         )
@@ -126,18 +138,19 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
     if missing and "ALL PRIVILEGES" not in held:
         yield UserError(
             f"the user lacks {', '.join(missing)}",
+            code="CDC-FOLLOWER-GRANTS",
             where=name,
             hint=f"on the follower: GRANT {', '.join(missing)} ON *.* TO {_account(session)}",
         )
 
 
 def _named(choice: tuple[str, ...], version: int) -> str:
-    """The privilege of several that a server of this version knows."""
+    """The privilege of a choice that a server of this version knows."""
     return _SET_USER_ID if version < _TWO_OF_ONE and _SET_USER_ID in choice else choice[0]
 
 
 def _tell_definers(session: Session) -> None:
-    """Log, without a demand, that some definers will stop the stream: a leader may have none of these."""
+    """Logs a hint that some definers will stop the stream, and demands nothing: a leader may have none of these."""
     if _privileges(session).isdisjoint({_SYSTEM_USER, "ALL PRIVILEGES"}):
         event(
             _LOG, "a view, procedure or function whose definer is root or another system user will stop the consumer",
@@ -165,10 +178,10 @@ def _privileges(session: Session) -> set[str]:
 def load_checkpoint(
     session: Session, *, resource: str, topic: Topic, first: First | None, attachment: Beginning
 ) -> tuple[Checkpoint, Copied]:
-    """The leader's checkpoint in the follower, and the copy it began from; created, with the consumer's tables, where
-    there is none.
+    """The leader's checkpoint in the follower, and the copy with which it began. Creates the checkpoint and the
+    consumer's tables if there are none.
 
-    ``topic`` and ``first`` as in ``check_topics``. Raises UserError, Stopped, and Disconnected where a server does not
+    ``topic`` and ``first`` as in ``check_topics``. Raises UserError, Stopped, and Disconnected if a server does not
     answer.
     """
     schema = session.schema
@@ -184,24 +197,28 @@ def load_checkpoint(
             session.run([*attachment.begin(session), new.insert().encode()])
             _tell_capture(session)
         there = Checkpoint.from_rows(rows[0], others, schema=schema) if rows else new
-        loaded = rewinds.with_rewind(session, there)
+        rewinds.require_none(session, there)
         held = attachment.copied(session, now=not rows)
         session.commit()
     except Stopped:
         raise
     except Interrupted as error:
-        raise Disconnected(f"the follower cannot be used: {error}", hint=HINTS.get(error.code, _START)) from None
+        raise Disconnected(
+            f"the follower cannot be used: {error}", code="CDC-FOLLOWER-GONE", hint=HINTS.get(error.code, _START)
+        ) from None
     except Refused as error:
         raise UserError(
             f"the follower's schema {schema} cannot be used: {error}",
-            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, offsets, rewinds and "
-            "seeds",
+            code="CDC-FOLLOWER-SCHEMA",
+            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, offsets and seeds",
         ) from None
-    return loaded, held
+    return there, held
 
 
 def _tell_capture(session: Session) -> None:
-    """Log, before the first record is applied, that nobody reads the follower's binlog: an audit needs all of it."""
+    """Logs, before the first record is applied, that no client reads the follower's binlog: an audit needs
+    all of it.
+    """
     if not any(str(row[_COMMAND]).startswith("Binlog Dump") for row in session.rows("SHOW PROCESSLIST")):
         event(
             _LOG, "the follower's own binlog is captured by nobody",
@@ -211,9 +228,9 @@ def _tell_capture(session: Session) -> None:
 
 
 def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
-    """Create those of the consumer's tables that do not exist; the names of those that did.
+    """Creates the missing tables of the consumer; returns the names of those that existed.
 
-    Raises UserError where the leader's checkpoint is in another database.
+    Raises UserError if the leader's checkpoint is in another database.
     """
     schema = session.schema
     tables = {
@@ -223,7 +240,7 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
     }
     if many:
         tables["offsets"] = (checkpoint.create_offsets(schema),)
-    # Looked up first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
+    # Queried first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
     existing = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{schema}'"
     known = {name for (name,) in session.rows(existing)}
     if "checkpoint" not in known or not session.rows(Checkpoint.select(resource, schema=schema)):
@@ -234,19 +251,20 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
 
 
 def _require_none_elsewhere(session: Session, resource: str) -> None:
-    """Raises UserError where the leader's checkpoint is in another database: all records would be applied again."""
+    """Raises UserError if the leader's checkpoint is in another database: all records would be applied again."""
     for (schema,) in session.rows(checkpoint.others(session.schema)):
         if session.rows(Checkpoint.select(resource, schema=schema)):
             raise UserError(
                 f"the follower's checkpoint of {resource!r} is in database {schema}, not in {session.schema}",
+                code="CDC-FOLLOWER-OTHER-SCHEMA",
                 where="profile key consumer.schema",
                 hint=f"set it to {schema!r}: it can't be changed once records were applied",
             )
 
 
 def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topic], *, first: First | None) -> None:
-    """Raises UserError where the topics do not continue the checkpoint: another topic, deleted records, or an end
-    before the checkpoint.
+    """Raises UserError if the topics do not continue the checkpoint: another topic, deleted records, or an end before
+    the checkpoint.
 
     ``topic`` is the one whose id the checkpoint has: the single topic, or the commit log. ``others`` are the other
     topics of the checkpoint that exist. ``first()`` returns the sequence of the oldest record in the topic, None if it
@@ -256,6 +274,7 @@ def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topi
         raise UserError(
             f"the follower's checkpoint is of topic {checkpoint.topic} (id {checkpoint.topic_id}), "
             f"this is another one (id {topic.id})",
+            code="CDC-FOLLOWER-OTHER-TOPIC",
             where=f"topic {topic.name}",
             hint=f"set kafka.topic and kafka.layout as they were; if it was deleted and created again, {_FRESH}",
         )
@@ -271,23 +290,28 @@ def _check_partition(
     where = f"topic {partition.topic}, partition {partition.number}"
     if topic is None or topic.id != partition.topic_id or partition.number not in topic.ranges:
         raise UserError(
-            "the topic was deleted, or created again", where=f"{where}, after sequence {sequence}", hint=_FRESH
+            "the topic was deleted, or created again",
+            code="CDC-FOLLOWER-OTHER-TOPIC",
+            where=f"{where}, after sequence {sequence}",
+            hint=_FRESH,
         )
     low, high = topic.ranges[partition.number]
     if offset > high:
         raise UserError(
             f"the checkpoint is ahead of the topic: it is at offset {offset}, the topic ends at {high}",
+            code="CDC-FOLLOWER-BEHIND-RETENTION",
             where=f"{where}, after sequence {sequence}",
             hint=f"the topic lost records: {_FRESH}",
         )
     if first is None or offset >= low:
         return
-    # The deleted records may all be applied: after the last record the marker that ends its Kafka transaction has an
-    # offset too.
+    # The deleted records may all be applied: the marker that ends the last record's Kafka transaction has an offset
+    # after it.
     oldest = first()
     if high > offset + 1 if oldest is None else oldest > sequence + 1:
         raise UserError(
             f"retention has deleted records: the checkpoint is at offset {offset}, the topic begins at {low}",
+            code="CDC-FOLLOWER-BEHIND-RETENTION",
             where=f"{where}, sequence {sequence + 1} is needed",
             hint=f"raise the topic's retention.ms and retention.bytes, then {_FRESH}",
         )

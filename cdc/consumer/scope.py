@@ -12,9 +12,9 @@ __all__ = ["listed", "replicated", "way_across"]
 
 
 def replicated(profile: Profile) -> Callable[[Uri], bool]:
-    """A function that says whether a database or table is replicated, by the leader's name.
+    """A function that decides whether a database or table is replicated, by the leader's name.
 
-    It raises UserError where a replicated database has the name of the consumer's own database on the follower.
+    The function raises UserError if a replicated database has the name of the consumer's own database on the follower.
     """
     filters, own = profile.filters, profile.consumer.schema
 
@@ -23,6 +23,7 @@ def replicated(profile: Profile) -> Callable[[Uri], bool]:
         if wanted and uri.database == own:
             raise UserError(
                 f"the leader has a database {own}, and on the follower that is the consumer's own",
+                code="CDC-FOLLOWER-SCHEMA-TAKEN",
                 where=str(uri),
                 hint=f'where the leader is itself a follower, leave it out: filters.exclude_dbs = ["{own}"] in the '
                 "consumer's profile; else give the consumer's own another name with consumer.schema, for a follower "
@@ -34,7 +35,7 @@ def replicated(profile: Profile) -> Callable[[Uri], bool]:
 
 
 def way_across(record: Record, passes: Callable[[Uri], bool]) -> str:
-    """What to do about a statement of which a part passes the filters."""
+    """The hint for a statement that affects some tables that pass the filters, and some that do not."""
     ends = [(Uri.parse(affect["uri"]), Uri.parse(affect["to"])) for affect in record.affects if "to" in affect]
     swapped = swap(((one.database, one.table or ""), (other.database, other.table or "")) for one, other in ends)
     if swapped is None:

@@ -1,6 +1,6 @@
 """Waits for both servers at the start, checks them, and returns the topic and the checkpoint to continue from.
 
-Connects the stages that apply batches to a follower: from its checkpoint on, whatever the records come from.
+It also connects the stages that apply batches to a follower, wherever the records come from.
 """
 
 import logging
@@ -17,6 +17,7 @@ from cdc.consumer.apply.committed import Committed
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.apply.execution import Execution
 from cdc.consumer.apply.parallel import ParallelExecutor
+from cdc.consumer.apply.prefetch import Prefetch
 from cdc.consumer.apply.preparation import Preparation
 from cdc.consumer.apply.row_by_row import RowByRow
 from cdc.consumer.apply.row_differences import RowDifferences
@@ -36,7 +37,7 @@ from cdc.model.uri import Uri
 from cdc.service.logs import event
 from cdc.service.retry import RetriedCalls
 
-__all__ = ["Startup", "applier_of", "schema_cache"]
+__all__ = ["Startup", "applier_of"]
 
 Answer = TypeVar("Answer")
 _LOG = logging.getLogger("cdc.consumer")
@@ -45,7 +46,7 @@ _ASK_SECONDS, _LOG_SECONDS = 0.5, 10.0
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """Of the follower's ``session`` and the ``source`` of the records; ``calls`` says how long to wait for each."""
+    """Starts a consumer with the follower's ``session`` and the ``source`` of the records; ``calls`` waits for both."""
 
     profile: Profile
     session: Session
@@ -53,16 +54,16 @@ class Startup:
     calls: RetriedCalls
 
     def connect(self) -> None:
-        """Connect to the follower once it is there, and check it.
+        """Connects to the follower once it answers, and checks it.
 
-        Raises UserError where it does not meet the requirements, Stopped, ServerGone.
+        Raises UserError if it does not meet the requirements, Stopped, ServerGone.
         """
         self._once_connected(lambda: None)
         if not self.session.local_infile:
             event(_LOG, NOT_TAKEN, hint=SWITCH_ON)
 
     def topic(self, name: str, *, wait: bool) -> Topic | None:
-        """The topic; where it is missing, wait for the producer to create it. None where the wait was stopped.
+        """The topic; if it is missing, waits for the producer to create it. None if the wait was stopped.
 
         Raises UserError for a missing topic unless ``wait``, ServerGone.
         """
@@ -70,7 +71,9 @@ class Startup:
         logged_at = -_LOG_SECONDS
         while (topic := self.calls.call(self.source.topic)) is None and not self.calls.stop.is_set():
             if not wait:
-                raise UserError("there is no such topic", where=f"topic {name}", hint=hint)
+                raise UserError(
+                    "there is no such topic", code="CDC-CONSUMER-NO-TOPIC", where=f"topic {name}", hint=hint
+                )
             if time.monotonic() - logged_at >= _LOG_SECONDS:
                 logged_at = time.monotonic()
                 event(_LOG, "waiting for the topic", topic=name, hint=hint)
@@ -80,7 +83,8 @@ class Startup:
     def checkpoint(
         self, topic: Topic, *, first: preflight.First | None, attachment: Beginning
     ) -> tuple[Checkpoint, Copied]:
-        """The follower's checkpoint, once the topics are known to be those it was written for; the copy it began from.
+        """The follower's checkpoint, once the topics are known to be those it was written for, and the copy it began
+        with.
 
         ``first`` as in ``preflight.check_topics``. Raises UserError, Stopped, ServerGone.
         """
@@ -101,9 +105,7 @@ class Startup:
 
         A consumer that was killed may have executed statements after the checkpoint. Raises Stopped, ServerGone.
         """
-        # In a rewind those up to its end are executed as a matter of course, and are not run again.
-        after = checkpoint.sequence if checkpoint.rewound is None else checkpoint.rewound
-        question = ledger_table.last_executed(self.session.schema, checkpoint.resource, after=after)
+        question = ledger_table.last_executed(self.session.schema, checkpoint.resource, after=checkpoint.sequence)
 
         def ask() -> int:
             try:
@@ -112,7 +114,7 @@ class Startup:
             except Stopped:
                 raise
             except Interrupted as error:
-                raise Disconnected(f"the follower cannot be used: {error}") from None
+                raise Disconnected(f"the follower cannot be used: {error}", code="CDC-FOLLOWER-GONE") from None
             return checkpoint.sequence if last is None else int(last)
 
         return self._once_connected(ask)
@@ -127,7 +129,7 @@ class Startup:
                 answer = question()
             except (Disconnected, Unreachable) as error:
                 self.session.close()
-                retry.wait(Disconnected(error.what, where=error.where, hint=error.hint))
+                retry.wait(Disconnected(error.what, code=error.code, where=error.where, hint=error.hint))
             else:
                 if retry.trouble:
                     retry.success()
@@ -135,22 +137,16 @@ class Startup:
         raise Stopped("stopped while the follower was away")
 
 
-def schema_cache(startup: Startup, passes: Callable[[Uri], bool]) -> SchemaCache:
-    """What is known of the follower's tables; ``passes(uri)`` says which are replicated, by their names there."""
-    session = startup.session
-    triggers = Triggers(session, drop=startup.profile.consumer.triggers == "drop", passes=passes)
-    return SchemaCache(session, triggers, passes=passes)
-
-
 def applier_of(
     startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool], copied: Copied
 ) -> Applier:
-    """The stages that apply: batches are prepared, and executed serially or in parallel, row by row where they fail.
+    """The stages that apply batches: prepared, executed serially or in parallel, and row by row if that fails.
 
-    ``passes(uri)`` says which tables are replicated, by their names on the follower.
+    ``passes(uri)`` decides which tables are replicated, by their names on the follower.
     """
-    session, settings, read_ahead = startup.session, startup.profile.consumer, startup.source.read_ahead
-    tables = schema_cache(startup, passes)
+    session, settings, prefetch = startup.session, startup.profile.consumer, Prefetch(startup.source.read_ahead)
+    triggers = Triggers(session, drop=settings.triggers == "drop", passes=passes)
+    tables = SchemaCache(session, triggers, passes=passes)
     differences = RowDifferences(session, tables) if settings.before_images == "compare" else None
     row_by_row = RowByRow(
         session,
@@ -162,8 +158,8 @@ def applier_of(
     )
     chunks = Chunks(session, tables, row_by_row, skips=ledger.skips, note=ledger.skip)
     execution = Execution(
-        SerialExecutor(session, row_by_row, chunks, read_ahead=read_ahead),
-        ParallelExecutor(session, connections=settings.connections, read_ahead=read_ahead),
+        SerialExecutor(session, row_by_row, chunks, prefetch=prefetch),
+        ParallelExecutor(session, connections=settings.connections, prefetch=prefetch),
     )
     preparation = Preparation(
         session,

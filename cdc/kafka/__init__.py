@@ -1,1 +1,1 @@
-"""Kafka as all programs read it: partitions, the commit log, topics merged by sequence, and what errors mean."""
+"""Reads Kafka for all programs: partitions, the commit log, topics merged by sequence, the meaning of errors."""

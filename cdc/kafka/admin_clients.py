@@ -1,4 +1,4 @@
-"""Lends an admin client that is connected already: connecting takes longer than most of what one is asked."""
+"""Lends admin clients that are connected already: connecting takes longer than most requests."""
 
 import time
 from collections.abc import Hashable, Iterator, Mapping
@@ -13,7 +13,7 @@ from cdc.service.logs import LIBRDKAFKA
 __all__ = ["admin_client"]
 
 _ANSWER_SECONDS = 10.0
-# A start and a reconnection ask a dozen times within a second; what asks once a minute may connect again.
+# A start and a reconnection send a dozen requests within a second; a request a minute may connect again.
 _KEPT_SECONDS = 30.0
 # librdkafka waits up to 10 s before it tries a broker again that was away.
 _RECONNECT = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500}
@@ -23,8 +23,8 @@ _lock = Lock()
 
 @contextmanager
 def admin_client(properties: Mapping[str, Any]) -> Iterator[AdminClient]:
-    """A client of the brokers that ``properties`` (librdkafka's) name, for one or more requests; after an error in the
-    block it is not lent again. Raises KafkaException where no broker answers.
+    """Lends a client of the brokers in ``properties`` (librdkafka's), for one or more requests. After an error in the
+    block the client is not lent again. Raises KafkaException if no broker answers.
     """
     key = tuple(sorted((name, str(value)) for name, value in properties.items()))
     with _lock:

@@ -1,4 +1,6 @@
-"""Asks the brokers for health checks and metrics, over a connection apart from the one that reads or writes records."""
+"""Sends the brokers the requests of health checks and metrics, over a connection apart from the one that reads or
+writes records.
+"""
 
 from collections.abc import Collection
 from typing import Any
@@ -20,7 +22,7 @@ _RECONNECT = {"reconnect.backoff.max.ms": 1000}
 
 
 class Brokers:
-    """The brokers that ``properties`` (librdkafka's) name; the first call connects to them."""
+    """The brokers in ``properties`` (librdkafka's); the first call connects to them."""
 
     def __init__(self, properties: dict[str, Any]) -> None:
         self._properties = properties | _RECONNECT
@@ -45,9 +47,9 @@ class Brokers:
         return Check("kafka", True, f"all partitions have a leader: {', '.join(sorted(topics)) or 'none asked about'}")
 
     def commits(self, topic: str) -> Commits | None:
-        """The newest entry of the commit log ``topic``: what is in the topics, and when the producer said so last.
+        """The newest entry of the commit log ``topic``, with the time at which the producer wrote it.
 
-        None if it has no entry, or if the brokers do not answer, which the health check reports.
+        None if there is no entry, or if the brokers do not answer, which the health check reports.
         """
         if not self.check([topic]).ok:
             return None
@@ -57,7 +59,9 @@ class Brokers:
             return None
 
     def next_sequence(self, commits: str) -> int | None:
-        """The sequence after the last readable record, from the commit log ``commits``; None as of ``commits``."""
+        """The sequence after the last readable record, from the commit log ``commits``; None if ``commits()`` gives
+        None.
+        """
         newest = self.commits(commits)
         return newest.next_sequence if newest else None
 

@@ -1,4 +1,6 @@
-"""Why brokers do not answer: asks them once more and gives the reason that librdkafka logs (its errors have none)."""
+"""Finds out why brokers do not answer: connects once more and takes the reason from librdkafka's log, since its errors
+have none.
+"""
 
 import logging
 import re
@@ -23,7 +25,7 @@ _CLOSED = re.compile(r"[^ ]+: Disconnected.*")
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What librdkafka logged last, and what to do; ``refused``: waiting alone does not help."""
+    """The last reason that librdkafka logged, with a hint; ``refused``: waiting alone does not help."""
 
     text: str
     hint: str = _RUNNING
@@ -31,7 +33,7 @@ class Reason:
 
 
 class BrokerLog(logging.Handler):
-    """The log of one client, which is created with the properties ``settings`` and with ``logger``."""
+    """Collects the log of one client, which is created with the properties ``settings`` and with ``logger``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +44,7 @@ class BrokerLog(logging.Handler):
         self.all_down = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Note that a broker closed a connection, unless an error has given a reason already."""
+        """Notes that a broker closed a connection, unless an error has given a reason already."""
         closed = _CLOSED.search(record.getMessage())
         if closed and self.reason is None:
             text = f"{_STATE.sub('', closed[0])}; it may want another security.protocol"
@@ -55,16 +57,16 @@ class BrokerLog(logging.Handler):
         elif code in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
             self.reason = Reason(text, _SECURITY, refused=True)
         elif code == KafkaError._SSL or "SSL handshake" in text:
-            # A broker that shuts down, or a proxy before it, breaks a handshake off too; that may pass.
+            # A broker that shuts down, or a proxy before it, interrupts a handshake too; that may pass.
             self.reason = Reason(text, _SECURITY, refused="verif" in text)
         elif self.reason is None or not self.reason.refused:
             self.reason = Reason(text)
 
 
 def reason(properties: Mapping[str, Any]) -> Reason | None:
-    """Why the brokers that ``properties`` (librdkafka's) name do not answer, found by connecting to them once more.
+    """The reason why the brokers in ``properties`` (librdkafka's) do not answer, found by connecting to them once more.
 
-    None where librdkafka logs no reason: they answer now, or packets are lost on the way.
+    None if librdkafka logs no reason: they answer now, or packets are lost on the way.
     """
     log = BrokerLog()
     client = AdminClient(dict(properties) | log.settings, logger=log.logger)

@@ -16,7 +16,7 @@ __all__ = ["entries", "newest_commits", "oldest_commits"]
 def entries(properties: dict[str, Any], *, topic: str, resource: str, committed: bool = True) -> Iterator[Entry]:
     """The entries in ``topic``, newest first. ``properties`` are librdkafka's.
 
-    Raises UserError for an entry of another leader or of a newer version, Disconnected or KafkaException where the
+    Raises UserError for an entry of another leader or of a newer version, Disconnected or KafkaException if the
     brokers do not answer.
     """
     for message in backwards(properties, (topic, 0), committed=committed):
@@ -26,6 +26,7 @@ def entries(properties: dict[str, Any], *, topic: str, resource: str, committed:
         if key != resource:
             raise UserError(
                 f"the topic holds the records of another leader, {key!r}",
+                code="CDC-TOPIC-OTHER-LEADER",
                 where=f"topic {topic}",
                 hint="set mysql_resource_name to that name, or kafka.topic to a topic of its own",
             )
@@ -33,9 +34,9 @@ def entries(properties: dict[str, Any], *, topic: str, resource: str, committed:
 
 
 def newest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
-    """The newest committed entry of the commit log ``topic``; None where there is none yet.
+    """The newest committed entry of the commit log ``topic``; None if there is none yet.
 
-    ``properties`` are librdkafka's. Raises Disconnected or KafkaException where the brokers do not answer.
+    ``properties`` are librdkafka's. Raises Disconnected or KafkaException if the brokers do not answer.
     """
     for message in backwards(properties, (topic, 0)):
         found = Commits.parse(message.value() or b"", where=f"topic {topic}, offset {message.offset()}")
@@ -45,7 +46,9 @@ def newest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
 
 
 def oldest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
-    """As ``newest_commits``, the oldest entry that compaction has left."""
+    """The oldest entry that compaction has left in the commit log ``topic``; None and errors as for
+    ``newest_commits``.
+    """
     message = oldest(properties, (topic, 0))
     if message is None or not message.value():  # as in ``entries``
         return None

@@ -42,6 +42,7 @@ def stamp_of(message: Message, headers: Mapping[str, object] | None = None) -> S
     except (ValueError, TypeError):
         raise PromiseError(
             f"not an epoch of a producer: header {HEADER} is {value!r}",
+            code="CDC-TOPIC-NOT-A-RECORD",
             where=f"topic {message.topic()}, partition {message.partition()}, offset {message.offset()}",
             hint="something else writes to this topic; start over with a new one",
         ) from None

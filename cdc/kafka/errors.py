@@ -1,7 +1,8 @@
-"""Translates Kafka's errors: takes a KafkaError and gives the error of this project (module errors) that it means.
+"""Translates a KafkaError into the error of this project (module errors) that it means.
 
 Each kind of program has one function: ``read_error`` and ``unreachable`` for a consumer that follows topics,
-``write_error`` and ``open_error`` for a transactional producer, ``question_error`` for a program that asks once.
+``write_error`` and ``open_error`` for a transactional producer, ``question_error`` for a program that sends single
+requests.
 """
 
 from collections.abc import Mapping
@@ -37,13 +38,13 @@ NOT_AUTHORIZED = frozenset({
     KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 })  # fmt: skip
-# The broker does not take the record as it is; MSG_SIZE_TOO_LARGE is not among them, it has a way out of its own.
+# The broker rejects the record as it is. MSG_SIZE_TOO_LARGE is not in this set: it has its own way out.
 RECORD_REFUSED = frozenset({
     KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE,
 })  # fmt: skip
 DISCONNECTED = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
 _NO_ANSWER = DISCONNECTED | {KafkaError._TIMED_OUT, KafkaError._RESOLVE}
-# A failed TLS handshake (_SSL) is not among them: a broker that shuts down breaks handshakes off too.
+# A failed TLS handshake (_SSL) is not in this set: a broker that shuts down interrupts handshakes too.
 _DENIED = NOT_AUTHORIZED | {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}
 _CANNOT_CREATE = frozenset({KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.TOPIC_EXCEPTION})
 SETTING_REFUSED = frozenset({KafkaError.INVALID_CONFIG, KafkaError.POLICY_VIOLATION})
@@ -56,46 +57,51 @@ _LISTED = "docs/deployment.md lists the ACLs of each program"
 
 
 def denied(error: KafkaError, *, operation: str, where: str, group: str = "") -> UserError:
-    """The error for what Kafka forbids: an ``operation`` on a topic, or to use the consumer ``group``."""
+    """The error for an operation that Kafka forbids: ``operation`` on a topic, or the use of the consumer ``group``."""
     topics = "the topic" if operation == "READ" else "this leader's topics"
     hint = {
         KafkaError.TOPIC_AUTHORIZATION_FAILED: f"the ACL {operation} on {topics} is missing; {_LISTED}",
         KafkaError.GROUP_AUTHORIZATION_FAILED: f"the ACL READ on the consumer group {group} is missing; {_LISTED}",
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the ACL WRITE on the transactional id "
         f"cdc-producer:<kafka.topic>:<mysql_resource_name> is missing; {_LISTED}",
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED: f"an ACL on the cluster is missing; {_LISTED}",
+        # What a client without transactions is asked for that numbers its messages: one on any topic is enough.
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED: f"the ACL WRITE on this leader's topics is missing; {_LISTED}",
     }.get(error.code(), _CHECK_ACCESS)
-    return UserError(f"Kafka refuses: {error.str()}", where=where, hint=hint)
+    return UserError(f"Kafka refuses: {error.str()}", code="CDC-KAFKA-REFUSES", where=where, hint=hint)
 
 
 def settings_refused(error: KafkaError) -> UserError:
     """The error for a client that librdkafka does not create with these properties (_INVALID_ARG)."""
     return UserError(
         f"Kafka's settings are refused: {error.str()}",
+        code="CDC-KAFKA-SETTINGS",
         where="profile key kafka.librdkafka",
         hint="the names and values are librdkafka's, see its CONFIGURATION.md",
     )
 
 
 def question_error(error: KafkaError, properties: Mapping[str, Any], *, where: str, group: str = "") -> UserError:
-    """The error for a program that asks the brokers once. ``properties`` (librdkafka's) name them."""
+    """The error for a program that sends the brokers single requests. ``properties`` (librdkafka's) name
+    the brokers.
+    """
     code = error.code()
     if code in NO_TOPIC:
-        return UserError("no such topic", where=where, hint=_NOT_SEEN)
+        return UserError("no such topic", code="CDC-TOPIC-MISSING", where=where, hint=_NOT_SEEN)
     if code == KafkaError._INVALID_ARG:
         return settings_refused(error)
     if code in _DENIED:
         return denied(error, operation="READ", where=where, group=group)
     why = _why(error, properties) or Reason(error.str())
-    return UserError(f"Kafka does not answer: {why.text}", where=where, hint=why.hint)
+    return UserError(f"Kafka does not answer: {why.text}", code="CDC-KAFKA-NO-ANSWER", where=where, hint=why.hint)
 
 
 def read_error(error: KafkaError, where: str, *, group: str = "") -> CdcError | None:
-    """The error for a consumer that cannot go on by waiting; None where waiting may help."""
+    """The error for a consumer that cannot continue by waiting; None if waiting may help."""
     code = error.code()
     if code in _OFFSET_GONE or code in NO_TOPIC:
         return PromiseError(
             f"the offset to read next is gone from the topic: {error.str()}",
+            code="CDC-TOPIC-OFFSET-GONE",
             where=where,
             hint="retention has removed it or the topic was deleted; start again for a check against the checkpoint",
         )
@@ -107,12 +113,14 @@ def read_error(error: KafkaError, where: str, *, group: str = "") -> CdcError | 
 def unreachable(error: KafkaError, servers: str, *, properties: Mapping[str, Any], answered: bool) -> CdcError:
     """The error for a consumer whose brokers do not answer, with the reason.
 
-    Where they have ``answered`` before, the profile is right, and a refused connection may be waited for (Unreachable).
+    If they have ``answered`` before, the profile is right, and a refused connection may be waited for (Unreachable).
     Otherwise a refusal is a UserError.
     """
     why = _why(error, properties)
     if why and why.refused and not answered:
-        return UserError(f"Kafka refuses the connection: {why.text}", where=servers, hint=why.hint)
+        return UserError(
+            f"Kafka refuses the connection: {why.text}", code="CDC-KAFKA-REFUSES", where=servers, hint=why.hint
+        )
     return brokers_gone(why.text if why else error.str(), servers, hint=why.hint if why else "")
 
 
@@ -120,42 +128,52 @@ def brokers_gone(text: str, servers: str, *, hint: str = "") -> Unreachable:
     """The error for brokers that may come back."""
     return Unreachable(
         f"Kafka cannot be reached: {text}",
+        code="CDC-KAFKA-NO-ANSWER",
         where=f"{servers} (profile key kafka.bootstrap_servers)",
         hint=hint or "start the broker, or correct the address",
     )
 
 
 def is_transient(error: KafkaError) -> bool:
-    """Whether librdkafka recovers from it without our help."""
+    """Whether librdkafka recovers from the error by itself."""
     return bool(error.retriable()) or error.code() in DISCONNECTED
 
 
 def open_error(error: KafkaException, topic: str, properties: Mapping[str, Any], *, answered: bool) -> CdcError:
-    """``write_error`` for a producer that is starting, with the reason why the brokers do not answer.
+    """The error for a producer that is starting: ``write_error``, with the reason why the brokers do not answer.
 
-    Where they have ``answered`` before, the profile is right, and a refused connection may be waited for
-    (Disconnected). Otherwise a refusal is a UserError.
+    If they have ``answered`` before, the profile is right, and a refused connection may be waited for (Disconnected).
+    Otherwise a refusal is a UserError.
     """
     why = _why(error.args[0], properties)
     if why is None:
         return write_error(error, topic)
     where = f"topic {topic} at {properties['bootstrap.servers']}"
     if why.refused and not answered:
-        return UserError(f"Kafka refuses the connection: {why.text}", where=where, hint=why.hint)
-    return Disconnected(f"Kafka does not answer: {why.text}", where=where, hint=why.hint)
+        return UserError(
+            f"Kafka refuses the connection: {why.text}", code="CDC-KAFKA-REFUSES", where=where, hint=why.hint
+        )
+    return Disconnected(f"Kafka does not answer: {why.text}", code="CDC-KAFKA-GONE", where=where, hint=why.hint)
 
 
 def write_error(error: KafkaException, topic: str, *, operation: str = "WRITE") -> CdcError:
-    """The error for a producer that writes to ``topic``, or creates it (``operation``): a UserError, Fenced, or
-    Disconnected for all others."""
+    """The error for a producer that writes to ``topic`` or creates it (``operation``): a UserError, Fenced, or
+    Disconnected for all others.
+    """
     code, text, where = error.args[0].code(), error.args[0].str(), f"topic {topic}"
     if code in NOT_AUTHORIZED:
         return denied(error.args[0], operation=operation, where=where)
     if code in _DENIED or code in _CANNOT_CREATE:
-        return UserError(f"Kafka refuses: {text}", where=where, hint="check [kafka] and its librdkafka table")
+        return UserError(
+            f"Kafka refuses: {text}",
+            code="CDC-KAFKA-REFUSES",
+            where=where,
+            hint="check [kafka] and its librdkafka table",
+        )
     if code in SETTING_REFUSED:
         return UserError(
             f"the brokers refuse a setting of the topic: {text}",
+            code="CDC-KAFKA-TOPIC-POLICY",
             where=where,
             hint="where it is max.message.bytes, set message.max.bytes in [kafka.librdkafka] to what they allow",
         )
@@ -164,12 +182,15 @@ def write_error(error: KafkaException, topic: str, *, operation: str = "WRITE") 
     if code in _FENCED:
         return Fenced(
             "Kafka has fenced this producer: another one has taken over, or a transaction took too long",
+            code="CDC-PRODUCER-FENCED",
             where=where,
             hint="run one cdc-producer for each leader and topic",
         )
     if error.args[0].fatal() or code in (KafkaError._FATAL, KafkaError._STATE):
-        return Disconnected(f"Kafka's client must start again: {text}", where=where)
-    return Disconnected(f"Kafka does not answer: {text}", where=where, hint="are the brokers running?")
+        return Disconnected(f"Kafka's client must start again: {text}", code="CDC-KAFKA-GONE", where=where)
+    return Disconnected(
+        f"Kafka does not answer: {text}", code="CDC-KAFKA-GONE", where=where, hint="are the brokers running?"
+    )
 
 
 def _why(error: KafkaError, properties: Mapping[str, Any]) -> Reason | None:

@@ -1,6 +1,6 @@
-"""Partitions that somebody added to a topic with a total order, which is in the first one: empty ones stay unused.
+"""Checks that partitions added to a topic with a total order stay empty: such a topic uses its first partition only.
 
-Kafka can't take partitions away again, so an added one must not end the stream. Messages in it are of something else.
+Kafka can't remove partitions, so an added one must not end the stream. Messages in it were written by another program.
 """
 
 import logging
@@ -21,13 +21,15 @@ _ANSWER_SECONDS = 10.0
 
 
 def require_first_only(properties: Mapping[str, Any], topics: Collection[str]) -> None:
-    """``require_others_empty`` of the ``topics`` that exist; ``properties`` are librdkafka's. Raises KafkaException."""
+    """Applies ``require_others_empty`` to those of the ``topics`` that exist; ``properties`` are librdkafka's. Raises
+    KafkaException.
+    """
     with admin_client(properties) as admin:
-        # For all topics: a request for one creates it on brokers with auto.create.topics.enable.
+        # The metadata of all topics: a request for one topic creates it on brokers with auto.create.topics.enable.
         known = admin.list_topics(timeout=_ANSWER_SECONDS).topics
     places = [(name, number) for name in topics if name in known for number in known[name].partitions if number]
     if places:
-        # Also what is not committed: it may be by the next time.
+        # Uncommitted messages count too: they may be committed by the next check.
         begins, ends = begin_offsets(properties, places), end_offsets(properties, places, committed=False)
         for topic in sorted({name for name, _ in places}):
             ranges = {number: (begins[name, number], ends[name, number]) for name, number in places if name == topic}
@@ -35,14 +37,15 @@ def require_first_only(properties: Mapping[str, Any], topics: Collection[str]) -
 
 
 def require_others_empty(topic: str, ranges: Mapping[int, tuple[int, int]]) -> None:
-    """Log that only the first partition of ``topic`` counts; ``ranges`` are the offsets that each partition has.
+    """Logs that only the first partition of ``topic`` counts; ``ranges`` are the offsets of each partition.
 
-    Raises UserError where another one has messages.
+    Raises UserError if another partition has messages.
     """
     for number, (begin, end) in sorted(ranges.items()):
         if number != FIRST and begin < end:
             raise UserError(
                 f"partition {number} of the topic has messages, and only partition {FIRST} keeps the leader's order",
+                code="CDC-TOPIC-PARTITION-ADDED",
                 where=f"topic {topic}, partition {number}, offsets {begin} to {end - 1}",
                 hint="cdc-producer writes none there: stop what does; where nothing needs these messages, remove them "
                 "(kafka-delete-records.sh) and start again, or name a topic that does not exist in kafka.topic",

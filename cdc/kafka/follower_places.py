@@ -1,8 +1,8 @@
-"""How far each follower is, as its consumer tells it in the offsets of its consumer group: in their metadata.
+"""The progress of each follower, which its consumer writes into the metadata of its consumer group's offsets.
 
-An offset says how far one partition is read. The metadata that Kafka keeps with each has what is applied: the newest
-sequence, and the topic (``kafka.topic``) which it is counted in. It is for those who look on: what a consumer goes on
-after is the checkpoint in the follower.
+An offset gives how far one partition is read. Its metadata gives what is applied: the newest sequence, and the topic
+(``kafka.topic``) in which it is counted. Both are for observers only: a consumer resumes from the checkpoint in the
+follower.
 """
 
 import json
@@ -19,27 +19,29 @@ from cdc.service.logs import LIBRDKAFKA
 __all__ = ["FollowerPlaces", "group_of", "noted", "place_note", "places_now"]
 
 _GROUPS = "cdc-consumer:"
-_LIST_SECONDS = 1.0  # between two looks for new groups
+_LIST_SECONDS = 1.0  # between two requests for new groups
 _LOOK_SECONDS = 0.2
-_SHARE = 4  # times as long as an answer took is the least time between two questions: a group can have many partitions
+# The pause between two requests is this multiple of the time that an answer took: a group can have many partitions.
+_SHARE = 4
 _ANSWER_SECONDS = 10.0
 _ASK_SECONDS = 0.02
 
 
 def group_of(resource: str, follower: str) -> str:
-    """The consumer group of the ``follower`` (its address) of the leader ``resource``."""
+    """The consumer group of the follower at address ``follower`` for the leader ``resource``."""
     return f"{_GROUPS}{resource}:{follower}"
 
 
 def place_note(topic: str, sequence: int) -> str:
-    """The metadata of an offset which say that everything up to ``sequence`` is applied."""
+    """The metadata of an offset, meaning that everything up to ``sequence`` is applied."""
     return json.dumps({"topic": topic, "sequence": sequence})
 
 
 def noted(metadata: Iterable[str | None], topic: str) -> int | None:
-    """The sequence up to which all is applied, by the metadata of a group's offsets; None where they do not say.
+    """The sequence up to which everything is applied, from the metadata of a group's offsets; None if they do not
+    contain it.
 
-    Of the partitions each has the sequence of the time at which it was committed: the newest counts.
+    The metadata of each partition has the sequence at the time of its commit: the newest counts.
     """
     told = (_sequence(each, topic) for each in metadata)
     return max((sequence for sequence in told if sequence is not None), default=None)
@@ -50,11 +52,11 @@ def _sequence(metadata: str | None, topic: str) -> int | None:
         body = json.loads(metadata or "")
         return int(body["sequence"]) if body["topic"] == topic else None
     except (ValueError, KeyError, TypeError):
-        return None  # no consumer of ours has committed it, or an older one
+        return None  # committed by another program, or by an older consumer
 
 
 def places_now(properties: Mapping[str, Any], *, resource: str, topic: str) -> dict[str, int]:
-    """As ``FollowerPlaces.look``; waits for the answer, for a moment. Raises KafkaException."""
+    """Returns what ``FollowerPlaces.look`` does, but waits a while for the answer. Raises KafkaException."""
     places, give_up = FollowerPlaces(properties, resource=resource, topic=topic), time.monotonic() + _ANSWER_SECONDS
     while (found := places.look()) is None and time.monotonic() < give_up:
         time.sleep(_ASK_SECONDS)
@@ -62,7 +64,7 @@ def places_now(properties: Mapping[str, Any], *, resource: str, topic: str) -> d
 
 
 class FollowerPlaces:
-    """Asks the brokers for the places of the followers of ``resource``, and never waits for the answer.
+    """Asks the brokers for the progress of the followers of ``resource``, and never waits for the answer.
 
     ``properties`` are librdkafka's, ``topic`` is ``kafka.topic``. To be used from one thread.
     """
@@ -79,9 +81,9 @@ class FollowerPlaces:
         self._answered_at = self._asked_at = self._listed_at = self._look_at = float("-inf")
 
     def look(self) -> dict[str, int] | None:
-        """The newest sequence that each follower, by its address, has applied; None where there is no new answer yet.
+        """The newest sequence that each follower, by its address, has applied; None if there is no new answer yet.
 
-        Raises KafkaException for what the brokers answer instead, or where they do not answer.
+        Raises KafkaException if the brokers answer with an error or not at all.
         """
         now = time.monotonic()
         try:
@@ -93,7 +95,7 @@ class FollowerPlaces:
             raise
 
     def _list(self, now: float) -> None:
-        """Find out which groups there are, now and then."""
+        """Lists the consumer groups now and then."""
         if self._listing is None:
             if now >= max(self._listed_at + _LIST_SECONDS, self._look_at):
                 self._listed_at = now

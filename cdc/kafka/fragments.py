@@ -1,8 +1,8 @@
-"""A record that is too large for one message: it is sent as several, its fragments, and put together by who reads it.
+"""Fragments: the messages as which a record is sent that is too large for one message, and which readers join.
 
-Each fragment has the header ``cdc_fragment``: the record's sequence, the fragment's number from 0 on, how many there
-are, and the CRC-32 of the whole record, with a blank between them. All of a record's fragments are in one partition,
-one after the other, and commit in one Kafka transaction: who reads committed messages gets all of them or none.
+Each fragment has the header ``cdc_fragment``: the record's sequence, the fragment's number from 0 on, the number of
+fragments, and the CRC-32 of the whole record, separated by blanks. All fragments of a record are in one partition, one
+after the other, and commit in one Kafka transaction: a reader of committed messages gets all of them or none.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,13 +22,14 @@ from cdc.model.record import Record
 __all__ = ["HEADER", "Fragment", "Fragments", "cut", "cut_blocks", "first_whole_sequence"]
 
 HEADER = "cdc_fragment"
-_CONTINUES, _IS_CONTINUED = 0xC0, 0x80  # the first two bits of a byte, and those of all but the first of a character
+# UTF-8: these two bits of a byte are 10 in all bytes of a character except the first.
+_CONTINUES, _IS_CONTINUED = 0xC0, 0x80
 _MANY = 4
 _HINT = "something else has written to this topic or deleted from it; start over with a new topic and a fresh copy"
 
 
 class Fragment(NamedTuple):
-    """Which fragment a message is: ``number`` of ``total`` of the record ``sequence`` with that ``checksum``."""
+    """A fragment's header: ``number`` of ``total`` of the record ``sequence`` with that ``checksum``."""
 
     sequence: int
     number: int
@@ -37,9 +38,10 @@ class Fragment(NamedTuple):
 
     @classmethod
     def of(cls, message: Message, headers: Mapping[str, Any] | None = None) -> Self | None:
-        """None for a message that is no fragment. Raises PromiseError for a header that can't be read.
+        """The header of a message; None if the message is not a fragment. Raises PromiseError for a header that can't
+        be read.
 
-        ``headers`` are the message's, where the caller has read them already.
+        ``headers`` are the message's, if the caller has read them already.
         """
         value = (dict(message.headers() or ()) if headers is None else headers).get(HEADER)
         if value is None:
@@ -48,12 +50,16 @@ class Fragment(NamedTuple):
             return cls(*map(int, value.split()))
         except (ValueError, TypeError):
             raise PromiseError(
-                f"not a fragment of a record: header {HEADER} is {value!r}", where=_place(message), hint=_HINT
+                f"not a fragment of a record: header {HEADER} is {value!r}",
+                code="CDC-RECORD-FRAGMENTS",
+                where=_place(message),
+                hint=_HINT,
             ) from None
 
 
 def cut(value: bytes, size: int, *, sequence: int) -> Iterator[tuple[bytes, bytes]]:
-    """The fragments of the record ``value`` of at most ``size`` bytes, 4 or more: the header of each, and its bytes.
+    """Cuts the record ``value`` into fragments of at most ``size`` bytes, 4 or more: gives the header of each, and its
+    bytes.
 
     A fragment ends where a character ends, so that each can be read as text.
     """
@@ -69,7 +75,9 @@ def cut(value: bytes, size: int, *, sequence: int) -> Iterator[tuple[bytes, byte
 
 
 def cut_blocks(blocks: Callable[[], Iterable[bytes]], size: int, *, sequence: int) -> Iterator[tuple[bytes, bytes]]:
-    """``cut`` of a record that is too large for memory: ``blocks()`` gives it in pieces, the same ones each time."""
+    """``cut`` for a record that is too large for memory: ``blocks()`` gives it in pieces, the same ones at
+    each call.
+    """
     total, checksum = 0, 0
     for fragment in _fragments(blocks(), size):
         total, checksum = total + 1, crc32(fragment, checksum)
@@ -91,7 +99,7 @@ def _fragments(blocks: Iterable[bytes], size: int) -> Iterator[bytes]:
 
 
 class _Begun:
-    """A record whose ``first`` fragments have come: their text so far, of which there is no other copy."""
+    """A record of which the ``first`` fragments have arrived: their text so far, of which there is no other copy."""
 
     __slots__ = ("_on_disk", "_text", "checksum", "count", "first")
 
@@ -114,7 +122,7 @@ class _Begun:
 
 
 class Fragments:
-    """What one connection has read of records of which the rest is still to come, by partition.
+    """Joins the fragments that one connection reads, and keeps those of incomplete records, by partition.
 
     ``on_disk``: a record of many fragments becomes a LargeRecord. Messages that do not count (module epochs) are left
     out; ``marks`` gives a partition's marks.
@@ -128,7 +136,7 @@ class Fragments:
         self._broken: CdcError | None = None
 
     def forget(self, partitions: Iterable[Partition]) -> None:
-        """To be called when these partitions are read from another offset on."""
+        """Drops what was read of these partitions; to be called when they are read from another offset on."""
         self._broken = None
         for partition in partitions:
             self._begun.pop(partition, None)
@@ -136,7 +144,7 @@ class Fragments:
             self._epochs.forget(partition)
 
     def all_whole(self, messages: Iterable[Message]) -> list[Message]:
-        """``whole`` of each. An error is raised by the next call, where whole messages stand before it."""
+        """Applies ``whole`` to each message. If complete messages precede an error, the next call raises it."""
         if self._broken:
             raise self._broken
         found: list[Message] = []
@@ -152,10 +160,10 @@ class Fragments:
         return found
 
     def whole(self, message: Message) -> Message | None:
-        """The message, where it is none of a fragment; the last fragment with the value of the whole record; else None.
+        """The message if it is not a fragment; the last fragment with the value of the whole record; else None.
 
-        A record whose beginning was not read since the partition is read is left out: retention has deleted it, or
-        reading began behind it. Raises PromiseError where a fragment is missing, UserError where the disk is full.
+        A record is left out if its beginning was not read since the partition was assigned: retention has deleted it,
+        or reading began behind it. Raises PromiseError if a fragment is missing, UserError if the disk is full.
         """
         if message.error() is not None:
             return message
@@ -174,7 +182,10 @@ class Fragments:
         first = begun.first
         if fragment != first._replace(number=begun.count):
             raise PromiseError(
-                f"the fragments of record {first.sequence} are not complete", where=_place(message), hint=_HINT
+                f"the fragments of record {first.sequence} are not complete",
+                code="CDC-RECORD-FRAGMENTS",
+                where=_place(message),
+                hint=_HINT,
             )
         begun.add(message.value() or b"")
         if begun.count < first.total:
@@ -182,16 +193,19 @@ class Fragments:
             return None
         if begun.checksum != first.checksum:
             raise PromiseError(
-                f"the fragments of record {first.sequence} are not what was written", where=_place(message), hint=_HINT
+                f"the fragments of record {first.sequence} are not what was written",
+                code="CDC-RECORD-FRAGMENTS",
+                where=_place(message),
+                hint=_HINT,
             )
         message.set_value(begun.value())
         return message
 
 
 def first_whole_sequence(message: Message) -> int:
-    """The sequence of the first record that is there as a whole, where ``message`` is the oldest in its partition.
+    """The sequence of the first complete record, if ``message`` is the oldest in its partition.
 
-    Raises PromiseError where it is no record.
+    Raises PromiseError if it is not a record.
     """
     fragment = Fragment.of(message)
     if fragment is not None:

@@ -1,9 +1,10 @@
-"""Takes the messages of many topics and gives their records in the order of their sequences, in bounded memory.
+"""Merges the messages of many topics into records in the order of their sequences, in bounded memory.
 
 The commit log is among the topics. Its entries commit in one Kafka transaction with the records they count, so an entry
 that can be read names every partition that holds a record below its ``next_sequence``.
 
-Takes numbered items from several lanes, each in ascending order, and gives them in the order of all numbers.
+``Merge`` does the same for any numbered items: it takes them from several lanes, each in ascending order, and gives
+them in the order of all numbers.
 """
 
 from collections import Counter
@@ -26,8 +27,8 @@ Item = TypeVar("Item")
 class Merge(Generic[Lane, Item]):
     """Gives the items from ``next_number`` on, without a gap; lower ones are ignored.
 
-    In each lane numbers only grow. So the missing item cannot be in a lane from which a later one waits: such lanes
-    may be stopped to save memory, and the item still arrives.
+    Numbers only grow in each lane, so a missing item cannot be in a lane from which a later one waits: such lanes may
+    be paused to save memory, and the item still arrives.
     """
 
     def __init__(self, next_number: int) -> None:
@@ -37,14 +38,14 @@ class Merge(Generic[Lane, Item]):
         self._lanes: Counter[Lane] = Counter()
 
     def add(self, lane: Lane, number: int, item: Item, *, size: int) -> None:
-        """Add an item of ``size`` bytes."""
+        """Adds an item of ``size`` bytes."""
         if number >= self.next_number and number not in self._waiting:
             self._waiting[number] = (lane, size, item)
             self._lanes[lane] += 1
             self.bytes += size
 
     def ready(self) -> Iterator[Item]:
-        """The items that are next."""
+        """Gives the items whose turn it is."""
         while self.next_number in self._waiting:
             lane, size, item = self._waiting.pop(self.next_number)
             self.next_number += 1
@@ -53,18 +54,18 @@ class Merge(Generic[Lane, Item]):
             yield item
 
     def pass_gap(self) -> None:
-        """Skip missing numbers: go on with the lowest one that waits."""
+        """Skips missing numbers: continues with the lowest one that waits."""
         self.next_number = min(self._waiting, default=self.next_number)
 
     def rest(self) -> Iterator[Item]:
-        """All items that wait, in order, over all gaps."""
+        """Gives all items that wait, in order, skipping all gaps."""
         for number in sorted(self._waiting):
             if number in self._waiting:
                 self.next_number = number
                 yield from self.ready()
 
     def lanes(self) -> set[Lane]:
-        """The lanes from which items wait."""
+        """The lanes with waiting items."""
         return set(+self._lanes)
 
 
@@ -76,18 +77,18 @@ class PartitionReader(Protocol[AnyPartition]):
     """The connection whose messages are merged."""
 
     def assign(self, begins: Mapping[AnyPartition, int], /) -> None:
-        """Read these partitions too, each from its offset on."""
+        """Reads these partitions too, each from its offset on."""
 
     def leave(self, partitions: Collection[AnyPartition], /) -> None:
-        """Stop reading these partitions."""
+        """Stops reading these partitions."""
 
 
 class MergedTopics(Generic[AnyPartition, Item]):
-    """Merges what ``reader`` reads from the topics called ``names``, from ``next_sequence`` on.
+    """Merges the records that ``reader`` reads from the topics ``names``, from ``next_sequence`` on.
 
     ``parse`` takes the partition, offset and value of a record's message and returns its sequence and the item to give
-    out for it. While more than ``most_bytes`` of values wait for an earlier record, the partitions they came from are
-    not read: in each partition sequences only grow, so the missing record cannot be there.
+    out. While more than ``most_bytes`` of values wait for an earlier record, the partitions they came from are paused:
+    sequences only grow in each partition, so the missing record cannot be there.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class MergedTopics(Generic[AnyPartition, Item]):
         return self._partitions
 
     def assign(self, begins: Mapping[AnyPartition, int]) -> None:
-        """Read these partitions too, each from its offset on."""
+        """Reads these partitions too, each from its offset on."""
         self._partitions |= {(partition[0], partition[1]): partition for partition in begins}
         if begins:
             self._reader.assign(begins)
@@ -140,7 +141,7 @@ class MergedTopics(Generic[AnyPartition, Item]):
         return [partition for partition in commits.partitions if partition not in self._partitions]
 
     def add(self, message: Message) -> None:
-        """Take a message, or the end of a partition (the only error that ``message`` may have).
+        """Takes a message, or the end of a partition (the only error that ``message`` may have).
 
         Raises PromiseError for a message that is not a record; it may be added again then.
         """
@@ -148,7 +149,7 @@ class MergedTopics(Generic[AnyPartition, Item]):
         is_end, value = message.error() is not None, message.value() or b""
         if topic == self._names.commits:
             # Only the newest entry counts, and parsing all of them would cost more than the records. A message without
-            # content is no entry.
+            # content is not an entry.
             self._entry = (value, offset) if value and not is_end else self._entry
             return
         partition = self._partitions[topic, number]
@@ -158,7 +159,7 @@ class MergedTopics(Generic[AnyPartition, Item]):
             return
         self._next_offset[partition] = offset + 1
         self._at_end.discard(partition)
-        # The binlog's other events have no sequence, so no position in the order.
+        # The binlog's other events have no sequence, so no place in the order.
         if not (self._names.is_events(topic) and is_event(value)):
             sequence, item = self._parse(partition, offset, value)
             self._merge.add(partition, sequence, item, size=len(value))
@@ -171,31 +172,33 @@ class MergedTopics(Generic[AnyPartition, Item]):
         return Commits.parse(value, where=f"topic {self._names.commits}, offset {offset}")
 
     def ready(self) -> Iterator[Item]:
-        """The records that are next, as long as no sequence is missing."""
+        """Gives the records that are next, as long as no sequence is missing."""
         return self._merge.ready()
 
     def rest(self) -> Iterator[Item]:
-        """All records that wait, in order, over all gaps."""
+        """Gives all records that wait, in order, skipping all gaps."""
         return self._merge.rest()
 
     def has_read(self, ends: Mapping[AnyPartition, int]) -> bool:
-        """Whether the record to give out next is at no offset below ``ends``, unless it was deleted."""
+        """Whether the offsets below ``ends`` are read, so that the next record is not there, unless it was deleted."""
         unpaused = {partition: end for partition, end in ends.items() if partition not in self._paused}
         return all(self._next_offset.get(partition, 0) >= end for partition, end in unpaused.items())
 
     def is_blocked(self) -> bool:
-        """Whether reading has stopped for a record that is in no partition: each is at its end or has a later one."""
+        """Whether reading is paused for a record that is in no partition: each partition is at its end or has a later
+        record.
+        """
         waiting = self._merge.lanes()
         return bool(self._paused & waiting) and set(self._partitions.values()) <= waiting | self._at_end
 
     def pass_gap(self) -> None:
-        """Skip the missing sequences: go on with the lowest one that waits."""
+        """Skips the missing sequences: continues with the lowest one that waits."""
         self._merge.pass_gap()
 
     def balance(self) -> None:
-        """Stop reading partitions that are far ahead, and read those again that are no longer."""
+        """Pauses partitions that are far ahead, and resumes those that are no longer."""
         waiting = self._merge.lanes()
-        # A partition from which nothing waits may hold the missing record, so it must not stay paused.
+        # A partition without waiting records may hold the missing one, so it must not stay paused.
         due = self._paused if self._merge.bytes < self._most_bytes // 2 else self._paused - waiting
         if due:
             self._reader.assign({partition: self._next_offset[partition] for partition in due})

@@ -1,4 +1,4 @@
-"""Asks Kafka once: the first and last offsets of partitions, and their oldest and newest messages."""
+"""Single requests to Kafka: the first and last offsets of partitions, and their oldest and newest messages."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -13,7 +13,7 @@ from cdc.kafka.errors import NOT_AUTHORIZED, denied
 from cdc.model.partition import Partition
 from cdc.service.logs import LIBRDKAFKA
 
-__all__ = ["backwards", "begin_offsets", "end_offsets", "led", "newest", "oldest", "unended"]
+__all__ = ["backwards", "begin_offsets", "end_offsets", "led", "newest", "newest_within", "oldest", "unended"]
 
 _ANSWER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.1
@@ -34,36 +34,46 @@ def begin_offsets(properties: Mapping[str, Any], partitions: Collection[Partitio
 def end_offsets(
     properties: Mapping[str, Any], partitions: Collection[Partition], *, committed: bool = True
 ) -> dict[Partition, int]:
-    """The offset after each partition's newest message; with ``committed``, at most where an open transaction begins.
+    """The offset after each partition's newest message; with ``committed``, at most the offset at which an open
+    transaction begins.
 
-    Raises KafkaException where the brokers do not answer or have no such partition.
+    Raises KafkaException if the brokers do not answer or have no such partition.
     """
     return _offsets(properties, partitions, "latest", committed=committed)
 
 
 def led(properties: Mapping[str, Any], partitions: Collection[Partition]) -> set[Partition]:
-    """Those of the ``partitions`` whose leader answers for them; what it answers for, it takes messages for.
+    """The ``partitions`` whose leader answers, and therefore takes messages for them.
 
-    Raises KafkaException where the brokers do not answer or have no such partition.
+    Raises KafkaException if the brokers do not answer or have no such partition.
     """
     answers = _answers(properties, partitions, "latest", committed=True)
     return {partition for partition, offset in answers.items() if offset is not None}
 
 
 def unended(properties: Mapping[str, Any], partitions: list[Partition]) -> list[Partition]:
-    """Those of ``partitions`` in which a transaction has no end marker yet. Raises KafkaException."""
-    # In this order: a transaction that ends between the two requests must not look open.
+    """The ``partitions`` in which a transaction has no end marker yet. Raises KafkaException."""
+    # The order matters: a transaction that ends between the two requests must not look open.
     written = end_offsets(properties, partitions, committed=False)
     readable = end_offsets(properties, partitions)
     return [partition for partition in partitions if readable[partition] < written[partition]]
 
 
 def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> dict[Partition, Message]:
-    """The newest committed message of each partition; one without any is absent.
+    """The newest committed message of each partition; a partition without any is absent.
 
-    Raises Disconnected or KafkaException where the brokers do not answer.
+    Raises Disconnected or KafkaException if the brokers do not answer.
     """
     begins, ends = begin_offsets(properties, partitions), end_offsets(properties, partitions)
+    return newest_within(properties, {each: (begins[each], ends[each]) for each in partitions})
+
+
+def newest_within(
+    properties: Mapping[str, Any], ranges: Mapping[Partition, tuple[int, int]]
+) -> dict[Partition, Message]:
+    """The same, of the messages between two offsets of each partition, the second one excluded."""
+    begins = {partition: begin for partition, (begin, _) in ranges.items()}
+    ends = {partition: end for partition, (_, end) in ranges.items()}
     found: dict[Partition, Message] = {}
     window = _FIRST_WINDOW
     consumer = _consumer(properties, committed=True)
@@ -74,7 +84,7 @@ def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> 
             starts = {partition: max(begins[partition], end - window) for partition, end in ends.items()}
             for message in _between(consumer, starts, ends):
                 found[_partition_of(message)] = message
-            # Aborted records and the markers of transactions take offsets at which nothing can be read.
+            # Aborted records and transaction markers take offsets at which nothing can be read.
             ends, window = starts, window * 8
     finally:
         consumer.close()
@@ -84,9 +94,9 @@ def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> 
 def oldest(
     properties: Mapping[str, Any], partition: Partition, *, passes: Callable[[Message], bool] = lambda _: True
 ) -> Message | None:
-    """The oldest committed message of the partition that ``passes``; None where it has none.
+    """The oldest committed message of the partition that ``passes``; None if it has none.
 
-    Raises Disconnected or KafkaException where the brokers do not answer.
+    Raises Disconnected or KafkaException if the brokers do not answer.
     """
     begins, ends = begin_offsets(properties, [partition]), end_offsets(properties, [partition])
     if begins == ends:
@@ -99,7 +109,9 @@ def oldest(
 
 
 @overload
-def backwards(properties: Mapping[str, Any], partition: Partition, *, committed: bool = True) -> Iterator[Message]: ...
+def backwards(
+    properties: Mapping[str, Any], partition: Partition, *, committed: bool = True, end: int | None = None
+) -> Iterator[Message]: ...
 @overload
 def backwards(
     properties: Mapping[str, Any], partition: Partition, *, committed: bool = True, pick: Callable[[Message], Picked]
@@ -109,17 +121,19 @@ def backwards(
     partition: Partition,
     *,
     committed: bool = True,
+    end: int | None = None,
     pick: Callable[[Message], Any] = lambda message: message,
 ) -> Iterator[Any]:
-    """What ``pick`` takes of each of the partition's messages, newest first; by default the messages themselves.
+    """Applies ``pick`` to the partition's messages, newest first; by default gives the messages themselves.
 
-    Without ``committed`` those of open and aborted transactions too. Many are read at once, and only what is picked is
-    kept of them.
+    Without ``committed``, messages of open and aborted transactions are included; with an ``end``, only messages before
+    that offset. Messages are read in large batches, of which only the picked values are kept.
 
-    Raises Disconnected or KafkaException where the brokers do not answer.
+    Raises Disconnected or KafkaException if the brokers do not answer.
     """
     begin = begin_offsets(properties, [partition])[partition]
-    end = end_offsets(properties, [partition], committed=committed)[partition]
+    if end is None:
+        end = end_offsets(properties, [partition], committed=committed)[partition]
     consumer = _consumer(properties, committed=committed)
     try:
         window = _FIRST_WINDOW
@@ -150,11 +164,11 @@ def _offsets(
 def _answers(
     properties: Mapping[str, Any], partitions: Collection[Partition], end: str, *, committed: bool
 ) -> dict[Partition, int | None]:
-    """The offset of each partition's ``end``, None where it is to be asked for again; the only place that asks for any.
+    """The offset of each partition's ``end``, None if it must be requested again; the only place that requests offsets.
 
-    A partition that was just created, or whose broker just came back, has no leader for a moment. Where a connection
-    is lost, librdkafka 2.16 gives the offset -1001 and no error; the next question then ends as one about a topic that
-    does not exist.
+    A partition that was just created, or whose broker just came back, has no leader for a moment. If a connection is
+    lost, librdkafka 2.16 gives the offset -1001 and no error; the next request then fails as if the topic did not
+    exist.
     """
     if not partitions:
         return {}
@@ -181,20 +195,26 @@ def _answers(
 
 
 def _between(consumer: Consumer, starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> Iterator[Message]:
-    """The readable messages of each partition from its start up to its end, each partition in order."""
+    """Reads the messages of each partition from its start up to its end, each partition in order."""
     consumer.assign([TopicPartition(*partition, start) for partition, start in starts.items()])
     waiting = set(starts)
     while waiting:
         message = consumer.poll(_ANSWER_SECONDS)
         if message is None:
-            raise Disconnected(f"no answer within {_ANSWER_SECONDS:.0f} s", where=f"topic {min(waiting)[0]}")
+            raise Disconnected(
+                f"no answer within {_ANSWER_SECONDS:.0f} s",
+                code="CDC-TOPIC-NO-ANSWER",
+                where=f"topic {min(waiting)[0]}",
+            )
         partition, error = _partition_of(message), message.error()
         if error is not None and error.code() in NOT_AUTHORIZED:
             # The error about the group names no partition.
             where = f"topic {partition[0] or min(waiting)[0]}"
             raise denied(error, operation="READ", where=where, group=_GROUP)
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            raise Disconnected(f"the topic cannot be read: {error.str()}", where=f"topic {partition[0]}")
+            raise Disconnected(
+                f"the topic cannot be read: {error.str()}", code="CDC-TOPIC-NO-ANSWER", where=f"topic {partition[0]}"
+            )
         offset = message.offset() or 0
         if partition in waiting and error is None and offset < ends[partition]:
             yield message
@@ -213,6 +233,6 @@ def _consumer(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
         "enable.auto.commit": False,
         "isolation.level": "read_committed" if committed else "read_uncommitted",
         "enable.partition.eof": True,
-        "fetch.wait.max.ms": 10,  # the topic is read to its end only: do not wait there for more
+        "fetch.wait.max.ms": 10,  # the topic is read to its end only: no wait for more there
     }
     return Consumer(dict(properties) | own, logger=LIBRDKAFKA)

@@ -1,6 +1,7 @@
-"""Which times of records a topic takes: a broker compares them with its own clock, and refuses what is too far away.
+"""Which record timestamps a topic accepts: a broker compares them with its own clock, and refuses those too far away.
 
-A record's time is the leader's, whose clock may be ahead (Kafka 4 refuses one hour), and whose binlogs may be old.
+A record's timestamp is the leader's commit time. The leader's clock may be ahead (Kafka 4 refuses one hour), and its
+binlogs may be old.
 """
 
 import logging
@@ -14,16 +15,16 @@ __all__ = ["ANY_TIME", "TopicTimes", "any_time_command", "any_time_hint"]
 _LOG = logging.getLogger("cdc.producer")
 _LONGEST = "9223372036854775807"  # ms: Long.MAX_VALUE, Kafka's word for no limit
 _AFTER, _BEFORE = "message.timestamp.after.max.ms", "message.timestamp.before.max.ms"
-_BOTH = "message.timestamp.difference.max.ms"  # of Kafka before 4.0, and the only one before 3.6
+_BOTH = "message.timestamp.difference.max.ms"  # the setting before Kafka 4.0, and the only one before 3.6
 ANY_TIME = {_AFTER: _LONGEST, _BEFORE: _LONGEST}
-"""The settings with which topics are created; brokers before Kafka 3.6 know none of them, and have no such limit."""
+"""The settings with which topics are created; brokers before Kafka 3.6 have neither these settings nor the limit."""
 _HOUR_MS = 3_600_000
-_MOST_SPARE_MS = 600_000  # the brokers' clock is another one, and a record may wait before it is sent
-_UNKNOWN = float("inf"), float(_HOUR_MS)  # by Kafka 4's defaults
+_MOST_SPARE_MS = 600_000  # clocks differ, and a record may wait before it is sent
+_UNKNOWN = float("inf"), float(_HOUR_MS)  # the defaults of Kafka 4
 
 
 class TopicTimes:
-    """The times that topics take: those of which nothing is known take what topics of Kafka 4 do by default.
+    """The timestamps that topics accept; a topic with unknown settings is assumed to have Kafka 4's defaults.
 
     ``servers`` are the brokers' addresses.
     """
@@ -35,7 +36,7 @@ class TopicTimes:
         self._unlimited: set[str] = set()
 
     def learn(self, topic: str, settings: Mapping[str, str]) -> None:
-        """Note the limits of a topic with these settings: so many ms before and after the brokers' time."""
+        """Notes the limits of a topic with these settings, in ms before and after the brokers' time."""
         limits = _limits(settings)
         if limits == (float("inf"), float("inf")):
             self._unlimited.add(topic)
@@ -44,7 +45,7 @@ class TopicTimes:
             self._limits[topic] = limits
 
     def stamp(self, topic: str, time_ms: int) -> int:
-        """The time for a record of ``time_ms``: the same, or the nearest that the topic is certain to take."""
+        """The timestamp for a record of ``time_ms``: the same, or the nearest that the topic certainly accepts."""
         if topic in self._unlimited:
             return time_ms
         now_ms = time.time() * 1000
@@ -70,7 +71,7 @@ def _spare(limit_ms: float) -> float:
 
 def _limits(settings: Mapping[str, str]) -> tuple[float, float]:
     if settings.get("message.timestamp.type") == "LogAppendTime":
-        return float("inf"), float("inf")  # the brokers put their own time in its place
+        return float("inf"), float("inf")  # the brokers replace it by their own time
     return _least(settings, _BEFORE), _least(settings, _AFTER)
 
 
@@ -80,7 +81,7 @@ def _least(settings: Mapping[str, str], name: str) -> float:
 
 
 def any_time_command(servers: str, topic: str) -> str:
-    """The command after which ``topic`` takes records of any time."""
+    """The command after which ``topic`` accepts records of any time."""
     settings = ",".join(f"{name}={value}" for name, value in ANY_TIME.items())
     return (
         f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name {topic} "
@@ -89,7 +90,9 @@ def any_time_command(servers: str, topic: str) -> str:
 
 
 def any_time_hint(servers: str, topic: str) -> str:
-    """What to do where the brokers refuse a time for ``topic``, which has had the nearest one that it takes already."""
+    """The hint if the brokers refuse a timestamp for ``topic``, although it was the nearest that the topic should
+    accept.
+    """
     return (
         "this machine's clock and the brokers' differ: put them right, or let the topic take any time: "
         f"{any_time_command(servers, topic)}; for all topics at once: --entity-type brokers --entity-default, "

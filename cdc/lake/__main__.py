@@ -24,7 +24,7 @@ def main() -> int:
 def _run() -> int:
     parse_options(sys.argv[1:])  # --help and --version work without PySpark
     if util.find_spec("pyspark") is None:
-        raise UserError("PySpark is not installed", hint=with_spark())
+        raise UserError("PySpark is not installed", code="CDC-LAKE-NO-PYSPARK", hint=with_spark())
     # Not before: without PySpark it can't be imported.
     from cdc.lake.program import run
 

@@ -86,6 +86,7 @@ def same_topics(source: Source, state: State, *, lake: str) -> Mapping[str, str]
         if ids.get(name, known) != known:
             raise UserError(
                 f"the topic {name} was deleted and created again since the lake was made",
+                code="CDC-LAKE-OTHER-SETTINGS",
                 where=f"option --to {lake}",
                 hint="name another folder, or remove this one to have the lake made again",
             )
@@ -98,11 +99,15 @@ def refused_tables(
     """Tables that have rows up to ``upto``, as ``last`` says by URI, and nothing else: not even that they are there."""
     of_names = {name: sequence for uri, sequence in last.items() if (name := table_name(uri))}
     for name in filter(selects, untold(history, upto, of_names)):
-        yield name, UserError(
-            "the stream has rows of the table and nothing that tells its columns, which retention has cut",
-            where=f"table {'.'.join(name)}, sequence {upto}",
-            hint=f"copy the table again: {copy_command(name)}",
-        )  # fmt: skip
+        yield (
+            name,
+            UserError(
+                "the stream has rows of the table and nothing that tells its columns, which retention has cut",
+                code="CDC-LAKE-NO-COLUMNS",
+                where=f"table {'.'.join(name)}, sequence {upto}",
+                hint=f"copy the table again: {copy_command(name)}",
+            ),
+        )
 
 
 def _rest(source: Source, state: State) -> dict[tuple[str, int], tuple[int, int]]:
@@ -112,6 +117,7 @@ def _rest(source: Source, state: State) -> dict[tuple[str, int], tuple[int, int]
         if first > end:
             raise UserError(
                 f"the topic ends at offset {end}, the lake was made up to offset {first}",
+                code="CDC-LAKE-TOPIC-SHORTER",
                 where=f"partition {partition_name(partition)}",
                 hint="brokers lost records: name another folder with --to",
             )
@@ -137,9 +143,11 @@ def _raise_missing(records: int, since: int, upto: int) -> None:
     if records > upto - since:
         raise PromiseError(
             f"the topics have {records} records after sequence {since} up to {upto}, which are {upto - since}",
+            code="CDC-LAKE-RECORDS-MISSING",
             hint="something else writes to these topics: end it, and audit with cdc-audit",
         )
     raise UserError(
         f"the topics have only {records} of the {upto - since} records after sequence {since} up to {upto}",
+        code="CDC-LAKE-TOPIC-SHORTER",
         hint="retention deleted the others: copy the tables again, and name another folder with --to",
     )

@@ -81,8 +81,10 @@ class ChangeTables:
                 if again and base >= 0 and arrived.source.cut:
                     raise UserError(
                         f"changes after sequence {base} are missing in the lake, and retention has cut the stream",
-                        where=f"changes of table {'.'.join(name)}", hint=_AGAIN,
-                    )  # fmt: skip
+                        code="CDC-LAKE-CHANGES-MISSING",
+                        where=f"changes of table {'.'.join(name)}",
+                        hint=_AGAIN,
+                    )
                 found.append(Append(name, base, again, missing))
         return found
 
@@ -103,12 +105,16 @@ class ChangeTables:
             return -1
         where = f"changes of table {'.'.join(name)}"
         if written.note is None or written.note.definition != _DEFINITION:
-            raise UserError("something else wrote to a table of changes", where=where, hint=_AGAIN)
+            raise UserError(
+                "something else wrote to a table of changes", code="CDC-LAKE-CHANGES-MISSING", where=where, hint=_AGAIN
+            )
         if written.note.sequence > upto:
             raise UserError(
                 f"the changes are as of sequence {written.note.sequence} in the lake already, after {upto}",
-                where=where, hint="a lake only goes forward: name a later moment, or another folder",
-            )  # fmt: skip
+                code="CDC-LAKE-CHANGES-AHEAD",
+                where=where,
+                hint="a lake only goes forward: name a later moment, or another folder",
+            )
         self._newest[path] = written.version
         return written.note.sequence
 

@@ -134,9 +134,13 @@ class LakeFolder:
             self._lock = folder.lock(f"{_OWN}/{_LOCK}")
         except InUseError as told:
             hint = f"wait until it has ended; {told}".rstrip("; ")
-            raise UserError("another cdc-lake writes to this lake", where=self._where, hint=hint) from None
+            raise UserError(
+                "another cdc-lake writes to this lake", code="CDC-LAKE-IN-USE", where=self._where, hint=hint
+            ) from None
         except OSError as error:
-            raise UserError(f"cannot use the folder: {error}", where=self._where, hint="name another one") from None
+            raise UserError(
+                f"cannot use the folder: {error}", code="CDC-LAKE-FOLDER", where=self._where, hint="name another one"
+            ) from None
 
     def close(self) -> None:
         """Let another process have it."""
@@ -156,13 +160,22 @@ class LakeFolder:
                 return _state(tree)
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(
-                f"cannot read the lake's state: {error!r}", where=self.folder.at(file), hint=_ANOTHER
+                f"cannot read the lake's state: {error!r}",
+                code="CDC-LAKE-FORMAT",
+                where=self.folder.at(file),
+                hint=_ANOTHER,
             ) from None
         if found != _FORMAT:
-            raise UserError(f"the lake is of format {found}, not {_FORMAT}", where=self.folder.at(file), hint=_ANOTHER)
+            raise UserError(
+                f"the lake is of format {found}, not {_FORMAT}",
+                code="CDC-LAKE-FORMAT",
+                where=self.folder.at(file),
+                hint=_ANOTHER,
+            )
         key = next(key for key, value in identity.items() if saved.get(key) != value)
         raise UserError(
             f"the lake was made with {key} {saved.get(key)!r}, now it is {identity[key]!r}",
+            code="CDC-LAKE-OTHER-SETTINGS",
             where=self._where,
             hint=_ANOTHER,
         )
@@ -176,7 +189,12 @@ class LakeFolder:
         file, text = f"{_OWN}/{_STATE}", json.dumps(tree, ensure_ascii=False)
         if self.folder.read(file) != self._known:
             hint = "see that one process writes to it; remove the folder, to have the lake made again, or name another"
-            raise PromiseError("another process wrote to this lake meanwhile", where=self._where, hint=hint)
+            raise PromiseError(
+                "another process wrote to this lake meanwhile",
+                code="CDC-LAKE-OVERWRITTEN",
+                where=self._where,
+                hint=hint,
+            )
         self.folder.replace(file, text, private=True)
         self._known = text
         self.list_tables(state)
@@ -222,4 +240,6 @@ def _require_lake(folder: Folder, where: str) -> None:
     if not names or _OWN in names:
         return
     hint = "name an empty folder, or one that does not exist yet"
-    raise UserError(f"the folder holds other files and no lake: {names[0]!r}", where=where, hint=hint)
+    raise UserError(
+        f"the folder holds other files and no lake: {names[0]!r}", code="CDC-LAKE-FOLDER", where=where, hint=hint
+    )

@@ -11,6 +11,7 @@ from cdc.lake.outcome import Copying, Refused, Run, refused_run
 from cdc.lake.pipeline import Lake
 from cdc.model.values import visible
 from cdc.service.http_endpoint import Check, Endpoint
+from cdc.service.process import print_line
 from cdc.spark.frames.messages import Source
 
 __all__ = ["Following"]
@@ -51,13 +52,13 @@ class Following:
             self._newest = self._lake.advance(source)
         except Copying as error:
             if str(error) != self._waits:
-                print(visible(f"{_now()} waits: {error.what}"), flush=True)
+                print_line(visible(f"{_now()} waits: {error.what}"))
             self._waits = str(error)
             return
         except Refused as error:  # the log says why
             self._newest = error.run
         self._waits, self._seconds = "", time.monotonic() - begun
-        print(visible(f"{_now()} {self._newest.line(self._seconds)}"), flush=True)
+        print_line(visible(f"{_now()} {self._newest.line(self._seconds)}"))
 
     def _checks(self) -> Iterator[Check]:
         age = time.time() - self._checked_at

@@ -37,6 +37,8 @@ class Run:
 class Refused(UserError):
     """The lake can't have some tables as of the run's sequence; all others it has. ``run`` is what was done."""
 
+    code = "CDC-LAKE-TABLES-REFUSED"
+
     def __init__(self, what: str, *, run: Run, hint: str) -> None:
         super().__init__(what, hint=hint)
         self.run, self.names = run, sorted(run.refused)

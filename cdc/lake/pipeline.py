@@ -88,6 +88,7 @@ class Lake:
         if upto < self.state.sequence:
             raise UserError(
                 f"the lake is as of sequence {self.state.sequence} already, after {upto}",
+                code="CDC-LAKE-AHEAD",
                 where="option --at" if at is not None else f"topic {source.kafka.topic}",
                 hint="a lake only goes forward: name another folder with --to",
             )
@@ -153,8 +154,10 @@ class Lake:
             if base is not None and base > known.upto:
                 raise UserError(
                     f"table {'.'.join(name)} is as of sequence {base} in the lake already, after {known.upto}",
-                    where="option --at", hint="a lake only goes forward: name a later moment, or another folder",
-                )  # fmt: skip
+                    code="CDC-LAKE-AHEAD",
+                    where="option --at",
+                    hint="a lake only goes forward: name a later moment, or another folder",
+                )
             try:
                 of_options = known if is_held else replace(known, same_options=False)
                 step = decided(of_options, name, written, base)
@@ -167,6 +170,7 @@ class Lake:
         if copying:
             raise Copying(
                 f"{len(copying)} tables are being copied into the stream: {named(copying)}",
+                code="CDC-LAKE-TABLES-COPYING",
                 hint="run cdc-lake again once the copy is complete, or leave them out with --without",
             )
         return steps
@@ -222,9 +226,11 @@ class Lake:
         """Raises UserError where the format can't have the columns of a table that is written."""
         if step.plan is not None and (why := self.tables.unfit([name for name, _ in step.plan.columns])):
             raise UserError(
-                f"the lake's format can't have the columns: {why}", where=f"table {'.'.join(step.name)}",
+                f"the lake's format can't have the columns: {why}",
+                code="CDC-LAKE-COLUMNS",
+                where=f"table {'.'.join(step.name)}",
                 hint="take another --format, or rename a column on the leader",
-            )  # fmt: skip
+            )
 
     def _base(self, held: Held | None, written: Written | None) -> int | None:
         """As of which sequence the table is in the lake; None where it has to be written as a whole."""
@@ -278,7 +284,7 @@ class Lake:
         written = self.tables.written(path, before)
         if written is None or written.note is None:
             raise PromiseError(
-                f"something else wrote to table {'.'.join(step.name)} meanwhile",
+                f"something else wrote to table {'.'.join(step.name)} meanwhile", code="CDC-LAKE-TABLE-OVERWRITTEN",
                 where=self.folder.folder.at(path), hint="run cdc-lake again, which writes the table as a whole",
             )  # fmt: skip
         return Held(step.name, path, written.version)

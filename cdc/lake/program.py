@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -25,7 +26,7 @@ from cdc.lake.outcome import Refused, Run
 from cdc.lake.pipeline import Lake
 from cdc.service.java import require_java
 from cdc.service.logs import LastLine, print_error, setup_logging
-from cdc.service.process import stop_on_signals
+from cdc.service.process import printed, stop_on_signals
 from cdc.spark.folders.folder import Folder
 from cdc.spark.folders.hadoop import HadoopFolder
 from cdc.spark.folders.local import LocalFolder
@@ -52,12 +53,12 @@ def run(arguments: Sequence[str]) -> int:
         print_error("cdc-lake", f"Spark failed: {type(error).__name__}: {root_cause(error)[:500]}")
         return 2
     except ConnectionError as error:  # of the JVM, which nothing else is asked over a socket of Python's
-        raise SparkGone("Spark's JVM has ended", hint=_MEMORY) from error
-    except BrokenPipeError:  # of what is printed
-        raise
+        raise SparkGone("Spark's JVM has ended", code="CDC-LAKE-SPARK-ENDED", hint=_MEMORY) from error
     except OSError as error:
         hint = "see that the folder is there and can be written to, then run cdc-lake again, which goes on"
-        raise UserError(f"cannot use the folder: {error}", where=f"option --to {options.to}", hint=hint) from None
+        raise UserError(
+            f"cannot use the folder: {error}", code="CDC-LAKE-FOLDER", where=f"option --to {options.to}", hint=hint
+        ) from None
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -77,11 +78,12 @@ def _run(options: argparse.Namespace) -> int:
             lake.changes = ChangeTables(tables, selects)
         if options.follow:
             following = Following(lambda: Source.of(spark, profile), lake, interval=options.interval)
-            following.run(stop_signal, listen=options.metrics)
+            status = following.run(stop_signal, listen=options.metrics)
         else:
-            _once(lake, lambda: Source.of(cancelling(spark, stop_signal), profile), options.at, stop_signal, last_line)
+            source = partial(Source.of, cancelling(spark, stop_signal), profile)
+            status = _once(lake, source, options.at, stop_signal, last_line)
         stop(spark)
-        return 0
+        return status
     finally:
         folder.close()
 
@@ -96,17 +98,17 @@ def _place(spark: SparkSession | None, to: Path | str) -> Folder:
 
 def _once(
     lake: Lake, source: Callable[[], Source], at: Moment, stop_signal: threading.Event, last_line: LastLine | None
-) -> None:
+) -> int:
     """Advance the lake, and print what that did. Raises UserError where a signal came before the end."""
     begun = time.monotonic()
 
-    def done(run: Run) -> None:
+    def done(run: Run) -> int:
         if last_line:
             last_line.show("")
-        print(run.line(time.monotonic() - begun), flush=True)
+        return printed([run.line(time.monotonic() - begun)], program="cdc-lake")
 
     try:
-        done(lake.advance(source(), at))
+        return done(lake.advance(source(), at))
     except Refused as error:
         done(error.run)
         raise
@@ -114,7 +116,7 @@ def _once(
         if not stop_signal.is_set():
             raise
         raise UserError(
-            "stopped before all tables were written", hint="run cdc-lake again, which goes on"
+            "stopped before all tables were written", code="CDC-LAKE-STOPPED", hint="run cdc-lake again, which goes on"
         ) from None  # its job was cancelled
 
 

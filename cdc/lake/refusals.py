@@ -43,6 +43,7 @@ def uncertain_value(messages: DataFrame, plan: Plan, *, upto: int) -> UserError 
     name, (column, why) = ".".join(plan.name), found["doubt"]
     return UserError(
         f"values of column {plan.columns[column][0]} are not certain: {why.removeprefix(DOUBT)}",
+        code="CDC-LAKE-UNCERTAIN-VALUES",
         where=f"table {name}, row {found['named'][:200]}, sequence {upto}",
         hint=f"copy the table again: {copy_command(plan.name)}; or see --on-alter",
     )
@@ -53,9 +54,9 @@ def of_error(error: Exception, name: Name) -> CdcError:
     found, where = _RAISED.search(str(error)), f"table {'.'.join(name)}"
     if found is None:
         hint = "run cdc-lake again once its cause is gone"
-        return UserError(f"Spark failed: {root_cause(error)[:500]}", where=where, hint=hint)
+        return UserError(f"Spark failed: {root_cause(error)[:500]}", code="CDC-SPARK-FAILED", where=where, hint=hint)
     hint = "see --zero-dates, --typed-json and --on-alter, or leave the table out with --without"
-    return NoValue(f"the lake can't have a value: {found[1]}", where=where, hint=hint)
+    return NoValue(f"the lake can't have a value: {found[1]}", code="CDC-LAKE-VALUE", where=where, hint=hint)
 
 
 def _columns_in_doubt(plan: Plan) -> list[bool]:

@@ -1,1 +1,1 @@
-"""Records that are too large for memory, as whoever reads them has them."""
+"""Records that are too large for memory, as their readers hold them."""

@@ -1,6 +1,6 @@
 """A record that is too large for memory: its text as it arrives, with the bytes of its large BLOBs in a file.
 
-What is in the file is base64 that is decoded and, encoded again, the same text: nothing is lost, whatever it is.
+Only base64 that encodes to the same text again is decoded into the file, so nothing is lost, whatever the text is.
 """
 
 from binascii import Error, a2b_base64, b2a_base64
@@ -16,7 +16,7 @@ __all__ = ["LargeRecord", "LargeRecordWriter"]
 
 _LARGE = 1_000_000  # characters of base64; shorter values stay in the text
 _BLOCK = 3 << 18  # bytes; a multiple of three, so that base64 needs no padding between two blocks
-# No string in JSON can have this text inside, since its quotes would be behind backslashes.
+# No string inside JSON can contain this text, since its quotes would be escaped with backslashes.
 _BEGIN = b'{"Blob":"'
 _ROWS = frozenset({"Add", "Update", "Delete"})
 
@@ -24,7 +24,7 @@ _ROWS = frozenset({"Add", "Update", "Delete"})
 class LargeRecord:
     """A record's message: ``text`` with a mark in place of each of the ``blobs``; ``len`` is the message's size.
 
-    The marks end at these offsets in ``text``. ``is_ambiguous``: something else there looks like one.
+    The offsets of ``blobs`` are the ends of the marks in ``text``. ``is_ambiguous``: other text looks like a mark.
     """
 
     def __init__(self, text: bytes, blobs: list[tuple[int, StoredBlob]], size: int, *, is_ambiguous: bool) -> None:
@@ -37,7 +37,7 @@ class LargeRecord:
         return self._size
 
     def whole(self) -> bytes:
-        """The message."""
+        """The complete message."""
         found, at = BytesIO(), 0
         for number, (end, blob) in enumerate(self._blobs):
             found.write(self.text[at : end - len(_mark(number))])
@@ -48,8 +48,10 @@ class LargeRecord:
         return found.getvalue()
 
     def body(self) -> dict[str, Any] | None:
-        """The parsed record, in which BLOBs are StoredBlobs; None where one is anything else than a value of no key in
-        a row of a table with a key. Raises ValueError, KeyError, TypeError and AttributeError for what is no record."""
+        """The parsed record, in which BLOBs are StoredBlobs; None if a BLOB is anything else than a non-key value in a
+        row of a table with a key. Raises ValueError, KeyError, TypeError and AttributeError if the text is not a
+        record.
+        """
         body: dict[str, Any] = orjson.loads(self.text)
         (operation, content), *_ = body["operation"].items()
         if self._is_ambiguous or operation not in _ROWS or not body.get("key") or "copying" in body:
@@ -71,7 +73,7 @@ def _mark(number: int) -> bytes:
 class LargeRecordWriter:
     """Takes a record's text in parts (``add``), and gives the LargeRecord (``record``).
 
-    Raises UserError where the disk is full.
+    Raises UserError if the disk is full.
     """
 
     def __init__(self) -> None:
@@ -79,12 +81,12 @@ class LargeRecordWriter:
         self._blobs: list[tuple[int, StoredBlob]] = []
         self._size = 0
         self._is_ambiguous = False
-        self._rest = b""  # what may be the first part of what begins a BLOB
+        self._rest = b""  # perhaps the first part of _BEGIN
         self._blob: _Blob | None = None
         self._file: BlobFile | None = None
 
     def add(self, part: bytes) -> None:
-        """Append this part of the text."""
+        """Appends this part of the text."""
         self._size += len(part)
         data, at = self._rest + part, 0
         while True:
@@ -118,7 +120,7 @@ class LargeRecordWriter:
 
     def record(self) -> LargeRecord:
         """The record, after its last part."""
-        if self._blob is not None:  # not JSON, as whoever parses it will find
+        if self._blob is not None:  # then it is not JSON, as the parser will find
             self._end_blob(self._blob)
             self._blob = None
         self._text.write(self._rest)
@@ -127,10 +129,10 @@ class LargeRecordWriter:
 
 
 class _Blob:
-    """The text of a BLOB that is arriving: a short one is in ``text``, and so is what is not base64."""
+    """The text of a BLOB that is arriving. ``text`` holds short BLOBs, and anything that is not base64."""
 
     def __init__(self, file: BlobFile) -> None:
-        self.text = bytearray()  # of a BLOB in the file, the rest of it
+        self.text = bytearray()  # for a BLOB in the file, the text that is not stored yet
         self._file = file
         self._begin = file.size
         self._digest = sha256()
@@ -148,7 +150,7 @@ class _Blob:
             data = a2b_base64(encoded)
         except Error:
             data = b""
-        # Also where there was padding before: what comes behind it would be another text again.
+        # Padding in the middle is no valid base64 either: the text after it would be encoded in another way.
         if (self._file.size - self._begin) % 3 or b2a_base64(data, newline=False) != encoded:
             self._give_up()
             return
@@ -165,7 +167,7 @@ class _Blob:
             self._is_stored = False
 
     def stored(self) -> StoredBlob | None:
-        """What is in the file, after the last part; None where it is in ``text``."""
+        """The part in the file, after the last part of text; None if the BLOB is in ``text``."""
         if self._is_stored and self.text:
             self._store(len(self.text))
         if not self._is_stored:

@@ -1,4 +1,4 @@
-"""The bytes of a large BLOB in a file without a name, in place of the BLOB's base64 in memory."""
+"""The bytes of a large BLOB in an unnamed file, in place of the BLOB's base64 in memory."""
 
 import os
 import tempfile
@@ -16,7 +16,7 @@ _BLOCK = 3 << 18  # bytes; a multiple of three, so that base64 needs no padding 
 
 
 class BlobFile:
-    """A file without a name, which is deleted with the last BLOB that is in it. Raises UserError for a full disk."""
+    """An unnamed file, deleted with the last BLOB in it. Raises UserError for a full disk."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -43,8 +43,9 @@ class BlobFile:
 
 
 def read_at(file: FileIO, offset: int, size: int) -> bytes:
-    """``size`` bytes from ``offset`` on, or as many as there are: one call of pread gives at most 2 GB, and may give
-    fewer. The place at which the file is read or written is not moved."""
+    """Reads ``size`` bytes from ``offset`` on, or as many as there are: one call of pread gives at most 2 GB, and may
+    give fewer. The file's own position does not move.
+    """
     parts = []
     while size and (part := os.pread(file.fileno(), size, offset)):
         parts.append(part)
@@ -53,8 +54,9 @@ def read_at(file: FileIO, offset: int, size: int) -> bytes:
 
 
 class StoredBlob:
-    """The content of a BLOB in place of its base64: ``length`` bytes in a file, ``digest`` is their SHA-256 in
-    hexadecimal digits. Two with the same one are equal, and so is the base64 of the same bytes."""
+    """The content of a BLOB in place of its base64: ``length`` bytes in a file, and ``digest``, their SHA-256 in
+    hexadecimal. Two BLOBs with the same digest are equal, and a BLOB equals the base64 of the same bytes.
+    """
 
     __slots__ = ("_file", "_offset", "digest", "length")
 
@@ -79,13 +81,14 @@ class StoredBlob:
             yield b2a_base64(self._file.read(self._offset + at, min(step, self.length - at)), newline=False)
 
     def whole(self) -> str:
-        """All of it in base64."""
+        """The whole content in base64."""
         return b"".join(self.base64(_BLOCK)).decode("ascii")
 
 
 def _no_room(error: OSError) -> UserError:
     return UserError(
         f"a large record can't be written to disk: {error.strerror}",
+        code="CDC-SPOOL-FULL",
         where=tempfile.gettempdir(),
         hint="it takes up to 1 GB: set the environment variable TMPDIR to a folder with that much free space",
     )

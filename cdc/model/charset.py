@@ -1,10 +1,9 @@
-"""Decodes text of those MySQL character sets for which decoding and encoding lose no byte.
+"""Decodes text of the MySQL character sets in which decoding and encoding again give the same bytes.
 
-Where MySQL's character sets differ from Python's codecs of the same bytes.
-
-From a character's bytes (in hexadecimal) to the text of it and of those that follow it; a question mark stands for
-bytes to which MySQL gives no character, or one of ASCII, which would mean something else in a statement. A test
-compares every character with the server's answer.
+``DIFFERENCES`` lists the characters that MySQL's character sets map in another way than Python's codecs. Its keys are a
+character's bytes in hexadecimal; the value is the text of that character and of those that follow it. A question mark
+stands for bytes to which MySQL gives no character, or to which it gives one of ASCII, which would mean something else
+in a statement. A test compares every character with the server's answer.
 """
 
 import codecs
@@ -182,15 +181,16 @@ def bytes_of_character(charset: str) -> int:
 
 
 def text_decoder(charset: str) -> TextDecoder | None:
-    """The decoder of a MySQL character set, or None where its text must be kept as raw bytes."""
+    """The decoder of a MySQL character set, or None if its text must be kept as raw bytes."""
     return _DECODERS.get(charset)
 
 
 def member_texts(members: Sequence[bytes], charset: str) -> list[str] | None:
-    """The members of an ENUM or SET as text; None where some are no exact text, so that only their numbers tell them.
+    """The members of an ENUM or SET as text; None if one cannot be decoded exactly, so that only their numbers identify
+    them.
 
-    ``ALTER TABLE … CONVERT TO CHARACTER SET`` leaves the bytes of members as they are (MySQL 9.7), whatever they are in
-    the new character set.
+    ``ALTER TABLE … CONVERT TO CHARACTER SET`` leaves the bytes of members as they are (MySQL 9.7), even if they are
+    invalid in the new character set.
     """
     decode = text_decoder(charset)
     if decode is None:

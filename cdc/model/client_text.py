@@ -1,8 +1,8 @@
-"""Decodes statements as the server does: for each character set that a client can have, character by character.
+"""Decodes the text of statements as the server does, character by character, for each character set of a client.
 
-The server's parser takes bytes that begin a multi-byte character together, whatever ASCII the second of them looks
-like, and each other byte alone. A statement's text here has one character for each such unit. One to which MySQL gives
-no character is lost: it becomes a lone surrogate (U+DC00 plus its first byte), which valid text never has.
+The server's parser reads the bytes of a multi-byte character together, even if the second byte looks like an ASCII
+mark, and each other byte alone. The decoded text has one character for each such unit. Bytes to which MySQL gives no
+character are lost: they become a lone surrogate (U+DC00 plus the first byte), which valid text never has.
 """
 
 import re
@@ -16,18 +16,20 @@ from cdc.model.charset import DIFFERENCES, latin1_decode, latin1_encode
 __all__ = ["NO_BLANKS", "UTF8", "Blanks", "blanks", "client_decode", "client_encode", "sent", "stored_name", "units"]
 
 UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8", "binary"})
-"""The character sets in which names are UTF-8; with ``binary`` the server takes them as they are."""
+"""The character sets in which names are UTF-8; with ``binary`` the server takes their bytes as they are."""
 
 
 class Blanks(NamedTuple):
-    """Characters outside of ASCII: ``spaces`` to the server's parser, and those that end a comment's two ``dashes``."""
+    """Characters outside of ASCII that the server's parser takes for blank: ``spaces``, and ``dashes``, which after
+    ``--`` begin a comment.
+    """
 
     spaces: str = ""
     dashes: str = ""
 
 
 NO_BLANKS = Blanks()
-# Python's codecs; those of which MySQL's sets differ are completed by DIFFERENCES.
+# Python's codecs. DIFFERENCES corrects those that differ from MySQL's character sets.
 _CODECS = {
     "armscii8": "latin-1", "ascii": "ascii", "big5": "big5", "cp1250": "cp1250", "cp1251": "cp1251", "cp1256": "cp1256",
     "cp1257": "cp1257", "cp850": "cp850", "cp852": "cp852", "cp866": "cp866", "cp932": "cp932", "dec8": "latin-1",
@@ -38,7 +40,7 @@ _CODECS = {
 }  # fmt: skip
 _EUC = rb"[\xa1-\xfe][\xa1-\xfe]|\x8e[\xa1-\xdf]|\x8f[\xa1-\xfe][\xa1-\xfe]"
 _SHIFTED = rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]"
-# The characters of several bytes (MySQL source, strings/ctype-*.cc, ismbchar of each).
+# Patterns of multi-byte characters (MySQL source, strings/ctype-*.cc, ismbchar of each).
 _CHARACTERS = {
     "big5": rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]",
     "cp932": _SHIFTED,
@@ -50,8 +52,8 @@ _CHARACTERS = {
     "sjis": _SHIFTED,
     "ujis": _EUC,
 }
-# Bytes that the parser takes for spaces, and control characters, after which two dashes begin a comment, as servers
-# were found to do.
+# Bytes that the parser takes for spaces, and control characters, after which two dashes begin a comment. Both were
+# measured on servers.
 _SPACES = {
     **dict.fromkeys(
         ("armscii8", "cp1250", "dec8", "geostd8", "greek", "hebrew", "latin1", "latin2", "latin5", "latin7"), b"\xa0"
@@ -75,7 +77,7 @@ _PRIVATE = {2: 0xE000, 3: 0xE3AC}
 
 
 def client_decode(data: bytes, charset: str) -> str:
-    """The text of a statement. Raises ValueError where it is not known how the server reads it."""
+    """Decodes a statement. Raises ValueError if it is not known how the server reads it."""
     if charset in UTF8:
         return data.decode("utf-8", "surrogateescape")
     if charset == "latin1":
@@ -90,7 +92,7 @@ def client_decode(data: bytes, charset: str) -> str:
 
 
 def client_encode(text: str, charset: str) -> bytes:
-    """The bytes of ``text``, so that the server reads that text. Raises ValueError where there are none."""
+    """Encodes ``text`` so that the server reads the same text. Raises ValueError if no bytes do."""
     if charset in UTF8:
         return text.encode("utf-8", "surrogateescape")
     if charset == "latin1":
@@ -105,15 +107,17 @@ def client_encode(text: str, charset: str) -> bytes:
 
 
 def sent(text: str, charset: str) -> bytes:
-    """The bytes of a statement whose record has nothing but the text, in utf8mb4 or latin1."""
+    """The bytes in which to send a statement whose record contains only its text; the character set is utf8mb4 or
+    latin1.
+    """
     return latin1_encode(text) if charset == "latin1" else text.encode()
 
 
 def stored_name(name: str, charset: str) -> str:
-    """``name`` of a statement's text as the server stores it; in other character sets than utf8mb4 as it is.
+    """``name`` as the server stores it, if the statement is in utf8mb4; unchanged for other character sets.
 
-    From utf8mb4 the server brings names into utf8mb3, with a question mark for each character beyond that and for each
-    byte that is part of none. Where a byte begins a longer character than there are bytes left, the name ends before.
+    The server converts names from utf8mb4 to utf8mb3, and puts a question mark for each character beyond U+FFFF and for
+    each invalid byte. A name ends before a byte that begins a longer character than there are bytes left.
     """
     data, stored = name.encode("utf-8", "surrogateescape"), ""
     if charset != "utf8mb4" or not _NOT_IN_NAMES.search(name):
@@ -134,7 +138,7 @@ def units(data: bytes, charset: str) -> list[bytes]:
 
 @cache
 def blanks(charset: str) -> Blanks:
-    """What the parser takes for blank in a statement of this character set."""
+    """The characters that the parser takes for blank in a statement of this character set."""
     spaces, controls = _SPACES.get(charset, b""), _CONTROLS.get(charset, b"")
     return Blanks(client_decode(spaces, charset), client_decode(controls, charset)) if spaces or controls else NO_BLANKS
 
@@ -146,7 +150,7 @@ def _units(charset: str) -> Callable[[bytes], list[bytes]]:
 
 
 class _Table(dict[bytes, str]):
-    """From a character's bytes to the character; filled as characters come up."""
+    """Maps a character's bytes to the character; filled as characters come up."""
 
     def __init__(self, charset: str) -> None:
         self._charset = charset
@@ -159,7 +163,7 @@ class _Table(dict[bytes, str]):
     def __missing__(self, unit: bytes) -> str:
         char = _private(unit) if self._charset in ("ujis", "eucjpms") else ""
         char = char or _decoded(unit, _CODECS[self._charset], microsoft=self._charset == "eucjpms")
-        # Some of several bytes are marks of ASCII, which the parser does not see in them.
+        # Some multi-byte characters would decode to marks of ASCII, which the parser does not see in them.
         self[unit] = char if len(char) == 1 and char.isascii() == unit.isascii() else _lost(unit)
         return self[unit]
 
@@ -179,7 +183,9 @@ def _private(unit: bytes) -> str:
 
 
 def _decoded(unit: bytes, codec: str, *, microsoft: bool) -> str:
-    """By Python's codec; for eucjpms, ``microsoft``'s set, by that of cp932, whose rows it has in the order of euc."""
+    """Decodes with Python's codec. With ``microsoft`` (eucjpms) the unit is first converted to cp932, which has the
+    same rows in the order of euc.
+    """
     if microsoft and len(unit) == 2 and unit[0] != 0x8E:
         row, cell = unit[0] - 0xA1, unit[1] - 0xA1
         lead = row // 2 + (0x81 if row < 62 else 0xC1)
@@ -195,13 +201,13 @@ def _encoded(char: str, charset: str) -> bytes:
     if unit is None:
         if charset != "gb18030":
             raise ValueError(f"letters that {charset} does not have")
-        unit = char.encode("gb18030", "replace")  # the caller compares what comes out
+        unit = char.encode("gb18030", "replace")  # the caller compares the result
     return unit
 
 
 @cache
 def _reverse(charset: str) -> dict[str, bytes]:
-    """From characters to bytes; of gb18030 without most of those of four bytes, which are too many."""
+    """Maps characters to bytes. The map of gb18030 lacks most characters of four bytes, of which there are too many."""
     high = range(0x80, 0x100)
     found = [bytes([byte]) for byte in high]
     found += [unit for unit in _table(charset) if len(unit) == 4]

@@ -1,17 +1,15 @@
-"""Reads and writes an entry of the commit log, which is JSON: as a whole for the producer, in part for other readers.
+"""Reads and writes an entry of the commit log, which is JSON: the producer reads whole entries, other readers parts.
 
-Each entry names the ``version`` of its format; the oldest entries have none. The version increases with a change that
-older readers would misread. Large entries are packed (``model.commit_entry``) and of version 2, those of a stream with
-chunks of tables of version 3, with repairs of version 4, those of a stream that was once written without Kafka
-transactions of version 5, so that only these need readers that know it.
+Each entry has the ``version`` of its format; the oldest entries have none. The version increases with a change that
+older readers would misread. Packed entries have version 2, those of a stream with chunks of tables version 3, with
+repairs version 4, those of a stream that was once written without Kafka transactions version 5, so that only these need
+readers that know them.
 
-Packs a large entry of the commit log into a fraction of its bytes, and unpacks it.
-
-Kafka takes messages of up to 1 MB by default, and an entry is written with each commit. A GTID set of 100 000 intervals
-has 1 MB, and so have the counts of 10 000 partitions. A packed entry keeps ``version`` and ``next_sequence``, which the
-audit reads in SQL; all else is JSON, compressed, in base64. There the numbers of the GTID set are distances from the
-one before (``uuid:5-7:12`` is ``uuid:5+2:5``), which compress to a quarter of what the numbers do, and each partition
-is named once, with its count and its newest sequence.
+Large entries are packed into a fraction of their bytes. Kafka takes messages of up to 1 MB by default, and an entry is
+written with each commit. A GTID set of 100 000 intervals takes 1 MB, and so do the counts of 10 000 partitions. A
+packed entry keeps ``version`` and ``next_sequence``, which the audit reads in SQL; all else is JSON, compressed, in
+base64. In it, each number of the GTID set is the distance from the one before (``uuid:5-7:12`` is ``uuid:5+2:5``),
+which compresses to a quarter of the size, and each partition is named once, with its count and its newest sequence.
 """
 
 import json
@@ -56,7 +54,8 @@ def packed(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def unpacked(body: dict[str, Any], *, gtids: bool) -> dict[str, Any]:
-    """The entry of which ``body`` is the packed form; its GTID set, which takes most of the time, where ``gtids``.
+    """Unpacks the entry whose packed form is ``body``. Its GTID set takes most of the time: it is unpacked only with
+    ``gtids``.
 
     Raises ValueError, LookupError, AttributeError or TypeError for anything else.
     """
@@ -72,12 +71,12 @@ def unpacked(body: dict[str, Any], *, gtids: bool) -> dict[str, Any]:
 
 
 def distances(gtid_set: str) -> str:
-    """The text of a GTID set, its numbers as distances."""
+    """Writes a GTID set with distances instead of numbers."""
     return ",".join(map(_distances, gtid_set.split(",")))
 
 
 def numbers(text: str) -> str:
-    """The GTID set of which ``text`` are the distances."""
+    """The GTID set whose distances are ``text``."""
     return ",".join(map(_numbers, text.split(",")))
 
 
@@ -115,7 +114,7 @@ VERSION = 5
 _PACKED, _COPIED, _REPAIRED, _MARKED = 2, 3, 4, 5  # the first versions whose readers know such entries
 _NOT_PACKED = 1
 _LARGE = 32_768  # bytes of an entry that is packed
-_LEFT_OUT = frozenset({"prepared", "last", "shown", "fragmented", "copy", "marks"})  # where they are empty
+_LEFT_OUT = frozenset({"prepared", "last", "shown", "fragmented", "copy", "marks"})  # omitted if they are empty
 
 
 class PreparedXa(NamedTuple):
@@ -138,10 +137,11 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """The part of a leader's ``transaction`` that is committed to Kafka: ``rows`` rows in so many ``records``.
+    """The part of a leader's ``transaction`` that is committed to Kafka: ``rows`` rows in ``records`` records.
 
     ``rows`` is None in an entry of an older version, which counts records only. ``newest`` is the last row's
-    ``content_sum``: it shows when another server logged the transaction with other rows, as one that logs cascades.
+    ``content_sum``: it shows whether another server logged the transaction with other rows, as a server that logs
+    cascades does.
     """
 
     transaction: str
@@ -152,18 +152,19 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is committed to Kafka: everything before ``position`` (and in ``gtid_set``), all sequences below the next.
+    """The state that is committed to Kafka: all events before ``position`` (and in ``gtid_set``), and all sequences
+    below ``next_sequence``.
 
     ``counts`` are the records per ``topic/partition``; ``instance`` names the producer process that wrote the entry.
     ``gtids_complete``: the set holds everything before, so that reading can resume by it alone. ``prepared`` are the
-    XA transactions by xid that are not finished. ``last`` is the newest sequence in each ``topic/partition``, empty in
-    layout "single" with its one partition. ``shown`` is the newest of the binlog's other events that was written.
-    ``fragmented``: a record was written as several messages, so that readers must put it together. ``copy`` is what of
-    the leader's tables is copied, or was (module producer.copy.pending). ``marks`` are those of the starts without
-    Kafka transactions, in the order of their epochs. These six are left out of the JSON when empty. ``filters`` are the
-    producer's at that time, in the form of ``Filters.listed``. ``origin`` are the GTIDs of what came before the first
-    record; None where some of that may have none. Both are None in entries of older versions, ``origin`` also in those
-    that continue such a log.
+    unfinished XA transactions by xid. ``last`` is the newest sequence in each ``topic/partition``, empty in layout
+    "single" with its one partition. ``shown`` is the position of the newest of the binlog's other events that was
+    written. ``fragmented``: a record was written as several messages, so that readers must join them. ``copy`` is the
+    state of table copies, running and finished (module producer.copy.pending). ``marks`` are
+    the starts without Kafka transactions, in the order of their epochs. These six are left out of the JSON when empty.
+    ``filters`` are the producer's at that time, in the form of ``Filters.listed``. ``origin`` are the GTIDs of
+    the transactions before the first record; None if some of them may have no GTID. Both are None in entries of older
+    versions, ``origin`` also in those that continue such a log.
     """
 
     next_sequence: int
@@ -200,14 +201,14 @@ class Entry:
 
     @property
     def partitions(self) -> list[Partition]:
-        """The partitions that hold records, or may hold the next."""
+        """The partitions that hold records, or may get the next one."""
         return [partition_of(name) for name in self.counts]
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
-        """Read a whole entry; ``where`` is its topic and offset.
+        """Reads a whole entry; ``where`` is its topic and offset.
 
-        Raises PromiseError where ``text`` is no entry, UserError for fields that only a newer version has.
+        Raises PromiseError if ``text`` is not an entry, UserError for fields that only a newer version has.
         """
         body = _body(text, where=where, gtids=True)
         body.pop("version", None)
@@ -227,7 +228,7 @@ class Entry:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
         if unknown:
-            # The next entry would be written without them, and what they stand for could be lost.
+            # The next entry would be written without these fields, so their content could be lost.
             raise _newer(f"it has {', '.join(map(repr, unknown))}", where=where)
         return entry
 
@@ -237,19 +238,20 @@ def _marks(body: Mapping[str, Any]) -> tuple[Mark, ...]:
 
 
 def _unknown(kind: type[Entry] | type[Partial], body: object) -> list[str]:
-    """Which fields of ``body`` ``kind`` does not have."""
+    """The names of the fields in ``body`` that ``kind`` does not have."""
     known = {each.name for each in fields(kind)}
     return [key for key in body if key not in known] if isinstance(body, dict) else []
 
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """All sequences below ``next_sequence`` are committed, in these partitions, some as fragments if ``fragmented``.
+    """The committed state as readers need it: all sequences below ``next_sequence`` are committed, in these
+    ``partitions``, some as fragments if ``fragmented``.
 
-    ``gtid_set`` has the GTIDs that the producer has passed, those without records included, ``origin`` those of what
-    came before the first record; None where that is not known. ``of_open``: so many of the newest records are of a
-    transaction of which the rest is not committed yet. ``written_at`` is when the producer wrote the entry, in seconds
-    since 1970, where the topic says so. ``marks`` are those of the starts without Kafka transactions.
+    ``gtid_set`` has the GTIDs that the producer has passed, including those without records; ``origin`` has the GTIDs
+    of the transactions before the first record, None if that is not known. ``of_open`` counts the newest records that
+    belong to a transaction whose rest is not committed yet. ``written_at`` is when the producer wrote the entry, in
+    seconds since 1970; None if the topic does not record it. ``marks`` are the starts without Kafka transactions.
     """
 
     next_sequence: int
@@ -262,12 +264,13 @@ class Commits:
     marks: tuple[Mark, ...] = ()
 
     def silence(self, *, now: float) -> float | None:
-        """For how many seconds nothing was heard of the producer at ``now``; None where that is not known."""
+        """Seconds at ``now`` since the producer last wrote an entry; None if that is not known."""
         return None if self.written_at is None else max(0.0, now - self.written_at)
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
-        """Read an entry of the commit log. Raises PromiseError where ``text`` is none, UserError for a newer version's.
+        """Reads an entry of the commit log. Raises PromiseError if ``text`` is not an entry, UserError for a newer
+        version's.
 
         Unknown fields are ignored: a field that readers must know increases the version.
         """
@@ -288,9 +291,10 @@ def _text(body: dict[str, Any]) -> bytes:
 
 
 def _body(text: bytes, *, where: str, gtids: bool) -> dict[str, Any]:
-    """The JSON of an entry of a known version, not packed; ``where`` is its topic and offset, ``gtids`` what is needed.
+    """The unpacked JSON of an entry of a known version; ``where`` is its topic and offset, ``gtids`` whether the GTID
+    set is needed.
 
-    Raises UserError for one of a newer version, PromiseError where ``text`` is no JSON object.
+    Raises UserError for a newer version, PromiseError if ``text`` is not a JSON object.
     """
     try:
         body: dict[str, Any] = json.loads(text)
@@ -305,9 +309,10 @@ def _body(text: bytes, *, where: str, gtids: bool) -> dict[str, Any]:
 
 
 def _newer(what: str, *, where: str) -> UserError:
-    """The error for an entry that only a newer version of ``cdc`` can read; ``what`` is the evidence."""
+    """The error for an entry that only a newer version of ``cdc`` can read; ``what`` is the evidence of that."""
     return UserError(
         f"this entry of the commit log was written by a newer cdc: {what}",
+        code="CDC-COMMIT-LOG-NEWER",
         where=where,
         hint="upgrade this cdc to the version that wrote it, or a later one",
     )
@@ -317,6 +322,7 @@ def _no_entry(error: Exception, text: bytes, *, where: str) -> PromiseError:
     """The error for a message that is not an entry."""
     return PromiseError(
         f"not an entry of the commit log ({error}): {text[:80]!r}",
+        code="CDC-COMMIT-LOG-INVALID",
         where=where,
         hint="something else writes to this topic; start over with a new one",
     )

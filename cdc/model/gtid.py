@@ -1,4 +1,4 @@
-"""Sets of GTIDs, read from and written to MySQL's text form.
+"""Sets of GTIDs, parsed from MySQL's text form and written in it.
 
 The text is that of the MySQL manual, "GTID Format and Storage": ``uuid[:tag]:first[-last][:…],…``.
 """
@@ -29,14 +29,16 @@ class GtidSet:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read MySQL's text form; white space and case do not matter. Raises UserError on anything else."""
+        """Parses MySQL's text form; white space and case do not matter. Raises UserError on anything else."""
         found: dict[str, Intervals] = {}
         for item in "".join(text.split()).lower().split(","):
             if not item:
                 continue
             source, *parts = item.split(":")
             if not _UUID.fullmatch(source) or not parts or _names_nothing(parts):
-                raise UserError(f"not a GTID set: {item!r}", hint="write uuid:first-last, as MySQL shows it")
+                raise UserError(
+                    f"not a GTID set: {item!r}", code="CDC-GTID-SET", hint="write uuid:first-last, as MySQL shows it"
+                )
             key = source
             for part in parts:
                 if _TAG.fullmatch(part):
@@ -46,7 +48,7 @@ class GtidSet:
         return cls({source: _merged(intervals) for source, intervals in found.items()})
 
     def add(self, gtid: str) -> None:
-        """Add one ``uuid[:tag]:number``; one that the set has already changes nothing."""
+        """Adds one GTID, ``uuid[:tag]:number``; has no effect if the set contains it."""
         source, _, number = gtid.rpartition(":")
         gno = int(number)
         intervals = self._sources.get(source)
@@ -79,7 +81,7 @@ class GtidSet:
         return GtidSet({source: each for source, each in self._sources.items() if other._sources.get(source)})
 
     def intervals(self) -> list[tuple[str, Intervals]]:
-        """By source (and tag) the first and last number of each interval."""
+        """The first and last number of each interval, by source (and tag)."""
         return [(source, list(each)) for source, each in sorted(self._sources.items()) if each]
 
     def without(self, gtid: str) -> "GtidSet":
@@ -94,7 +96,7 @@ class GtidSet:
         return GtidSet(self._sources | {source: [(low, high) for low, high in parts if low <= high]})
 
     def encode(self) -> bytes:
-        """The form that a request for a binlog dump has (MySQL source, Gtid_set::encode), tags included."""
+        """The binary form for a request for a binlog dump (MySQL source, Gtid_set::encode), tags included."""
         tagged = any(":" in source for source in self._sources)
         count = sum(1 for intervals in self._sources.values() if intervals)
         parts = [b"\1" + count.to_bytes(6, "little") + b"\1" if tagged else count.to_bytes(8, "little")]
@@ -130,12 +132,12 @@ class GtidSet:
 
 
 def is_gtid(transaction: str) -> bool:
-    """Whether a record's transaction is named by its GTID, and not by its position as on a leader without GTIDs."""
+    """Whether a record's ``transaction`` is a GTID, and not a position, as on a leader without GTIDs."""
     return _GTID.fullmatch(transaction) is not None
 
 
 def _names_nothing(parts: list[str]) -> bool:
-    """Whether a tag among ``parts`` is followed by no interval."""
+    """Whether no interval follows a tag among ``parts``."""
     tags = [bool(_TAG.fullmatch(part)) for part in parts]
     return any(one and next_ for one, next_ in zip(tags, [*tags[1:], True], strict=True))
 
@@ -143,15 +145,15 @@ def _names_nothing(parts: list[str]) -> bool:
 def _interval(text: str, *, source: str) -> tuple[int, int]:
     first, _, last = text.partition("-")
     if not (first + last).isascii() or not first.isdigit() or not (last or first).isdigit() or int(first) < 1:
-        raise UserError(f"not a GTID interval: {text!r} of {source}", hint="write uuid:first-last")
+        raise UserError(f"not a GTID interval: {text!r} of {source}", code="CDC-GTID-SET", hint="write uuid:first-last")
     low, high = int(first), int(last or first)
     if high < low:
-        raise UserError(f"a GTID interval runs backwards: {text}", where=f"GTID source {source}")
+        raise UserError(f"a GTID interval runs backwards: {text}", code="CDC-GTID-SET", where=f"GTID source {source}")
     return low, high
 
 
 def _merged(intervals: Intervals) -> Intervals:
-    """The same numbers as sorted, disjoint intervals with a gap between any two."""
+    """Merges ``intervals`` into sorted, disjoint intervals with a gap between any two."""
     merged: Intervals = []
     for low, high in sorted(intervals):
         if merged and low <= merged[-1][1] + 1:

@@ -12,6 +12,6 @@ def partition_name(partition: Partition) -> str:
 
 
 def partition_of(name: str) -> Partition:
-    """Read the name that ``partition_name`` gives. Raises ValueError."""
+    """Parses the name that ``partition_name`` gives. Raises ValueError."""
     topic, _, number = name.rpartition("/")
     return topic, int(number)

@@ -21,11 +21,11 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the text that ``str`` gives. Raises ValueError."""
+        """Parses the text that ``str`` gives. Raises ValueError."""
         file, _, offset = text.rpartition(":")
         return cls(file, int(offset))
 
     @property
     def place(self) -> tuple[int, int]:
-        """The position as numbers, to compare two of one server: binlog.1000000 comes after binlog.999999."""
+        """The position as numbers, to compare two positions of one server: binlog.1000000 comes after binlog.999999."""
         return int(self.file.rpartition(".")[2]), self.offset

@@ -20,19 +20,20 @@ __all__ = ["COPY", "OPERATIONS", "REPAIR", "SKIPPED", "KeyRange", "Record", "Row
 
 SKIPPED = "Skipped"  # an event that the producer left out because the operator named it with --skip
 COPY = "Copy"  # a chunk of a table: all rows that the leader has in a range of the key, or a piece of all its rows
-# In Kafka the name of a chunk of some keys, so that readers that know only ranges do not take it for one of all.
+# Chunks of chosen keys have a name of their own in Kafka, so that readers that know only ranges do not take one for a
+# whole range.
 REPAIR = "Repair"
 OPERATIONS = frozenset({"Query", "Add", "Update", "Delete", COPY, REPAIR, SKIPPED})
 
 
 _WITHOUT_ROWS = ("Query", SKIPPED)
-_OF_COPY = "copy:"  # how the id of a transaction begins that is none of the leader's
+_OF_COPY = "copy:"  # the beginning of the id of a transaction that is not the leader's
 
 _LARGE = 4_000_000  # bytes
-# No string in JSON can have this text inside, since its quotes would be behind backslashes.
+# No string inside JSON can contain this text, since its quotes would be escaped with backslashes.
 _LARGE_BLOB = re.compile(rb'\{"Blob":"([A-Za-z0-9+/=]{1000000,})"\}')
 
-# A stream names few tables, and each of them in many records.
+# A stream names few tables, and each one in many records.
 _uri = lru_cache(maxsize=10_000)(Uri.parse)
 
 
@@ -44,12 +45,12 @@ class Row(NamedTuple):
 
 
 class KeyRange(NamedTuple):
-    """The keys behind ``after``, up to and with ``upto``; None: from the table's beginning, to its end.
+    """The range of keys behind ``after``, up to and including ``through``; None means the table's beginning or end.
 
-    ``collations`` has for each column of the key the one that orders it on the leader, None for a column without one;
-    it is None where the record does not say. With a ``piece`` the table is copied as a whole: it has the rows of all
-    pieces, from 0 on. The ends are then keys of no columns. With ``keys`` it is these keys and no others, and has no
-    ends.
+    ``collations`` has for each column of the key the collation that orders it on the leader, None for a column without
+    one; the whole is None if the record does not contain it. With a ``piece`` (numbered from 0) the table is copied as
+    a whole and consists of the rows of all pieces; the ends are then keys of no columns. With ``keys`` the chunk covers
+    exactly these keys, and has no ends.
     """
 
     after: list[Value] | None
@@ -68,10 +69,10 @@ _row: Callable[[tuple[list[Value] | None, list[Value] | None]], Row] = partial(t
 class Record:
     """A parsed record. ``key`` is None for a table without a key; ``flags`` are MySQL's flags of the rows event.
 
-    ``exact`` has a statement's bytes, in the character set of its context, where ``query`` does not give them.
-    ``sql_mode`` is the mode under which the rows were written, None for the usual ones. For an event that was left
-    out, ``query`` says which one and why, and ``affects`` what it may have changed. ``types`` are those of the columns,
-    where the record tells them. ``has_stored``: BLOBs in its rows may be StoredBlobs.
+    ``exact`` has a statement's bytes, in the character set of its context, if ``query`` does not give them.
+    ``sql_mode`` is the mode under which the rows were written, None for the usual ones. For an event that was left out,
+    ``query`` says which one and why, and ``affects`` what it may have changed. ``types`` are the types of the columns,
+    if the record contains them. ``has_stored``: BLOBs in its rows may be StoredBlobs.
     """
 
     uri: Uri
@@ -98,18 +99,18 @@ class Record:
 
     @property
     def of_copy(self) -> bool:
-        """Whether it is of no transaction of the leader: the producer made it, to copy a table."""
+        """Whether the producer made the record to copy a table, so that it belongs to no transaction of the leader."""
         return self.transaction.startswith(_OF_COPY)
 
     def emptied(self) -> "Record":
-        """The record without its rows, which says nothing any more: a chunk without rows would empty its range."""
+        """The record without its rows and without an effect: a chunk without rows would empty its range."""
         return replace(self, operation="Add" if self.range else self.operation, rows=(), range=None)
 
     @classmethod
     def parse(cls, text: bytes | LargeRecord, *, where: str) -> Self:
-        """Read one message's value; ``where`` (topic, partition, offset) is for the error.
+        """Parses one message's value; ``where`` (topic, partition, offset) is for the error.
 
-        Raises PromiseError where the message is not a record: to skip it could lose a change.
+        Raises PromiseError if the message is not a record: skipping it could lose a change.
         """
         try:
             if isinstance(text, LargeRecord):
@@ -119,6 +120,7 @@ class Record:
             raise PromiseError(
                 f"not a record ({type(error).__name__}: {error}): "
                 f"{(text.text if isinstance(text, LargeRecord) else text)[:80]!r}",
+                code="CDC-RECORD-INVALID",
                 where=where,
                 hint="something else writes to this topic: end it; when every follower has applied what comes before, "
                 "delete the partition's records up to and with this one (kafka-delete-records.sh)",
@@ -163,7 +165,7 @@ class Record:
 
 
 def _large(text: bytes) -> Any:
-    """The JSON of a large record, whose large BLOBs the parser does not see: it would copy them once more."""
+    """Parses a large record without passing its large BLOBs through the parser, which would copy them once more."""
     found: list[str] = []
 
     def taken(match: re.Match[bytes]) -> bytes:
@@ -177,7 +179,7 @@ def _large(text: bytes) -> Any:
         for value in chain.from_iterable(row.values()):
             if isinstance(value, dict) and value.get("Blob") in waiting:
                 value["Blob"] = waiting.pop(value["Blob"])
-    # One may be in a document, which is plain JSON.
+    # A mark may stand in a document, which is plain JSON.
     return orjson.loads(text) if waiting else body
 
 

@@ -1,8 +1,8 @@
-"""The GTIDs under which a consumer executes the leader's statements, and the way back from them to the statements.
+"""The GTIDs under which a consumer executes the leader's statements, and the statements that such GTIDs stand for.
 
-The statements of a leader are numbered 1, 2, 3 … in the order in which a follower executes them, so that they are one
-interval in its ``gtid_executed``. The ledger says which statement has which number. Earlier versions of ``cdc`` took
-the record's sequence for the number, under another UUID: such GTIDs stay what they were.
+The leader's statements are numbered 1, 2, 3 … in the order in which a follower executes them, so that they are one
+interval in its ``gtid_executed``. The ledger maps statements to numbers. Earlier versions of ``cdc`` used the record's
+sequence as the number, under another UUID: such GTIDs keep their meaning.
 """
 
 import uuid
@@ -39,9 +39,9 @@ def statement_gtid(resource: str, number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StatementSequences:
-    """Which of the statements of the leader ``resource`` a follower ran under a GTID.
+    """Finds which of the statements of the leader ``resource`` a follower executed under a GTID.
 
-    ``noted`` has the sequences of the numbered ones by their GTID, as the ledger notes them.
+    ``noted`` maps the GTIDs of numbered statements to their sequences, as the ledger has them.
     """
 
     resource: str

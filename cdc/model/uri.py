@@ -21,7 +21,7 @@ class Uri(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a URI. Raises ValueError where ``text`` is none."""
+        """Parses a URI. Raises ValueError if ``text`` is not one."""
         if not text.startswith(_SCHEME):
             raise ValueError(f"not an {_SCHEME} URI: {text!r}")
         names = [unquote(name, errors="strict") for name in text[len(_SCHEME) :].split("/")]

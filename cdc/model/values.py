@@ -34,7 +34,7 @@ from typing import Any
 
 __all__ = ["NULL", "UNSEEN", "Value", "display", "visible"]
 
-# Control characters, halves of surrogate pairs, and characters that change the direction of the text around them.
+# Control characters, surrogates, and characters that change the direction of the text around them.
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 

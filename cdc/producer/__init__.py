@@ -1,1 +1,1 @@
-"""Leader binlog to Kafka: cdc-producer."""
+"""cdc-producer: writes the leader's binlog to Kafka."""

@@ -37,7 +37,7 @@ exit status:
 
 
 def main() -> int:
-    """Run the program; returns its exit status."""
+    """Runs the program; returns its exit status."""
     parser = _parser()
     arguments = parser.parse_args()
     if (command := _command(parser, arguments)) is not None:
@@ -105,7 +105,7 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def _command(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Callable[..., int] | None:
-    """What is to be done instead of replicating, if anything: a function of the profile, with ``log``."""
+    """The command to run instead of replicating, if any: a function of the profile, with ``log``."""
     if arguments.dry_run:
         if arguments.until_current or arguments.skip or arguments.copy_stop or arguments.copy_status:
             parser.error("--dry-run goes with --copy or --accept-filters only")

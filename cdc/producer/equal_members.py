@@ -1,7 +1,7 @@
-"""Says whether members of an ENUM or SET are equal in its collation, as a server without strict mode allows.
+"""Finds out whether members of an ENUM or SET are equal in its collation, as a server without strict mode allows.
 
-The server takes the text of such a member for the first one that is equal, so it can't be replicated as a text. Which
-texts are equal is for the server to say, since each collation has rules of its own: in utf8mb4_general_ci ß is s, in
+The server takes the text of such a member for the first one that is equal, so it can't be replicated as a text. Only
+the server knows which texts are equal, since each collation has rules of its own: in utf8mb4_general_ci ß is s, in
 latin1_swedish_ci ü is y.
 """
 
@@ -18,9 +18,9 @@ _MOST_ANSWERS = 10_000
 def asking(
     count_different: Callable[[Sequence[str], str, str], int],
 ) -> Callable[[tuple[bytes, ...], str, str], bool]:
-    """The function that says so of members in a character set and collation.
+    """The function that decides it for members in a character set and collation.
 
-    ``count_different(texts, charset, collation)`` asks the server, and raises as ``leader.inspect`` does.
+    ``count_different(texts, charset, collation)`` queries the server, and raises the errors of ``leader.inspect``.
     """
 
     @lru_cache(maxsize=_MOST_ANSWERS)
@@ -28,7 +28,7 @@ def asking(
         if len(set(members)) < len(members):
             return True
         texts = member_texts(members, charset)
-        # Where members are no text, records have their numbers.
+        # If members are not valid text, records have their numbers.
         if len(members) < 2 or texts is None or collation.endswith(("_bin", "binary")):
             return False
         return count_different(texts, charset, collation) < len(members)

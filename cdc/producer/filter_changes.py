@@ -1,19 +1,20 @@
-"""Compares the filters with those of the previous run: what exists, and passes them only now, is to be copied.
+"""Compares the filters with those of the previous run: existing objects that pass only the new ones are to be copied.
 
-A table that passes the filters only now, and exists on the leader already, has a definition and perhaps rows that no
+A table that passes only the new filters, and exists on the leader already, has a definition and perhaps rows that no
 follower would ever get from its changes.
 """
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from cdc.config.filters import Filters, Widened
-from cdc.errors import UserError
+from cdc.errors import PromiseError, UserError
 from cdc.producer.binlog.leader import Objects
 
-__all__ = ["Asked", "FilterChange", "change_of", "newly_included"]
+__all__ = ["Asked", "FilterChange", "change_of", "former_filters_named", "newly_included"]
 
 _LISTED = 10
 _BY_HAND = (
@@ -21,11 +22,18 @@ _BY_HAND = (
     "--accept-filters"
 )
 
+_FORMER_FILTERS = (
+    "here the filters of before still hold, since those of the profile let in tables that are not copied yet: where it "
+    "is these that this needs, start once with --accept-filters, then run cdc-producer PROFILE --copy DB.TABLE; or put "
+    "the filters back meanwhile"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Asks the leader: for its ``objects``, and whether what is ``widened`` can be copied (``require_copyable`` raises
-    UserError)."""
+    """The queries to the leader about changed filters: its ``objects``, and whether the objects that are ``widened``
+    can be copied (``require_copyable`` raises UserError).
+    """
 
     objects: Callable[[], Objects]
     require_copyable: Callable[[Widened], None]
@@ -33,8 +41,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class FilterChange:
-    """``widened``: what is to be copied before the filters hold, None where they hold at once. ``lets_in``: something
-    may pass from now on that did not."""
+    """The effect of changed filters. ``widened`` finds what is to be copied before the new filters hold, None if they
+    hold at once. ``lets_in``: an object may pass from now on that did not.
+    """
 
     lets_in: bool = False
     widened: Widened | None = None
@@ -43,10 +52,10 @@ class FilterChange:
 def change_of(
     before: dict[str, list[str]] | None, now: Filters, *, ask: Asked, accepted: bool, log: Callable[..., None]
 ) -> FilterChange:
-    """Log that the filters ``before`` (None where they are not known) were changed, and what passes them only ``now``.
+    """Logs that the filters ``before`` (None if they are not known) were changed, and which objects pass only ``now``.
 
-    The leader is only asked where there can be such objects. Raises UserError where there are, or may be, and they
-    can't be copied, unless the user has ``accepted`` that they are not.
+    The leader is queried only if there can be such objects. Raises UserError if there are, or may be, and they can't be
+    copied, unless the user has ``accepted`` that they are not.
     """
     if before is None or before == now.listed():
         return FilterChange()
@@ -64,6 +73,7 @@ def change_of(
         raise UserError(
             f"the filters may now include tables that they left out before ({change}), and our user can't see all "
             "tables",
+            code="CDC-FILTERS-TABLES-HIDDEN",
             where="profile key filters",
             hint=f"GRANT SELECT ON *.* to it, to have them copied; or put the filters back; or {_BY_HAND}",
         )
@@ -83,6 +93,7 @@ def _require_copyable(ask: Asked, widened: Widened, change: str, names: list[str
         raise UserError(
             f"the filters now include what they left out before ({change}), and the leader has {_listed(names)}, whose "
             f"earlier rows are not in the topic, and can't be copied: {error.what}",
+            code="CDC-FILTERS-INCLUDE-MORE",
             where="profile key filters",
             hint=f"{error.hint}; or put the filters back; or {_BY_HAND}",
         ) from None
@@ -99,13 +110,26 @@ def _globs(listed: list[str]) -> str:
 
 
 def newly_included(widened: Widened, objects: Objects) -> Iterator[str]:
-    """The tables that pass now and did not pass then, and such databases without any of these tables."""
+    """The tables that pass the new filters and did not pass the old ones, and such databases without any of these
+    tables.
+    """
     databases = {name for name in objects.databases if widened.wants_database(name)}
     for database, table in objects.tables:
         if widened.wants_table(database, table):
             databases.discard(database)
             yield f"{database}.{table}"
     yield from databases
+
+
+@contextmanager
+def former_filters_named(they_hold: Callable[[], bool]) -> Iterator[None]:
+    """While ``they_hold``, the hint of each PromiseError says that the filters are still those of before."""
+    try:
+        yield
+    except PromiseError as reason:
+        if they_hold():
+            reason.hint = f"{reason.hint} ({_FORMER_FILTERS})"
+        raise
 
 
 def _listed(names: list[str]) -> str:

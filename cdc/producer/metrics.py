@@ -19,7 +19,7 @@ from cdc.service.seconds_behind import Behind
 
 __all__ = ["ProducerMetrics"]
 
-_HEARTBEATS = 3  # after so many missed ones the leader counts as unhealthy
+_HEARTBEATS = 3  # after so many missing ones the leader counts as unhealthy
 
 
 class ProducerMetrics:
@@ -49,9 +49,9 @@ class ProducerMetrics:
         self.records = 0
 
     def connected(self, source: BinlogSource, entry: Entry, *, copying: Callable[[], Copying | None]) -> None:
-        """Note that both servers are connected, and that the stream continues after ``entry``.
+        """Notes that both servers are connected, and that the stream continues after ``entry``.
 
-        ``copying`` tells what is copied at the moment.
+        ``copying`` returns the copy that runs at the moment.
         """
         self._source, self._entry, self._copying = source, entry, copying
         self._connections += 1
@@ -62,10 +62,10 @@ class ProducerMetrics:
     def committed(
         self, entry: Entry, *, size: int, seconds: float, through_us: int | None, transactions: int, filtered: int
     ) -> None:
-        """Note that ``entry`` has been committed with ``size`` bytes of records, in ``seconds``.
+        """Notes that ``entry`` has been committed with ``size`` bytes of records, in ``seconds``.
 
         ``through_us`` is the leader's commit time of the newest transaction read to its end; ``transactions`` counts
-        those of this connection, ``filtered`` the events of it that did not pass the filters.
+        those of this connection, ``filtered`` its events that did not pass the filters.
         """
         before = self._entry.next_sequence if self._entry else 0
         self.records += entry.next_sequence - before
@@ -84,22 +84,22 @@ class ProducerMetrics:
             self._behind.through_us = through_us
 
     def copied(self, *, rows: int, size: int, tables_left: int) -> None:
-        """Note how many rows and bytes this connection has copied, and how many tables are still to be copied."""
+        """Notes how many rows and bytes this connection has copied, and how many tables are still to be copied."""
         all_rows, all_bytes = self._copied
         known_rows, known_bytes = self._known_copied
         self._copied = all_rows + rows - known_rows, all_bytes + size - known_bytes
         self._known_copied, self._tables_left = (rows, size), tables_left
 
     def drained(self) -> None:
-        """Note that the leader has no more for now, and that everything is committed."""
+        """Notes that the leader has no more for now, and that everything is committed."""
         self._behind.drained_at = time.monotonic()
 
     def seconds_behind(self) -> float | None:
-        """How far the topics are behind the leader: an upper bound, see ``Behind``."""
+        """An upper bound of the delay between leader and topics, see ``Behind``."""
         return self._behind.seconds(wall=time.time(), monotonic=time.monotonic())
 
     def metrics(self) -> Iterator[Metric]:
-        """The metrics for Prometheus; values that are not known yet are left out."""
+        """The metrics for Prometheus; unknown values are left out."""
         yield _count("records", "Records committed to Kafka.", self.records)
         yield _count("record_bytes", "Bytes of their JSON, before compression.", self._bytes)
         yield _count("leader_transactions", "Transactions of the leader read to their end.", self._transactions)
@@ -147,7 +147,7 @@ class ProducerMetrics:
             yield _of_table("copying_seconds_left", what, table, copying.seconds_left)
 
     def checks(self) -> Iterator[Check]:
-        """Whether the stream continues, the leader sends events or heartbeats, and the brokers answer."""
+        """Checks whether the stream continues, the leader sends events or heartbeats, and the brokers answer."""
         if self._source is None or self._entry is None:
             yield Check("stream", False, self._retry.trouble or "not connected yet")
         elif self._retry.trouble:
@@ -166,7 +166,7 @@ class ProducerMetrics:
             return "connecting"
         behind = self.seconds_behind()
         copying = self._copying()
-        # First, since a narrow terminal shows no more of the line.
+        # The copy comes first, since a narrow terminal shows no more of the line.
         words = [_told(copying)] if copying else []
         words += [
             f"{self._entry.position}",
@@ -212,7 +212,7 @@ def _told(copying: Copying) -> str:
     speed = f"  {copying.bytes_per_second / 1_000_000:,.1f} MB/s" if copying.bytes_per_second else ""
     left = "" if copying.seconds_left is None else f", {copying.seconds_left:,.0f} s left"
     waits = f"  waiting for follower {copying.waits_for}" if copying.waits_for else ""
-    # The name last: of a long one the end is what can be spared.
+    # The name comes last: the end of a long name can be spared.
     return f"copied {copying.rows:,}{known} rows{left} of {copying.table}{waits}{speed}"
 
 

@@ -1,12 +1,11 @@
-"""The producer's whole path: a leader's binlog in; records and, in the same Kafka transactions, the position out.
+"""Connects the producer's stages: a leader's binlog becomes records and, in the same Kafka transactions, a position.
 
-    leader ── BinlogSource ── Decoder ── Router ── KafkaSink ── topics and commit log
-              raw events      changes    messages  Kafka transactions
+    leader ── BinlogSource ── Decoder ── Interleaver ── Router ── KafkaSink ── topics and commit log
+              raw events      changes    and chunks     messages  Kafka transactions
 
-``Stream`` passes each change along this path and decides when to commit. ``Progress`` counts how far the log is read.
-After a lost connection everything is built again, from the newest entry of the commit log.
-
-The stages of the pipeline, each built from the keys of the profile that it uses.
+``Stream`` writes each change and decides when to commit. ``Progress`` counts how far the log is read.
+After a lost connection everything is built again, from the newest entry of the commit log. Each stage is built from the
+keys of the profile that it uses.
 """
 
 import threading
@@ -27,6 +26,7 @@ from cdc.producer.binlog.leader import Leader, count_different, inspect, objects
 from cdc.producer.binlog.source import Dumps
 from cdc.producer.copy.asked import base_tables, definitions, require_copyable
 from cdc.producer.copy.copier import Copier
+from cdc.producer.copy.interleaver import Interleaver
 from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.reading import Reading
 from cdc.producer.copy.requests import Requests
@@ -64,7 +64,7 @@ __all__ = [
 
 
 def find_leader(profile: Profile, problems: list[UserError] | None = None) -> Leader:
-    """The leader as it is now; ``problems`` as in ``inspect``."""
+    """The leader's present state; ``problems`` as in ``inspect``."""
     database = profile.database
     apply = profile.producer.partial_json == "apply"
     return inspect(database.settings(), name=str(database), partial_json=apply, problems=problems)
@@ -105,8 +105,9 @@ def make_decoder(
     read_again: Callable[[PreparedXa], Iterable[RawEvent]],
     log: Callable[..., None],
 ) -> Decoder:
-    """The decoder of what follows ``entry`` and passes ``filters``; ``read_again`` gives the events of a prepared XA
-    transaction."""
+    """The decoder for the events after ``entry`` that pass ``filters``; ``read_again`` gives the events of a prepared
+    XA transaction.
+    """
     database = profile.database
     ask = partial(update_triggers, database.settings(), name=str(database))
     count = partial(count_different, database.settings(), name=str(database))
@@ -125,7 +126,7 @@ def make_decoder(
 
 
 def make_router(profile: Profile, entry: Entry, filters: Filters, skips: Skips) -> Router:
-    """The router of what follows ``entry`` and passes ``filters``."""
+    """The router for the changes after ``entry`` that pass ``filters``."""
     made = Router(
         resource=profile.mysql_resource_name,
         topics=profile.kafka.topics(),
@@ -135,16 +136,17 @@ def make_router(profile: Profile, entry: Entry, filters: Filters, skips: Skips) 
         partial=entry.partial,
     )
     made.skips = skips
+    made.incomplete = Pending.from_json(entry.copy).incomplete
     return made
 
 
 def former_filters(newest: Entry | None) -> dict[str, list[str]] | None:
-    """The filters that held up to ``newest``; None where they are not known, or the stream is empty."""
+    """The filters that held up to ``newest``; None if they are not known, or the stream is empty."""
     return None if newest is None or Pending.from_json(newest.copy).structure else newest.filters
 
 
 def asked(profile: Profile, leader: Leader) -> Asked:
-    """What is asked of ``leader`` where the filters were changed."""
+    """The queries to ``leader`` if the filters were changed."""
     settings = profile.database.settings()
 
     def require(widened: Widened) -> None:
@@ -156,7 +158,7 @@ def asked(profile: Profile, leader: Leader) -> Asked:
 def make_copier(
     profile: Profile, leader: Leader, entry: Entry, widened: Widened | None, *, log: Callable[..., None]
 ) -> Copier:
-    """What copies the tables that ``entry`` names, after what is ``widened``."""
+    """The copier of the tables that ``entry`` names, after the objects that are ``widened``."""
     settings = profile.database.settings()
     limits = profile.producer
     followers = _followers(profile, log)
@@ -182,13 +184,15 @@ def _followers(profile: Profile, log: Callable[..., None]) -> Followers:
 
 
 def make_event_messages(profile: Profile, shown: Position | None) -> EventMessages:
-    """The messages of the binlog's other events after ``shown``, used where the decoder gives such events."""
+    """The messages about the binlog's other events after ``shown``, used if the decoder gives such events."""
     return EventMessages(resource=profile.mysql_resource_name, topic=profile.kafka.topics().events, shown=shown)
 
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """The name of this process, ``instance``, and the options of its command line; ``skips``: events not to send."""
+    """The options of a start: the name of this process, ``instance``, and those of its command line; ``skips``: events
+    not to send.
+    """
 
     instance: str
     until_current: bool = False
@@ -205,7 +209,8 @@ def run(
     stop: threading.Event,
     log: Callable[..., None],
 ) -> None:
-    """Replicate until ``stop`` is set, or up to the leader's position at the start; reconnect to servers that go away.
+    """Replicates until ``stop`` is set, or up to the leader's position at the start; reconnects to servers that go
+    away.
 
     Raises UserError, PromiseError, ServerGone.
     """
@@ -231,7 +236,7 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class _Producer:
-    """What stays the same from one connection to the next."""
+    """The parts of a producer that outlive a connection."""
 
     profile: Profile
     options: StartOptions
@@ -246,7 +251,7 @@ class _Producer:
         return find_leader(self.profile)
 
     def open_sink(self) -> KafkaSink:
-        """Connect to Kafka; from then on no other producer of this leader can write."""
+        """Connects to Kafka; from then on no other producer of this leader can write."""
         sink = KafkaSink.open(
             self.topics,
             self.batch_size,
@@ -261,7 +266,9 @@ class _Producer:
         return sink
 
     def replicate(self, leader: Leader, sink: KafkaSink, target: Position | None) -> None:
-        """Replicate what follows the newest entry of the commit log until ``target``, ``stop`` or a lost connection."""
+        """Replicates the changes after the newest entry of the commit log until ``target``, ``stop`` or a lost
+        connection.
+        """
         if sink.entry is not None and sink.entry.instance != self.options.instance:
             # Another producer may have committed until it was fenced just now: the leader's state must be newer.
             leader = self.leader()
@@ -278,17 +285,24 @@ class _Producer:
         router = make_router(self.profile, entry, filters, self.options.skips)
         messages = make_event_messages(self.profile, sink.shown)
         copier = make_copier(self.profile, leader, entry, widened, log=self.log)
-        stream = Stream(decoder, router, sink, progress, self.metrics, self.profile.producer, messages, copier)
-        with closing(copier), binlog.follow(entry) as source:
+        copies = Interleaver(
+            copier, decoder=decoder, progress=progress, router=router, sink=sink, count=self.metrics.copied
+        )
+        stream = Stream(decoder, router, sink, progress, self.metrics, self.profile.producer, messages)
+        until = lambda: target is not None and progress.has_reached(target) and not copier.active  # noqa: E731
+        noted = filter_changes.former_filters_named(lambda: copier.widened is not None)
+        with closing(copier), binlog.follow(entry) as source, noted:
             self.metrics.connected(source, entry, copying=copier.copying)
             at = {"position": entry.position, "gtids": entry.gtid_set}
             self.log("replicating", leader=leader.name, version=leader.version, **at)
-            stream.replicate(source.chunks(self.stop, lambda: copier.wake), target=target, stop=self.stop)
+            received = source.chunks(self.stop, lambda: copier.wake)
+            stream.replicate(copies.changes(received), until=until, stop=self.stop)
 
     def _entry(self, leader: Leader, newest: Entry | None) -> tuple[Entry, Widened | None]:
         """The entry to continue after, with this process's name and filters; ``newest`` is that of the commit log.
 
-        With what the filters let in now, if it is to be copied: until then those of ``newest`` hold.
+        It also returns the objects that the filters newly include, if they are to be copied: until then the filters of
+        ``newest`` hold.
         """
         profile, filters = self.profile, self.profile.filters.listed()
         change = filter_changes.change_of(
@@ -302,6 +316,7 @@ class _Producer:
             filters = change.widened.then.listed()
         entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters)
         if change.lets_in and change.widened is None:
-            # Of what passes from now on the topic begins here: a copy of the leader must have all before.
+            # The topic begins here for objects that pass from now on: a copy of the leader must have all changes
+            # before.
             entry = replace(entry, origin=entry.gtid_set or entry.origin)
         return replace(entry, instance=self.options.instance, filters=filters), change.widened

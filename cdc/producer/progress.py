@@ -1,13 +1,12 @@
-"""Changes in, the commit log's next entry out: how far the leader's binlog has been read."""
+"""Computes the commit log's next entry from the changes: the place up to which the leader's binlog has been read."""
 
 import time
 from dataclasses import replace
-from typing import Any
 
 from cdc.model.commit_entry import Entry, Partial
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position, file_number
-from cdc.producer.decode.changes import Begin, Change, Commit, Moved, Prepared, Whole
+from cdc.producer.decode.changes import Begin, Change, Commit, Copied, CopyState, Moved, Prepared, Whole
 
 __all__ = ["Progress"]
 
@@ -15,10 +14,10 @@ _QUIET_SECONDS = 5.0  # how often the position is committed while nothing passes
 
 
 class Progress:
-    """Starts at ``entry``.
+    """The progress from ``entry`` on.
 
     ``alive_seconds``: how often an unchanged position is committed, as a sign of life. ``transactions`` counts those
-    read to their end, ``through_us`` is the commit time of the newest of them.
+    read to their end, ``through_us`` is the commit time of the newest of them. ``copy`` is the state of table copies.
     """
 
     def __init__(self, entry: Entry, *, alive_seconds: float = 60.0) -> None:
@@ -29,15 +28,16 @@ class Progress:
         self._prepared = dict(entry.prepared)
         self._open: Begin | None = None
         self._partial = entry.partial
+        self.copy = entry.copy
         self._committed_at = time.monotonic()
-        self._moved = False
+        self._moved = self._is_due = False
         self._file, self._offset = entry.position.file, entry.position.offset
         self.transactions = 0
         self.through_us: int | None = None
 
     def note(self, change: Change) -> None:
-        """Count ``change``."""
-        if type(change) is Whole:  # of the fast path, first because nearly all changes are this
+        """Counts ``change``."""
+        if type(change) is Whole:  # the fast path comes first because nearly all changes take it
             (name, gtid, self.through_us, _), _, file, end = change
             self._executed(gtid)
             self._ended(name)
@@ -45,7 +45,8 @@ class Progress:
             self._advance(file, end)
         elif isinstance(change, Begin):
             self._open = change
-            # A set with holes where transactions had no GTID would ask the leader for the wrong ones.
+            # With a set that has holes for transactions without GTIDs, the producer would request the wrong ones from
+            # the leader.
             self._gtids_complete = self._gtids_complete and change.gtid is not None
         elif isinstance(change, Commit):
             if self._open is not None:
@@ -64,33 +65,46 @@ class Progress:
             self._advance(change.end.file, change.end.offset)
         elif isinstance(change, Moved):
             self._advance(change.end.file, change.end.offset)
+        elif isinstance(change, CopyState):
+            self._copies(change)
+        elif isinstance(change, Copied):
+            self._copies(change.state)
+
+    def _copies(self, state: CopyState) -> None:
+        self.copy, self._is_due = state.entry, self._is_due or state.at_once
+        if state.filters is not None:
+            # Of what passes from now on the topic begins here: a copy of the leader must have all before.
+            origin = self.gtid_text or self._entry.origin
+            self._entry = replace(self._entry, filters=state.filters.listed(), origin=origin)
 
     def _executed(self, gtid: str | None) -> None:
-        """Add the GTID of a transaction that is read to its end."""
+        """Adds the GTID of a transaction that is read to its end."""
         if gtid is None:
-            # A set with holes where transactions had no GTID would ask the leader for the wrong ones.
+            # With a set that has holes for transactions without GTIDs, the producer would request the wrong ones from
+            # the leader.
             self._gtids_complete = False
         else:
             self._gtids.add(gtid)
 
     def _ended(self, transaction: str) -> None:
-        # Another server may have transactions of its own, of which nothing passes, before the partially committed one.
+        # Another server may have transactions of its own before the partially committed one, none of which passes the
+        # filters.
         if self._partial is not None and self._partial.transaction == transaction:
             self._partial = None
 
     def _advance(self, file: str, offset: int) -> None:
-        # With GTIDs the leader starts at the beginning of a file and leaves out what we have; the position must not go
-        # back then.
+        # With GTIDs the leader starts at the beginning of a file and leaves out the transactions that we have; the
+        # position must not go back then.
         if (offset > self._offset) if file == self._file else (file_number(file) > file_number(self._file)):
             self._file, self._offset, self._moved = file, offset, True
 
     @property
     def position(self) -> Position:
-        """How far the binlog is read, at the end of a transaction."""
+        """The position up to which the binlog is read, at the end of a transaction."""
         return Position(self._file, self._offset)
 
     def read_without(self, gtid: str | None) -> GtidSet | None:
-        """The GTIDs of all transactions read but ``gtid``; None where some have none."""
+        """The GTIDs of all transactions read except ``gtid``; None if some have none."""
         return self._gtids.without(gtid) if gtid and self._gtids_complete else None
 
     @property
@@ -107,11 +121,6 @@ class Progress:
         """The filters that hold here, listed."""
         return self._entry.filters
 
-    def use_filters(self, filters: dict[str, list[str]]) -> None:
-        """These filters, listed, hold from here on."""
-        # Of what passes from now on the topic begins here: a copy of the leader must have all before.
-        self._entry = replace(self._entry, filters=filters, origin=self.gtid_text or self._entry.origin)
-
     @property
     def has_partial(self) -> bool:
         """Whether a transaction is partially committed, so that its rest must come next."""
@@ -127,8 +136,11 @@ class Progress:
         return self._open is None
 
     def is_stale(self, now: float) -> bool:
-        """Whether the last commit is so long before ``now`` (``time.monotonic()``) that another is due."""
-        return now - self._committed_at > (_QUIET_SECONDS if self._moved else self._alive_seconds)
+        """Whether the last commit is so long before ``now`` (``time.monotonic()``) that another is due.
+
+        One is due at once after a ``CopyState`` that says so.
+        """
+        return self._is_due or now - self._committed_at > (_QUIET_SECONDS if self._moved else self._alive_seconds)
 
     def has_reached(self, target: Position) -> bool:
         """Whether everything before ``target`` has been read, up to the end of a transaction."""
@@ -136,12 +148,13 @@ class Progress:
             return False
         return file_number(self._file) >= file_number(target.file)
 
-    def entry(self, *, next_sequence: int, partial: Partial | None = None, copy: dict[str, Any] | None = None) -> Entry:
-        """The entry to commit now: after the last complete transaction, with ``partial``, what of an open one is in the
-        same commit, and the state of the ``copy``."""
+    def entry(self, *, next_sequence: int, partial: Partial | None = None) -> Entry:
+        """The entry to commit now: after the last complete transaction, with ``partial``, the part of an open
+        transaction in the same commit.
+        """
         # A transaction that was partially committed before stays so until its end has been read again.
         partial = partial or self._partial
-        self._committed_at, self._moved = time.monotonic(), False
+        self._committed_at, self._moved, self._is_due = time.monotonic(), False, False
         return replace(
             self._entry,
             next_sequence=next_sequence,
@@ -150,5 +163,5 @@ class Progress:
             partial=partial,
             gtids_complete=self._gtids_complete,
             prepared=dict(self._prepared),
-            copy=copy,
+            copy=self.copy,
         )

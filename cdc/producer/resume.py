@@ -18,9 +18,9 @@ _FRESH_COPY = "give the producer a new topic and the follower a fresh copy of th
 
 
 def starting_entry(leader: Leader, entry: Entry | None, *, start: str, filters: dict[str, list[str]]) -> Entry:
-    """The entry to continue after: the commit log's ``entry``, or one for ``start`` where there is none yet.
+    """The entry to continue after: the commit log's ``entry``, or one for ``start`` if there is none yet.
 
-    ``filters`` are the profile's, listed. Raises UserError where the leader cannot continue there without a loss or a
+    ``filters`` are the profile's, listed. Raises UserError if the leader cannot continue there without a loss or a
     repetition.
     """
     if entry is None or Pending.from_json(entry.copy).structure:
@@ -30,20 +30,22 @@ def starting_entry(leader: Leader, entry: Entry | None, *, start: str, filters: 
         _require_countable(entry.partial, entry.filters, filters)
     if entry.server_uuid == leader.server_uuid and _has(leader, entry.position):
         return entry
-    # Another server with the same history, or renumbered files: only the GTIDs tell where to continue.
+    # Another server with the same history, or renumbered files: only the GTIDs show where to continue.
     return replace(entry, server_uuid=leader.server_uuid, position=Position(leader.logs[0][0], 4))
 
 
 def _require_countable(partial: Partial, before: dict[str, list[str]] | None, filters: dict[str, list[str]]) -> None:
-    """Raise UserError unless the committed rows of ``partial`` can be counted again, with the same filters."""
+    """Raises UserError unless the committed rows of ``partial`` can be counted again, with the same filters."""
     if partial.rows is None:
         raise UserError(
             f"transaction {partial.transaction} is partially committed, and an earlier version has counted its records",
+            code="CDC-VERSION-INSIDE-TRANSACTION",
             hint="run that version with its settings until that transaction is complete, then this one",
         )
     if before != filters:
         raise UserError(
             f"transaction {partial.transaction} is partially committed, with other filters: {before}",
+            code="CDC-FILTERS-INSIDE-TRANSACTION",
             where="profile key filters",
             hint="put the filters back until that transaction is complete",
         )
@@ -52,7 +54,7 @@ def _require_countable(partial: Partial, before: dict[str, list[str]] | None, fi
 def _first_entry(leader: Leader, *, start: str) -> Entry:
     """The entry of a producer without a commit log, for the profile's ``start``.
 
-    Raises UserError where the leader has purged what follows, or has not executed what comes before.
+    Raises UserError if the leader has purged the transactions that follow, or has not executed those before.
     """
     position, executed = Position(leader.logs[0][0], 4), leader.purged
     copies = start == COPY or (start == AUTO and leader.gtid_on and not _has_beginning(leader))
@@ -93,6 +95,7 @@ def _require_beginning(leader: Leader) -> None:
     if not _has_beginning(leader):
         raise UserError(
             f"the leader has purged its first binlogs, {oldest} is the oldest",
+            code="CDC-LEADER-PURGED-FIRST",
             where=leader.name,
             hint='where it has GTIDs, set producer.start to "copy"; else copy the leader to the follower and set it to '
             'what that copy holds (file and offset), or to "oldest" to start without a copy',
@@ -104,6 +107,7 @@ def _require_gtids_from_the_beginning(leader: Leader) -> None:
         raise UserError(
             f"the server's first binlogs, from {leader.logs[0][0]} on, have transactions without GTIDs, which it sends "
             "no more since gtid_mode is ON",
+            code="CDC-LEADER-ANONYMOUS-GTIDS",
             where=leader.name,
             hint='set producer.start to "copy", to begin with a copy of its tables, or to "now", as for the capture of '
             "a follower that was made of a copy",
@@ -111,41 +115,52 @@ def _require_gtids_from_the_beginning(leader: Leader) -> None:
 
 
 def _require_copy(leader: Leader, held: GtidSet) -> None:
-    """Raise UserError unless the leader has all that follows a copy with the GTIDs ``held``."""
+    """Raises UserError unless the leader has all transactions that follow a copy with the GTIDs ``held``."""
     if not leader.gtid_on:
-        raise UserError("the leader has no GTIDs (gtid_mode)", where=_KEY, hint='write the copy\'s "file:position"')
+        raise UserError(
+            "the leader has no GTIDs (gtid_mode)",
+            code="CDC-LEADER-NO-GTIDS",
+            where=_KEY,
+            hint='write the copy\'s "file:position"',
+        )
     if not held.issubset(leader.executed):
         raise UserError(
             f"the leader has not executed all of {held}, but {leader.executed or 'nothing'}",
+            code="CDC-LEADER-LACKS-COPY",
             where=_KEY,
             hint="is this a copy of that leader? With other GTIDs of its own, name those that came from the leader",
         )
     if not leader.purged.issubset(held):
         raise UserError(
             f"the leader has purged binlogs that the copy lacks: purged {leader.purged}, the copy has {held}",
+            code="CDC-LEADER-PURGED-SINCE-COPY",
             where=_KEY,
             hint="take a newer copy",
         )
 
 
 def _require_position(leader: Leader, position: Position) -> None:
-    """Raise UserError unless the leader's binlog can be read from there on."""
+    """Raises UserError unless the leader's binlog can be read from there on."""
     if leader.gtid_on:
         raise UserError(
             "the leader has GTIDs; a position would not be valid on another server, a GTID set is",
+            code="CDC-LEADER-HAS-GTIDS",
             where=_KEY,
             hint="write the GTID set that the copy holds (gtid_executed, or what the dump sets gtid_purged to)",
         )
     if not _has(leader, position) or position.offset < 4:
         raise UserError(
             f"the leader has no {position}; its binlogs are {leader.logs[0][0]} to {leader.position}",
+            code="CDC-LEADER-NO-POSITION",
             where=_KEY,
             hint="write the file and position that the copy names, or take a newer copy",
         )
 
 
 def _require_same_history(leader: Leader, entry: Entry) -> None:
-    """Raise UserError unless the server has everything that follows ``entry``, and has executed all before it."""
+    """Raises UserError unless the server has everything that follows ``entry``, and has executed everything
+    before it.
+    """
     ours = GtidSet.parse(entry.gtid_set)
     if leader.gtid_on and entry.gtids_complete and (ours or entry.partial):
         _require_gtids(leader, entry, ours)
@@ -157,6 +172,7 @@ def _require_same_history(leader: Leader, entry: Entry) -> None:
         raise UserError(
             f"this is another server than before (its UUID is {leader.server_uuid}, ours {entry.server_uuid}), and "
             "without GTIDs its binlog cannot be matched with ours",
+            code="CDC-LEADER-REPLACED",
             where=leader.name,
             hint=f"point the profile at the old leader, or {_FRESH_COPY}",
         )
@@ -174,18 +190,21 @@ def _require_gtids(leader: Leader, entry: Entry, ours: GtidSet) -> None:
             raise Disconnected(
                 "the leader has not executed all that it has sent: it has executed "
                 f"{leader.executed or 'nothing'}, we have replicated {held}",
+                code="CDC-LEADER-BEHIND",
                 where=leader.name,
                 hint=f"does it wait for a semi-synchronous replica? If it was put back to an older state {_FRESH_COPY}",
             )
         raise UserError(
             f"the leader lost binlogs or was replaced: it has executed {leader.executed or 'nothing'}, "
             f"we have already replicated {held}",
+            code="CDC-LEADER-REPLACED",
             where=leader.name,
             hint=f"point the profile at a server with that history, or {_FRESH_COPY}",
         )
     if not leader.purged.issubset(ours):
         raise UserError(
             f"the leader has purged binlogs that we still need: purged {leader.purged}, replicated {ours}",
+            code="CDC-LEADER-PURGED",
             where=leader.name,
             hint=_FRESH_COPY,
         )
@@ -200,12 +219,14 @@ def _require_file(leader: Leader, position: Position) -> None:
     if position.file not in sizes:
         raise UserError(
             f"the leader has purged {position.file}, which we still need",
+            code="CDC-LEADER-PURGED",
             where=f"{leader.name}, position {position}",
             hint=_FRESH_COPY,
         )
     if sizes[position.file] < position.offset:
         raise UserError(
             f"the leader lost binlogs: {position.file} ends at {sizes[position.file]}",
+            code="CDC-LEADER-REPLACED",
             where=f"{leader.name}, position {position}",
             hint=_FRESH_COPY,
         )

@@ -23,7 +23,7 @@ class Skips:
     def __init__(self, events: Iterable[str] = (), *, log: Callable[..., None] = lambda event, **fields: None) -> None:
         self._asked = {event: _position(event) for event in events}
         self._used: set[str] = set()
-        self._open: list[str] = []  # of the transaction that is not committed yet: they must be given again
+        self._open: list[str] = []  # skipped in the open transaction: the operator must name them again
         self.log = log
 
     def __bool__(self) -> bool:
@@ -38,31 +38,38 @@ class Skips:
 
     def refusal(self, error: PromiseError, event: str) -> PromiseError:
         """``error`` of the event of this name, with the command that skips it. Every error of an event that can be
-        skipped is made here."""
+        skipped is made here.
+        """
         where = error.where if error.where.startswith(event) else event
         options = " ".join(f"--skip {each}" for each in dict.fromkeys([*self._open, event]))
         command = f"to skip this event for good: cdc-producer PROFILE {options}"
-        return PromiseError(error.what, where=where, hint=f"{error.hint}; {command}" if error.hint else command)
+        return PromiseError(
+            error.what, code=error.code, where=where, hint=f"{error.hint}; {command}" if error.hint else command
+        )
 
     def check_passed(self, reached: Position) -> None:
         """To be called when everything before ``reached`` is replicated.
 
-        Raises UserError where an event before it was to be skipped, and was not refused.
+        Raises UserError if an event before it was to be skipped, and was not refused.
         """
         self._open.clear()
         for event, position in self._asked.items():
             if event not in self._used and position.place < reached.place:
                 raise UserError(
                     f"no event was refused at {event}, or it is written or skipped already: the stream is at {reached}",
+                    code="CDC-SKIP-NO-EVENT",
                     where=_OPTION,
                     hint=_HINT,
                 )
 
     def check_end(self, reached: Position) -> None:
-        """Raises UserError where the binlog ended, at ``reached``, before an event that was to be skipped."""
+        """Raises UserError if the binlog ended, at ``reached``, before an event that was to be skipped."""
         for event in self._asked.keys() - self._used:
             raise UserError(
-                f"there is no event at {event} yet: the leader's binlog ends at {reached}", where=_OPTION, hint=_HINT
+                f"there is no event at {event} yet: the leader's binlog ends at {reached}",
+                code="CDC-SKIP-NO-EVENT",
+                where=_OPTION,
+                hint=_HINT,
             )
 
 
@@ -71,6 +78,7 @@ def _position(event: str) -> Position:
     if found is None:
         raise UserError(
             f"{event!r} is not a position in a binlog",
+            code="CDC-SKIP-NO-EVENT",
             where=_OPTION,
             hint="give it as the producer's error names it, such as binlog.000012:4567 or binlog.000012:4567/8",
         )

@@ -2,7 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from cdc import __version__
@@ -56,22 +57,26 @@ def _run(path: Path, folder: Path, *, dry_run: bool) -> int:
     setup_logging(level=settings.log.level, form=settings.log.format)
     report = read_report(folder, resource=settings.mysql_resource_name, topic=settings.kafka.topic)
     plans = _plans(settings, report)
-    for plan in plans:
-        print(plan.summary)
-        for line in row_lines(plan.table) if dry_run else ():
-            print(line)
-    for drift in report.schema:
-        for line in definition_lines(drift):
-            print(line)
-    if len(report.schema) < report.schema_drift:
-        print(f"… {report.schema_drift:,} in all are not defined as on the leader")
     asked = [plan for plan in plans if plan.keys or plan.whole]
-    if dry_run or not asked:
-        print("nothing is asked for" if plans or report.schema_drift else "no row drifted")
+    if asked and not dry_run:
+        _ask(settings, asked)  # before anything is printed: the output may not be written to its end
+        outcome = 'asked: the producer logs "rows are sent again", the consumer "rows repaired"; then audit again'
     else:
-        _ask(settings, asked)
-        print('asked: the producer logs "rows are sent again", the consumer "rows repaired"; then audit again')
-    return 1 if len(asked) < len(plans) or report.schema_drift else 0
+        outcome = "nothing is asked for" if plans or report.schema_drift else "no row drifted"
+    status = 1 if len(asked) < len(plans) or report.schema_drift else 0
+    lines = chain(_lines(plans, report, dry_run=dry_run), [outcome])
+    return process.printed(lines, program="cdc-repair", status=status)
+
+
+def _lines(plans: Sequence[Plan], report: Report, *, dry_run: bool) -> Iterator[str]:
+    for plan in plans:
+        yield plan.summary
+        if dry_run:
+            yield from row_lines(plan.table)
+    for drift in report.schema:
+        yield from definition_lines(drift)
+    if len(report.schema) < report.schema_drift:
+        yield f"… {report.schema_drift:,} in all are not defined as on the leader"
 
 
 def _plans(settings: Profile, report: Report) -> list[Plan]:
@@ -99,6 +104,7 @@ def _definitions(settings: Profile, tables: Sequence[DriftedTable]) -> list[Tabl
     if gone:
         raise UserError(
             f"the leader does not have the report's tables any more: {', '.join(gone)}",
+            code="CDC-REPORT-TABLES-GONE",
             where=str(database),
             hint="run cdc-audit again, and name its report",
         )

@@ -55,7 +55,9 @@ def read_report(folder: Path, *, resource: str, topic: str) -> Report:
     try:
         body = json.loads((folder / JSON).read_text(encoding="utf-8"))
         if body["version"] != _VERSION:
-            raise UserError(f"the report is of version {body['version']}, not {_VERSION}", where=where)
+            raise UserError(
+                f"the report is of version {body['version']}, not {_VERSION}", code="CDC-REPORT-UNREADABLE", where=where
+            )
         leader, verdict = body["leader"], body["verdict"]
         for key, ours, theirs in (
             ("mysql_resource_name", resource, leader["resource"]),
@@ -63,18 +65,24 @@ def read_report(folder: Path, *, resource: str, topic: str) -> Report:
         ):
             if ours != theirs:
                 what = f"the report is of another leader: its {key} is {theirs}, the profile's {ours}"
-                raise UserError(what, where=where, hint="name the profile of the leader's producer")
+                raise UserError(
+                    what, code="CDC-REPORT-OTHER-LEADER", where=where, hint="name the profile of the leader's producer"
+                )
         if verdict == "could not judge":
             reasons = "; ".join(body["reasons"])
-            raise UserError(f"the audit could not judge: {reasons}", where=where, hint=_AUDIT_AGAIN)
+            raise UserError(
+                f"the audit could not judge: {reasons}", code="CDC-REPORT-NO-VERDICT", where=where, hint=_AUDIT_AGAIN
+            )
         known = _by_table(body["drifted"], _listed(folder))
         tables = [_table(each, known.get((each["database"], each["table"]), []), body) for each in body["tables"]]
         return Report([each for each in tables if each.drifted], body["schema"], body["schema_drift"])
     except OSError as error:
-        raise UserError(f"there is no report: {error.strerror}", where=f"{where}: {error.filename}") from None
+        raise UserError(
+            f"there is no report: {error.strerror}", code="CDC-REPORT-UNREADABLE", where=f"{where}: {error.filename}"
+        ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         what = f"what is there is no report of cdc-audit ({type(error).__name__}: {error})"
-        raise UserError(what, where=where, hint=_AUDIT_AGAIN) from None
+        raise UserError(what, code="CDC-REPORT-UNREADABLE", where=where, hint=_AUDIT_AGAIN) from None
 
 
 def _listed(folder: Path) -> Iterator[dict[str, Any]]:

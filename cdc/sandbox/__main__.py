@@ -21,7 +21,7 @@ Downloads are kept in $CDC_CACHE (default ~/.cache/cdc). A JDK 17 or newer is ne
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Runs the command line; returns the exit status."""
     options = _parser().parse_args(arguments)
     commands = {"up": _up, "down": _down, "status": _status, "demo": _demo}
     try:

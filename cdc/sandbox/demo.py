@@ -30,15 +30,20 @@ _NO_DRIFT, _DRIFT = 0, 1
 
 
 def demo(folder: Path | None) -> int:
-    """Run the demo in an empty ``folder``, or a temporary one, and print what happens.
+    """Runs the demo in an empty ``folder``, or a temporary one, and prints what happens.
 
-    Everything it starts is stopped when it ends. Raises PromiseError where something did not go as promised.
+    Everything it starts is stopped when it ends. Raises PromiseError if a result differs from the promised one.
     """
     started = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="cdc-demo-")) if folder is None else folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
-        raise UserError("the demo's folder is not empty", where=str(folder), hint="name an empty or a new one")
+        raise UserError(
+            "the demo's folder is not empty",
+            code="CDC-SANDBOX-FOLDER",
+            where=str(folder),
+            hint="name an empty or a new one",
+        )
     servers = Servers(folder)
     try:
         _title("Servers: two MySQL, one Kafka")
@@ -110,7 +115,10 @@ def _tutorial(leader: MySql, records: Topic, checkpoint: Checkpoint) -> None:
             print(f"record    {_shown(record)}")
             print(f"follower  had it {after * 1000:.0f} ms after the commit\n")
     if record["sequence"] != _LAST_SEQUENCE:
-        raise PromiseError(f"the tutorial became records up to sequence {record['sequence']}, not {_LAST_SEQUENCE}")
+        raise PromiseError(
+            f"the tutorial became records up to sequence {record['sequence']}, not {_LAST_SEQUENCE}",
+            code="CDC-DEMO-BROKEN",
+        )
 
 
 def _shown(record: dict[str, Any]) -> str:
@@ -142,7 +150,7 @@ def _compare(leader: MySql, follower: MySql) -> None:
             print("  ".join(f"{'NULL' if value is None else value!s:12}" for value in row).rstrip())
         tables.append(table)
     if sorted(map(repr, tables[0])) != sorted(map(repr, tables[1])):
-        raise PromiseError("the follower's pet is not the leader's")
+        raise PromiseError("the follower's pet is not the leader's", code="CDC-DEMO-BROKEN")
 
 
 def _is_checkpoint_of(sequence: int) -> Callable[[dict[str, Any]], bool]:
@@ -166,18 +174,22 @@ def _keyed_table(leader: MySql, records: Topic, checkpoint: Checkpoint) -> None:
 
 
 def _repair(programs: Programs, report: Path, records: Topic, checkpoint: Checkpoint) -> int:
-    """Have what the ``report`` says repaired; the sequence of the record that does it."""
+    """Repairs the differences in the ``report``; returns the sequence of the record that repairs them."""
     print(programs.repair(report))
     record = records.next()
     if "Repair" not in record["operation"] or record["sequence"] != _LAST_KEYED + 1:
-        raise PromiseError(f"the producer wrote another record than the repair: {_shown(record)}")
+        raise PromiseError(
+            f"the producer wrote another record than the repair: {_shown(record)}", code="CDC-DEMO-BROKEN"
+        )
     checkpoint.reached(record["sequence"])
     print(f"record    {_shown(record)}")
     return int(record["sequence"])
 
 
 def _write_by_hand(follower: MySql, echoes: Topic) -> list[str]:
-    """Write to the follower by hand; the binlog file and offset of the write, from the follower's own topic."""
+    """Writes to the follower by hand; returns the binlog file and offset of the write, from the follower's
+    own topic.
+    """
     print(f"follower> {_FOREIGN};")
     with follower.connect() as connection, connection.cursor() as cursor:
         cursor.execute(_FOREIGN)
@@ -193,9 +205,11 @@ def _audit(programs: Programs, report: Path, *, status: int, words: list[str]) -
     print("(times are of programs that have just started; docs/performance.md has those of programs that have run)")
     missing = [word for word in words if word.lower() not in said.lower()]
     if got != status:
-        raise PromiseError(f"the audit's exit status is {got}, {status} was promised", where=str(report))
+        raise PromiseError(
+            f"the audit's exit status is {got}, {status} was promised", code="CDC-DEMO-BROKEN", where=str(report)
+        )
     if missing:
-        raise PromiseError(f"the audit did not say {', '.join(missing)}", where=str(report))
+        raise PromiseError(f"the audit did not say {', '.join(missing)}", code="CDC-DEMO-BROKEN", where=str(report))
 
 
 def _title(text: str) -> None:

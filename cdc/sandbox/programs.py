@@ -1,4 +1,4 @@
-"""Runs the programs of this package as a user does: console scripts with a profile."""
+"""Runs the programs of this package as users run them: console scripts with a profile."""
 
 import importlib.metadata
 import os
@@ -26,7 +26,7 @@ class Programs:
         self._running: list[Process] = []
 
     def start(self) -> None:
-        """Start producers and consumer; they end with this process. Raises UserError when one is not installed."""
+        """Starts producers and consumer; they end with this process. Raises UserError if one is not installed."""
         for script, name, profile in (
             ("cdc-producer", "producer", self._profiles.producer),
             ("cdc-producer", "follower-producer", self._profiles.follower),
@@ -37,27 +37,29 @@ class Programs:
             self._running.append(process)
 
     def check(self) -> None:
-        """Raises PromiseError with a program's last line of output when one of them has ended."""
+        """Raises PromiseError with a program's last line of output if one has ended."""
         for process in self._running:
             if not process.running():
                 said = process.said().rpartition("\n")[2]
-                raise PromiseError(f"{process.name} ended: {said}", where=str(process.log))
+                raise PromiseError(f"{process.name} ended: {said}", code="CDC-DEMO-NO-PROGRESS", where=str(process.log))
 
     def stop(self) -> None:
-        """Stop them in order. Raises PromiseError when one does not end by itself within 30 s."""
+        """Stops the programs in order. Raises PromiseError if one does not end by itself within 30 s."""
         slow = [process.name for process in self._running if not process.stop(seconds=30)]
         self._running.clear()
         if slow:
-            raise PromiseError(f"{', '.join(slow)} did not end when asked to", where=str(self._folder))
+            raise PromiseError(
+                f"{', '.join(slow)} did not end when asked to", code="CDC-DEMO-NO-PROGRESS", where=str(self._folder)
+            )
 
     def kill(self) -> None:
-        """SIGKILL the programs that still run."""
+        """Sends SIGKILL to the programs that still run."""
         for process in self._running:
             process.kill()
         self._running.clear()
 
     def audit(self, report: Path) -> tuple[int, str]:
-        """Run the audit into the folder ``report``; its exit status and what it printed."""
+        """Runs the audit with its report in the folder ``report``; returns its exit status and output."""
         process = Process(report.name, folder=self._folder)
         files = ("--leader", self._profiles.producer, "--follower", self._profiles.follower, "--report", report)
         jars = ",".join(map(str, spark_jars()))
@@ -65,11 +67,15 @@ class Programs:
         return process.wait(seconds=_AUDIT_SECONDS), process.said()
 
     def repair(self, report: Path) -> str:
-        """Ask for what the ``report`` says; what was printed. Raises PromiseError where not all of it is asked for."""
+        """Requests the repairs in the ``report``; returns the output. Raises PromiseError if not all of them are
+        requested.
+        """
         process = Process("repair", folder=self._folder)
         process.start([_script("cdc-repair"), self._profiles.producer, "--report", report])
         if status := process.wait(seconds=_REPAIR_SECONDS):
-            raise PromiseError(f"cdc-repair ended with exit status {status}", where=str(process.log))
+            raise PromiseError(
+                f"cdc-repair ended with exit status {status}", code="CDC-DEMO-BROKEN", where=str(process.log)
+            )
         return process.said()
 
 
@@ -79,12 +85,14 @@ def spark_jars() -> list[Path]:
     try:
         version = importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:
-        raise UserError("the audit needs PySpark", hint=with_spark()) from None
+        raise UserError("the audit needs PySpark", code="CDC-SANDBOX-JARS", hint=with_spark()) from None
     return spark_connector_jars(version)
 
 
 def _script(name: str) -> Path:
     script = Path(sys.executable).with_name(name)
     if not script.exists():
-        raise UserError(f"{name} is not installed", where=str(script.parent), hint=with_spark())
+        raise UserError(
+            f"{name} is not installed", code="CDC-SANDBOX-JARS", where=str(script.parent), hint=with_spark()
+        )
     return script

@@ -34,9 +34,11 @@ class Servers:
 
     @classmethod
     def found(cls, folder: Path) -> Self:
-        """The servers that another process started in this folder. Raises UserError where there are none."""
+        """The servers that another process started in this folder. Raises UserError if there are none."""
         if not (folder / _MARKER).exists():
-            raise UserError("there is no sandbox", where=str(folder), hint="start one: cdc-sandbox up")
+            raise UserError(
+                "there is no sandbox", code="CDC-SANDBOX-MISSING", where=str(folder), hint="start one: cdc-sandbox up"
+            )
         file = folder / _PORTS
         return cls(folder, **(json.loads(file.read_text()) if file.exists() else {}))
 
@@ -44,11 +46,14 @@ class Servers:
         yield from zip(_NAMES, (self.leader, self.follower, self.kafka), strict=True)
 
     def start(self, *, outlive: bool = False, say: Callable[[str], None]) -> Self:
-        """Start all three, or none: when one does not start, the others are stopped again. Raises UserError."""
+        """Starts all three servers, or none: if one does not start, the others are stopped again. Raises UserError."""
         for name, server in self._each():
             if server.running():
                 raise UserError(
-                    f"{name} runs already", where=str(self.folder), hint="cdc-sandbox down, or another --dir"
+                    f"{name} runs already",
+                    code="CDC-SANDBOX-EXISTS",
+                    where=str(self.folder),
+                    hint="cdc-sandbox down, or another --dir",
                 )
         self._claim()
         java()  # checked before anything is fetched or started
@@ -71,27 +76,34 @@ class Servers:
         return self
 
     def stop(self) -> list[str]:
-        """Stop the running servers, last started first; their names."""
+        """Stops the running servers, last started first; returns their names."""
         running = [(name, server) for name, server in self._each() if server.running()]
         for _, server in reversed(running):
             server.stop()
         return [name for name, _ in running]
 
     def kill(self) -> None:
-        """SIGKILL them all."""
+        """Sends SIGKILL to all servers."""
         for _, server in self._each():
             server.kill()
 
     def _claim(self) -> None:
-        """Mark the folder as a sandbox. Raises UserError for other files of our names, which `wipe` would remove."""
+        """Marks the folder as a sandbox. Raises UserError if it contains other files with our names, which `wipe` would
+        remove.
+        """
         existing = [name for name in _NAMES if (self.folder / name).exists()]
         if existing and not (self.folder / _MARKER).exists():
-            raise UserError(f"{existing[0]} exists already", where=str(self.folder), hint="choose another --dir")
+            raise UserError(
+                f"{existing[0]} exists already",
+                code="CDC-SANDBOX-EXISTS",
+                where=str(self.folder),
+                hint="choose another --dir",
+            )
         make_folder(self.folder)
         (self.folder / _MARKER).touch()
 
     def wipe(self) -> None:
-        """Remove what the servers wrote, and no other files in the folder. They must not run."""
+        """Removes the files of the servers, and no other files in the folder. The servers must not run."""
         if not (self.folder / _MARKER).exists():
             return
         for name in _NAMES:
@@ -104,7 +116,7 @@ class Servers:
         return {f"{name:9} 127.0.0.1:{server.port}": server.running() for name, server in self._each()}
 
     def directions(self) -> str:
-        """How to connect, as text for the user."""
+        """Directions for connecting, as text for the user."""
         version = ".".join(map(str, mysql_programs().version))
         clients = [f"{self.folder}/mysql-{name}" for name in ("leader", "follower")]
         lines = [

@@ -1,4 +1,4 @@
-"""Reads what the demo waits for: the records of a topic as they come, and the follower's checkpoint."""
+"""Waits for the events of the demo: the records of a topic as they arrive, and the follower's checkpoint."""
 
 import json
 import time
@@ -38,11 +38,11 @@ class Topic:
         self._consumer.assign([TopicPartition(name, 0, 0)])
 
     def close(self) -> None:
-        """Close the connection."""
+        """Closes the connection."""
         self._consumer.close()
 
     def next(self) -> dict[str, Any]:
-        """The next record. Raises PromiseError when none comes within a minute, ServerGone when Kafka fails."""
+        """The next record. Raises PromiseError if none comes within a minute, ServerGone if Kafka fails."""
         deadline = time.monotonic() + _SECONDS
         while time.monotonic() < deadline:
             self._check()
@@ -56,10 +56,12 @@ class Topic:
             # The producer creates the topic, perhaps after we start to read it.
             if error is not None and error.code() not in NO_TOPIC:
                 raise ServerGone(error.str(), where=f"topic {self.name}")
-        raise PromiseError(f"no further record within {_SECONDS} s", where=f"topic {self.name}")
+        raise PromiseError(
+            f"no further record within {_SECONDS} s", code="CDC-DEMO-NO-PROGRESS", where=f"topic {self.name}"
+        )
 
     def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """The first record from here on that is wanted. Raises PromiseError when it does not come."""
+        """The first record from here on for which ``wanted`` is true. Raises PromiseError if none comes."""
         return next(record for record in self._rest() if wanted(record))
 
     def _rest(self) -> Iterator[dict[str, Any]]:
@@ -68,7 +70,7 @@ class Topic:
 
 
 class Checkpoint:
-    """The follower's checkpoint."""
+    """The checkpoint in the follower."""
 
     def __init__(self, follower: MySql, resource: str, *, check: Callable[[], None]) -> None:
         self._connection = follower.connect()
@@ -76,13 +78,14 @@ class Checkpoint:
         self._check = check
 
     def close(self) -> None:
-        """Close the connection."""
+        """Closes the connection."""
         self._connection.close()
 
     def reached(self, sequence: int) -> float:
-        """Wait until the follower has applied this record; the time (seconds since 1970) at which that was seen.
+        """Waits until the follower has applied this record; returns the time (seconds since 1970) at which that was
+        seen.
 
-        Raises PromiseError when it has not within a minute.
+        Raises PromiseError if it has not within a minute.
         """
 
         def has_it() -> bool:
@@ -91,7 +94,9 @@ class Checkpoint:
             return found is not None and found >= sequence
 
         if not wait_until(has_it, seconds=_SECONDS, every=0.002):
-            raise PromiseError(f"the follower has not applied sequence {sequence} within {_SECONDS} s")
+            raise PromiseError(
+                f"the follower has not applied sequence {sequence} within {_SECONDS} s", code="CDC-DEMO-NO-PROGRESS"
+            )
         return time.time()
 
     def _sequence(self) -> int | None:

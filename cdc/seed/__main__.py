@@ -16,7 +16,7 @@ from cdc.errors import UserError
 from cdc.service.java import require_java, with_spark
 from cdc.service.logs import event, print_error, setup_logging
 from cdc.service.private_files import MASK
-from cdc.service.process import exit_status, stop_on_signals
+from cdc.service.process import exit_status, printed, stop_on_signals
 from cdc.service.retry import Retry
 from cdc.spark.job.root_cause import root_cause
 
@@ -66,7 +66,7 @@ def _run(arguments: argparse.Namespace) -> int:
     leader, follower = load(arguments.leader, servers=KAFKA_ONLY), load(arguments.follower, servers=BOTH_SERVERS)
     setup_logging(level=follower.log.level, form=follower.log.format)
     if util.find_spec("pyspark") is None:
-        raise UserError("PySpark is not installed", hint=with_spark())
+        raise UserError("PySpark is not installed", code="CDC-SEED-NO-PYSPARK", hint=with_spark())
     require_java(os.environ)
     # Not before: without PySpark they can't be imported.
     from cdc.seed.pipeline import run
@@ -92,12 +92,14 @@ def _run(arguments: argparse.Namespace) -> int:
             raise
         loaded = None  # its job was cancelled
     if loaded is None:
-        raise UserError("stopped before the follower was whole", hint="run cdc-seed again, which goes on")
-    print(
+        raise UserError(
+            "stopped before the follower was whole", code="CDC-SEED-STOPPED", hint="run cdc-seed again, which goes on"
+        )
+    line = (
         f"the follower is as the leader was after sequence {loaded.sequence}: {loaded.rows:,} rows and "
         f"{loaded.statements:,} statements; start cdc-consumer, which goes on from there"
     )
-    return 0
+    return printed([line], program="cdc-seed")
 
 
 def _is_of_spark(error: Exception) -> bool:

@@ -255,9 +255,11 @@ def _images(value: bytes | None, rows: Sequence[int], *, of: int, sequence: int)
         return image_texts(None if value is None else bytes(value), rows, of=of, sequence=sequence)
     except ValueError as error:
         raise UserError(
-            f"the record is not as cdc-producer wrote it: {error}", where=f"sequence {sequence}",
+            f"the record is not as cdc-producer wrote it: {error}",
+            code="CDC-SEED-RECORD-INVALID",
+            where=f"sequence {sequence}",
             hint="something else writes to this topic or deletes its records; see cdc-audit",
-        ) from None  # fmt: skip
+        ) from None
 
 
 def _sorted(chosen: DataFrame) -> DataFrame:

@@ -48,12 +48,22 @@ def seed_in(session: Session, resource: str, *, name: str) -> Seed | None:
     except Stopped:
         raise
     except (Interrupted, Refused) as error:
-        raise Disconnected(f"the follower cannot be used: {error}", where=name) from None
+        raise Disconnected(f"the follower cannot be used: {error}", code="CDC-SEED-FOLLOWER-GONE", where=name) from None
     if is_known:
-        raise UserError(f"the follower has applied records of {resource!r} before", where=name, hint=_EMPTY)
+        raise UserError(
+            f"the follower has applied records of {resource!r} before",
+            code="CDC-SEED-FOLLOWER-NOT-EMPTY",
+            where=name,
+            hint=_EMPTY,
+        )
     if there:
         names = ", ".join(there[:5]) + ", …" * (len(there) > 5)
-        raise UserError(f"the follower is not empty: it has the databases {names}", where=name, hint=_EMPTY)
+        raise UserError(
+            f"the follower is not empty: it has the databases {names}",
+            code="CDC-SEED-FOLLOWER-NOT-EMPTY",
+            where=name,
+            hint=_EMPTY,
+        )
     return seed
 
 
@@ -62,7 +72,11 @@ def finish(session: Session, resource: str) -> None:
     try:
         session.run([seeds.delete(session.schema, resource).encode(), b"COMMIT"])
     except (Interrupted, Refused) as error:
-        raise Disconnected(f"the follower cannot be used: {error}", hint="run cdc-seed again, which goes on") from None
+        raise Disconnected(
+            f"the follower cannot be used: {error}",
+            code="CDC-SEED-FOLLOWER-GONE",
+            hint="run cdc-seed again, which goes on",
+        ) from None
 
 
 def _databases(session: Session) -> list[str]:

@@ -214,24 +214,31 @@ def _seed(begun: Seed | None, source: Source, at: Moment, scope: str) -> Seed:
     if begun is None:
         seed = Seed(sequence_at(source, at), scope)
         if seed.upto < 0:
-            raise UserError("the leader's stream is empty then", where=f"topic {source.kafka.topic}",
-                            hint="start cdc-consumer, which needs no seed")  # fmt: skip
+            raise UserError(
+                "the leader's stream is empty then",
+                code="CDC-SEED-STREAM-EMPTY",
+                where=f"topic {source.kafka.topic}",
+                hint="start cdc-consumer, which needs no seed",
+            )
         return seed
     if at is not None and sequence_at(source, at) != begun.upto:
         raise UserError(
             f"the follower is being loaded as of sequence {begun.upto}",
+            code="CDC-SEED-OTHER-PLACE",
             where="option --at",
             hint="leave it out to go on; for another moment start over with an empty follower",
         )
     if begun.scope != scope:
         raise UserError(
             f"the seed began with the filters and renames {begun.scope}",
+            code="CDC-SEED-OTHER-FILTERS",
             where="profile keys filters and renames",
             hint="put them back until cdc-seed has ended; for others start over with an empty follower",
         )
     if begun.upto > source.newest:
         raise UserError(
             f"the topic ends at sequence {source.newest}, and the follower is being loaded as of {begun.upto}",
+            code="CDC-SEED-TOPIC-SHORTER",
             where=f"topic {source.kafka.topic}",
             hint="the topic lost records: start over with an empty follower",
         )
@@ -256,6 +263,7 @@ def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream
             event(_LOG, "problem", level=logging.ERROR, what=error)
         raise UserError(
             f"{len(refused)} tables can't be loaded from the topic, each named above",
+            code="CDC-SEED-TABLES",
             where=f"topic {follower.kafka.topic}",
             hint="copy them again (cdc-producer PROFILE --copy), or leave them out with the consumer's [filters]",
         )

@@ -34,12 +34,14 @@ def require_one_stream(leader: Profile, follower: Profile) -> None:
         if ours != theirs:
             raise UserError(
                 f"the follower's {key} is {theirs!r}, the leader's {ours!r}",
+                code="CDC-SEED-PROFILES-DIFFER",
                 where="options --leader and --follower",
                 hint="name the profiles of the cdc-producer and of the cdc-consumer of one stream",
             )
     if follower.consumer.start:
         raise UserError(
             "a follower that is seeded begins from no copy of the leader",
+            code="CDC-SEED-AND-COPY",
             where="profile key consumer.start",
             hint="remove the key from the profile, for cdc-consumer too",
         )
@@ -50,6 +52,7 @@ def require_whole(source: Source) -> None:
     if source.cut:
         raise UserError(
             "retention has deleted the oldest records, among them statements that made the leader's tables",
+            code="CDC-SEED-TOPIC-CUT",
             where=f"topic {source.kafka.topic}",
             hint="begin the follower from a copy of the leader (consumer.start), or start over with a new topic that "
             "is kept for ever",
@@ -77,6 +80,7 @@ def places(
     if count != upto + 1 or heads.keys() != wanted:
         raise UserError(
             f"the topics have {count} records up to sequence {upto}, which are {upto + 1}",
+            code="CDC-SEED-RECORDS-MISSING",
             where=f"topic {source.kafka.topic}",
             hint="something has deleted or added records; see cdc-audit",
         )

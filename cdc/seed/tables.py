@@ -59,6 +59,7 @@ def parts_of(
             refused.append(
                 UserError(
                     "the stream has rows of the table and nothing that tells its columns",
+                    code="CDC-SEED-NO-COLUMNS",
                     where=f"table {'.'.join(name)}",
                     hint=f"copy the table again: {copy_command(name)}; {_OR_APPLY}",
                 )
@@ -69,7 +70,7 @@ def parts_of(
             found += _of_table(histories.of(name), statements, name, segments.get(name, []), upto)
         except UserError as error:
             hint = f"{error.hint}; {_OR_APPLY}" if error.hint else _OR_APPLY
-            refused.append(UserError(error.what, where=error.where, hint=hint))
+            refused.append(UserError(error.what, code=error.code, where=error.where, hint=hint))
     return found, refused
 
 
@@ -122,6 +123,7 @@ def _part(planned: Plan, stretch: Stretch, *, numbered: bool) -> Part:
     elif [each.name for each in stretch.origins] != list(columns) or any(o.null_doubt for o in stretch.origins):
         raise UserError(
             "the table has no key, and an ALTER changed its columns after rows were written",
+            code="CDC-SEED-NO-KEY",
             where=f"table {'.'.join(planned.name)}, sequence {stretch.end}",
             hint=f"copy the table again: {copy_command(planned.name)}",
         )
@@ -148,6 +150,7 @@ def _require_same_rows(planned: Plan, statements: Mapping[int, Record]) -> None:
         if numbers:
             raise UserError(
                 f"the statement at sequence {record.sequence} numbered the rows that were there, and a seed has others",
+                code="CDC-SEED-NUMBERED-ROWS",
                 where=f"table {'.'.join(planned.name)}",
                 hint=f"copy the table again: {copy_command(planned.name)}",
             )

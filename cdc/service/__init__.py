@@ -1,1 +1,1 @@
-"""What every program needs besides its work: logging, signals, retries, health, metrics over HTTP, private files."""
+"""Services for every program: logging, signals, retries, health, metrics over HTTP, private files."""

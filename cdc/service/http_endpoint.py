@@ -1,7 +1,4 @@
-"""Serves ``/metrics`` and ``/healthz`` over HTTP, from daemon threads.
-
-A health check's result, and all results as the answer of ``/healthz``.
-"""
+"""Serves ``/metrics`` and ``/healthz`` over HTTP, from daemon threads."""
 
 import json
 import logging
@@ -36,7 +33,7 @@ class Check:
 
 
 def verdict(checks: Iterable[Check]) -> tuple[bool, bytes]:
-    """Whether every check is ok, and all results as JSON. No checks at all count as failing."""
+    """Whether every check is ok, and the results as the JSON of ``/healthz``. No checks at all count as failing."""
     results = list(checks)
     healthy = bool(results) and all(check.ok for check in results)
     body = {
@@ -47,11 +44,11 @@ def verdict(checks: Iterable[Check]) -> tuple[bool, bytes]:
 
 
 _LOG = logging.getLogger("cdc.endpoint")
-_REQUEST_SECONDS = 5  # that a client may take to send its request
+_REQUEST_SECONDS = 5  # within which a client must send its request
 
 
 class _Collector:
-    """Gives the registry a program's figures at each request, so that counting costs the program nothing."""
+    """Collects a program's figures at each request, so that counting costs the program nothing."""
 
     def __init__(self, metrics: Callable[[], Iterable[Metric]]) -> None:
         self._metrics = metrics
@@ -61,7 +58,7 @@ class _Collector:
         yield from self._metrics()
 
     def describe(self) -> list[Metric]:
-        """None: otherwise the registry would collect all figures once just for their names."""
+        """Empty: otherwise the registry would collect all figures once just for their names."""
         return []
 
 
@@ -86,12 +83,12 @@ class _Server(ThreadingMixIn, TCPServer):
         self._checking = threading.Lock()
 
     def health(self) -> tuple[bool, bytes]:
-        # One at a time: threads must not pile up waiting for a server that does not answer.
+        # One check at a time: threads must not pile up waiting for a server that does not answer.
         with self._checking:
             return verdict(self._checks())
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log a client that disconnected during its answer, or a defect of cdc; the program continues."""
+        """Logs a client that disconnected during its answer, or a defect of cdc; the program continues."""
         event(_LOG, "a request failed", level=logging.WARNING, client=client_address[0], reason=repr(sys.exception()))
 
 
@@ -123,11 +120,11 @@ class _Requests(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the base class's
-        """Log no requests."""
+        """Logs no requests."""
 
 
 class Endpoint:
-    """Answers from ``open`` until ``close``."""
+    """Serves requests from ``open`` until ``close``."""
 
     def __init__(self, server: _Server) -> None:
         self._server = server
@@ -145,12 +142,13 @@ class Endpoint:
         metrics: Callable[[], Iterable[Metric]],
         checks: Callable[[], Iterable[Check]],
     ) -> Self:
-        """Listen on ``host``:``port``. Raises UserError where that fails."""
+        """Listens on ``host``:``port``. Raises UserError if that fails."""
         try:
             return cls(_Server((host, port), metrics=metrics, checks=checks))
         except OSError as error:
             raise UserError(
                 f"cannot listen: {error.strerror or error}",
+                code="CDC-METRICS-PORT",
                 where=f"{host}:{port} (profile table metrics)",
                 hint="give metrics.port a free port for each program, and metrics.host an address of this machine",
             ) from None
@@ -160,6 +158,6 @@ class Endpoint:
         return int(self._server.server_address[1])
 
     def close(self) -> None:
-        """Stop listening; a request that is being answered ends with the process."""
+        """Stops listening; a request that is being answered ends with the process."""
         self._server.shutdown()
         self._server.server_close()

@@ -1,4 +1,4 @@
-"""What Spark needs: PySpark, and a ``java`` of a version that it takes, which ``JAVA_HOME`` or PATH names."""
+"""The requirements of Spark: PySpark, and a supported version of ``java``, found through ``JAVA_HOME`` or PATH."""
 
 import re
 import shlex
@@ -18,7 +18,7 @@ _OLDEST = 17
 
 
 def with_spark() -> str:
-    """The command that installs PySpark for the Python that runs this, however cdc was installed there.
+    """The command that installs PySpark for the running Python, in the way that cdc was installed there.
 
     It does not name cdc's own package: no registry has that, and anybody may take its name there.
     """
@@ -33,7 +33,9 @@ def with_spark() -> str:
 
 
 def require_java(environment: Mapping[str, str]) -> Path:
-    """The ``java`` that a process with this ``environment`` runs. Raises UserError: none, or older than 17."""
+    """The path of the ``java`` that a process with this ``environment`` runs. Raises UserError if there is none, or one
+    older than 17.
+    """
     home = environment.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home, "bin")) if home else environment.get("PATH", ""))
     hint = (
@@ -41,15 +43,16 @@ def require_java(environment: Mapping[str, str]) -> Path:
         "and set JAVA_HOME if it is not on PATH"
     )
     if found is None:
-        raise UserError("there is no Java", where=f"JAVA_HOME {home}" if home else "PATH", hint=hint)
+        raise UserError("there is no Java", code="CDC-JAVA", where=f"JAVA_HOME {home}" if home else "PATH", hint=hint)
     output = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
     version = re.search(r'version "(?:1\.)?(\d+)', output)
     if version is None:
         raise UserError(
             f"Java does not print its version: {output.splitlines()[0] if output else 'no output'}",
+            code="CDC-JAVA",
             where=found,
             hint=hint,
         )
     if int(version[1]) < _OLDEST:
-        raise UserError(f"Java {version[1]} is too old", where=found, hint=hint)
+        raise UserError(f"Java {version[1]} is too old", code="CDC-JAVA", where=found, hint=hint)
     return Path(found)

@@ -14,12 +14,12 @@ from cdc.model.values import UNSEEN, visible
 
 __all__ = ["LIBRDKAFKA", "LastLine", "event", "print_error", "setup_logging"]
 
-# librdkafka logs each failed attempt to connect, and fatal errors; those that matter reach the user as one of ours.
+# librdkafka logs each failed attempt to connect, and fatal errors; those that matter reach the user as errors of cdc.
 LIBRDKAFKA = logging.getLogger("cdc.librdkafka")
 LIBRDKAFKA.setLevel(logging.CRITICAL + 1)
 
-_ERASE = "\r\x1b[K"  # to the start of the line, and clear to its end (ECMA-48, EL)
-_COLUMNS = 80  # of a terminal that does not tell its width
+_ERASE = "\r\x1b[K"  # go to the start of the line, and clear to its end (ECMA-48, EL)
+_COLUMNS = 80  # of a terminal without a known width
 
 
 class _JsonFormatter(logging.Formatter):
@@ -27,7 +27,7 @@ class _JsonFormatter(logging.Formatter):
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
         body = {"time": stamp, "level": record.levelname.lower(), "event": record.getMessage()}
         fields = {name: _plain(value) for name, value in getattr(record, "fields", {}).items()}
-        # Characters that JSON allows unescaped but that control a terminal; escaped it is the same JSON.
+        # Characters that JSON allows unescaped but that control a terminal; escaping them leaves the JSON the same.
         return UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(body | fields, ensure_ascii=False))
 
 
@@ -54,14 +54,14 @@ class LastLine(logging.StreamHandler[TextIO]):
         self._line = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a log line over the last line, and the last line again below it. Called with the lock held."""
+        """Writes a log line over the last line, and the last line again below it. Called with the lock held."""
         if self._line:
             self.stream.write(_ERASE)
         super().emit(record)
         self._draw()
 
     def show(self, line: str) -> None:
-        """Replace the last line; an empty one removes it."""
+        """Replaces the last line; an empty one removes it."""
         columns = os.get_terminal_size(self.stream.fileno()).columns or _COLUMNS
         self.acquire()
         try:
@@ -79,7 +79,7 @@ class LastLine(logging.StreamHandler[TextIO]):
 
 
 def setup_logging(*, level: str, form: str) -> LastLine | None:
-    """Log to standard error, one line per event, as ``key=value`` text or as JSON lines.
+    """Sets up logging to standard error, one line per event, as ``key=value`` text or as JSON lines.
 
     On a terminal, returns the handler that can show a last line below them.
     """
@@ -96,23 +96,27 @@ def setup_logging(*, level: str, form: str) -> LastLine | None:
 
 
 def event(logger: logging.Logger, name: str, /, *, level: int = logging.INFO, **fields: object) -> None:
-    """Log one event with its fields."""
+    """Logs one event with its fields."""
     logger.log(level, name, extra={"fields": fields})
 
 
 def print_error(program: str, error: CdcError | str) -> None:
-    """Write why ``program`` ends, or what failed, to standard error: one line, in the format of the log."""
+    """Writes why ``program`` ends, or what failed, to standard error: one line, in the format of the log."""
     root = logging.getLogger("cdc")
     if not any(isinstance(handler.formatter, _JsonFormatter) for handler in root.handlers):
-        print(f"{program}: {visible(str(error))}", file=sys.stderr, flush=True)
+        code = f"[{error.code}] " if isinstance(error, CdcError) and error.code else ""
+        print(f"{program}: {code}{visible(str(error))}", file=sys.stderr, flush=True)
     elif isinstance(error, CdcError):
-        fields = {"error": error.what, "where": error.where, "hint": error.hint, "exit_status": error.exit_status}
+        fields = {
+            "code": error.code, "error": error.what, "where": error.where, "hint": error.hint,
+            "exit_status": error.exit_status,
+        }  # fmt: skip
         event(root, "ended", level=logging.ERROR, program=program, **fields)
     else:
         event(root, "failed", level=logging.ERROR, program=program, error=error)
 
 
 def _log_defect(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Log an error that cdc did not expect as one JSON line, instead of Python's lines of text."""
+    """Logs an error that cdc did not expect as one JSON line, instead of Python's lines of text."""
     text = "".join(traceback.format_exception(kind, error, trace))
     event(logging.getLogger("cdc"), "defect", level=logging.CRITICAL, error=repr(error), traceback=text)

@@ -1,4 +1,4 @@
-"""Shows what a program does: over HTTP, as a line on a terminal, and once a minute in the log."""
+"""Shows a program's progress: over HTTP, as a line on a terminal, and once a minute in the log."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ __all__ = ["Activity", "shown"]
 
 _DRAW_SECONDS = 0.5
 _LOG_SECONDS = 60.0
-_RATE_SAMPLES = 5  # so that the rate on the terminal is that of the last two seconds
+_RATE_SAMPLES = 5  # so that the rate on the terminal covers the last two seconds
 
 
 class Activity(Protocol):
@@ -31,7 +31,7 @@ class Activity(Protocol):
     def checks(self) -> Iterator[Check]: ...
 
     def seconds_behind(self) -> float | None:
-        """An upper bound, None where nothing is known yet (``Behind``)."""
+        """An upper bound of the delay, None if nothing is known yet (``Behind``)."""
 
     def line(self, *, rate: float) -> str:
         """The line for a terminal; ``rate`` is in records per second."""
@@ -42,9 +42,9 @@ class Activity(Protocol):
 
 @contextmanager
 def shown(activity: Activity, *, metrics: Metrics, line: LastLine | None, log: Callable[..., None]) -> Iterator[None]:
-    """Show ``activity`` inside the context, and log its totals at its end.
+    """Shows ``activity`` inside the context, and logs its totals at its end.
 
-    Raises UserError where the address in ``metrics`` cannot be used.
+    Raises UserError if the address in ``metrics`` cannot be used.
     """
     with ExitStack() as open_things:
         if metrics.port:
@@ -82,7 +82,7 @@ class Reporter:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop, and remove the line from the terminal."""
+        """Stops the thread and removes the line from the terminal."""
         self._stop.set()
         self._thread.join()
         if self._line:

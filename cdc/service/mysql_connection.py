@@ -1,4 +1,4 @@
-"""Connects to a MySQL server, and never without TLS where the settings ask for it."""
+"""Connects to a MySQL server, never without TLS if the settings require it."""
 
 import ssl
 from functools import cache
@@ -10,7 +10,7 @@ from pymysql.constants import CLIENT, CR
 __all__ = ["TLS_FAILED", "connected"]
 
 TLS_FAILED: int = CR.CR_SSL_CONNECTION_ERROR
-# The other end closed the connection, which says nothing about certificates.
+# The other end closed the connection, which is no evidence about certificates.
 _BROKEN_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError, ssl.SSLWantReadError)
 
 
@@ -18,7 +18,7 @@ def connected(**settings: Any) -> Any:
     """A connection with ``settings``, the arguments of pymysql.connect. Without ``ssl`` among them it uses TLS if the
     server has it, and checks no certificate.
 
-    Raises pymysql's errors; with the number TLS_FAILED where TLS fails or the server does not have it.
+    Raises pymysql's errors; with the number TLS_FAILED if TLS fails or the server does not have it.
     """
     try:
         connection: Any = pymysql.connect(**settings) if settings.get("ssl") else _with_tls_if_offered(settings)
@@ -27,7 +27,7 @@ def connected(**settings: Any) -> Any:
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, _BROKEN_OFF):
             raise pymysql.OperationalError(TLS_FAILED, f"TLS failed: {cause}") from None
         raise
-    # pymysql before 1.2 continues in plain text if the server, or an attacker between, says that it has no TLS. The
+    # pymysql before 1.2 continues in plain text if the server, or an attacker between, claims to have no TLS. The
     # version in pyproject.toml refuses before the password is sent; this check is for installations with another one.
     if settings.get("ssl") and not isinstance(connection._sock, ssl.SSLSocket):
         connection.close()
@@ -36,8 +36,8 @@ def connected(**settings: Any) -> Any:
 
 
 def _with_tls_if_offered(settings: dict[str, Any]) -> Any:
-    # What pymysql does without ``ssl``, too, but it reads the CA certificates of the machine for each connection, which
-    # takes longer than the rest of connecting, and then checks nothing with them.
+    # pymysql does the same without ``ssl``, but reads the machine's CA certificates for each connection, which takes
+    # longer than the rest of connecting, and then checks nothing with them.
     connection: Any = pymysql.Connection(**settings | {"ssl": _unchecked(), "defer_connect": True})
     connection._ssl_required = False
     connection.client_flag &= ~CLIENT.SSL

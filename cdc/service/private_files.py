@@ -1,6 +1,6 @@
 """Writes files and folders that only their owner can read, whatever the umask: they hold rows or passwords.
 
-Replaces files as a whole, and flushes files to disk.
+Also replaces files as a whole, and flushes files to disk.
 """
 
 import errno
@@ -25,7 +25,7 @@ MASK = 0o077  # the umask that gives others no rights
 
 
 def make_folder(folder: Path) -> None:
-    """Create ``folder`` for its owner alone (its parents as usual). An existing one keeps its mode. Raises OSError."""
+    """Creates ``folder`` for its owner alone (its parents as usual). An existing one keeps its mode. Raises OSError."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         folder.mkdir(mode=_FOLDER)
@@ -36,13 +36,13 @@ def make_folder(folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write ``text`` to the file, over what it held. Raises OSError."""
+    """Writes ``text`` to the file, replacing its content. Raises OSError."""
     _make_file(path)
     path.write_text(text, encoding="utf-8")
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write ``lines`` to the file, over what it held. Raises OSError."""
+    """Writes ``lines`` to the file, replacing its content. Raises OSError."""
     _make_file(path)
     with path.open("w", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines)
@@ -61,10 +61,10 @@ def _at_least(path: Path, mode: int) -> None:
 
 
 def tighten(path: Path) -> None:
-    """Remove the rights of others from a file, or a folder and everything in it. Raises OSError without permission."""
+    """Removes the rights of others from a file, or a folder and everything in it. Raises OSError without permission."""
     if path.is_symlink():
         return
-    # The folder first: from then on no other user can reach what is in it.
+    # The folder comes first: from then on no other user can reach its content.
     take_from_others(path)
     if path.is_dir():
         for below in path.iterdir():
@@ -72,7 +72,7 @@ def tighten(path: Path) -> None:
 
 
 def take_from_others(path: Path) -> None:
-    """Remove the rights of others from this file or folder alone. Raises OSError without permission."""
+    """Removes the rights of others from this file or folder alone. Raises OSError without permission."""
     # Only if needed: a mounted folder may be private and refuse chmod.
     mode = path.stat().st_mode & 0o7777
     if mode & MASK:
@@ -80,7 +80,7 @@ def take_from_others(path: Path) -> None:
 
 
 def replace_file(file: Path, text: str, *, private: bool) -> None:
-    """Write the file aside, flush it, and rename it: a crash leaves the old one or the new one. Raises OSError."""
+    """Writes the file aside, flushes it, and renames it: a crash leaves the old file or the new one. Raises OSError."""
     aside = file.with_name(f"{file.name}.new")
     if private:
         write_text(aside, text)
@@ -92,7 +92,7 @@ def replace_file(file: Path, text: str, *, private: bool) -> None:
 
 
 def flush(path: Path) -> None:
-    """Flush a file, or the names in a folder, to disk. Raises OSError."""
+    """Flushes a file, or the names in a folder, to disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Runs a program's work: signals become an event that stops it, errors become one line and an exit status."""
+"""Runs a program's work: signals set an event that stops it, errors become one line and an exit status."""
 
 import errno
 import os
@@ -6,14 +6,14 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import FrameType
 
 from cdc.errors import CdcError, UserError
 from cdc.service.logs import print_error
 
-__all__ = ["exit_status", "stop_on_signals"]
+__all__ = ["exit_status", "print_line", "printed", "stop_on_signals"]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -21,7 +21,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def stop_on_signals(log: Callable[..., None] | None = None) -> threading.Event:
     """An event that SIGTERM and SIGINT set. A second signal ends the process at once, as users expect of Ctrl-C.
 
-    ``log(event, **fields)`` is called for the first one, by programs that are to run for ever.
+    ``log(event, **fields)`` is called for the first one, by programs that run until they are stopped.
     """
     stop = threading.Event()
     # The handler runs in the main thread between any two instructions, also inside ``stop.wait``, which holds the
@@ -38,7 +38,7 @@ def stop_on_signals(log: Callable[..., None] | None = None) -> threading.Event:
         received.put(number)
 
     def set_event() -> None:
-        # Who finds the program ended must know that nothing has failed.
+        # An operator who finds the program ended must see that nothing has failed.
         number = received.get()
         if log is not None:
             log("ended by a signal", signal=signal.Signals(number).name)
@@ -51,7 +51,7 @@ def stop_on_signals(log: Callable[..., None] | None = None) -> threading.Event:
 
 
 def exit_status(work: Callable[[], int], *, program: str) -> int:
-    """Run ``work`` and return its exit status; a CdcError becomes one line on standard error and its exit status."""
+    """Runs ``work`` and returns its exit status; a CdcError becomes one line on standard error and its exit status."""
     _open_closed_streams()
     try:
         status = work()
@@ -66,13 +66,48 @@ def exit_status(work: Callable[[], int], *, program: str) -> int:
         if error.errno not in _FULL:
             raise
         _discard(1)
-        return _said(program, UserError(f"the disk is full: {error}", hint="make room, and run it again"))
+        return _said(
+            program, UserError(f"the disk is full: {error}", code="CDC-DISK-FULL", hint="make room, and run it again")
+        )
     return status
 
 
+def printed(lines: Iterable[str], *, program: str, status: int = 0) -> int:
+    """Print what a program has done, and give its exit status, that of what was done: the output can't undo it.
+
+    Where the output can't be written one line says so, and a status of 0 becomes another one. Where its reader has gone
+    nothing is said, as by other programs.
+    """
+    try:
+        for line in lines:
+            print(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard(1)
+    except OSError as error:
+        _discard(1)
+        what = f"all is done, but standard output can't be written: {error.strerror}"
+        hint = "make room; only what was to be printed is lost"
+        said = _said(program, UserError(what, code="CDC-OUTPUT-LOST", hint=hint))
+        return status or said
+    return status
+
+
+def print_line(line: str) -> None:
+    """Print a line of a program that runs for ever. Raises UserError where it can't be written or nobody reads it."""
+    try:
+        print(line, flush=True)
+    except OSError as error:
+        _discard(1)
+        hint = "give it a reader, or room where it is written to, and start again, which goes on"
+        what = f"standard output can't be written: {error.strerror}"
+        raise UserError(what, code="CDC-OUTPUT-UNWRITABLE", hint=hint) from None
+
+
 def _open_closed_streams() -> None:
-    """What is closed becomes /dev/null: else Python has None there, and the next file opened has the descriptor, into
-    which a library writes its log."""
+    """Opens /dev/null for each closed standard stream: else Python has None there, and the next file opened gets the
+    descriptor, into which a library writes its log.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             # In this order each gets its own descriptor, the lowest that is free.
@@ -80,7 +115,7 @@ def _open_closed_streams() -> None:
 
 
 def _said(program: str, error: CdcError) -> int:
-    """Print the error, if that is possible; its exit status."""
+    """Prints the error, if that is possible; returns its exit status."""
     try:
         print_error(program, error)
     except OSError:
@@ -89,6 +124,8 @@ def _said(program: str, error: CdcError) -> int:
 
 
 def _discard(descriptor: int) -> None:
-    """What Python still holds of an output that can't be written would fail again at exit, with another status."""
+    """Discards what Python still buffers for an output that can't be written: it would fail again at exit, with another
+    status.
+    """
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

@@ -15,15 +15,15 @@ Answer = TypeVar("Answer")
 _NEVER = "it has not answered since the start, so the address in the profile may be wrong"
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
-_HELD = 30.0  # a connection that lasts for so long ends the trouble before it
-_ATTEMPTS = 3  # that fail at least before giving up: a single one may take longer than all the seconds
+_HELD = 30.0  # a connection that lasts for so long ends the former trouble
+_ATTEMPTS = 3  # fail at least before giving up: a single one may take longer than all the seconds
 
 
 class Retry:
     """Waits with backoff between attempts: for ``seconds`` in all since the last success, and at least three times.
 
     ``log(event, **fields)`` is called for each wait; setting ``stop`` ends a wait early. ``waits`` counts the waits;
-    ``trouble`` is the error of the newest until an attempt succeeds.
+    ``trouble`` is the error of the newest wait until an attempt succeeds.
     """
 
     def __init__(self, *, seconds: float, log: Callable[..., None], stop: threading.Event) -> None:
@@ -38,14 +38,14 @@ class Retry:
         self.succeeded = False
         self.waits = 0
         self.trouble = ""
-        self._without_hint = ""  # there is nothing left to do once the trouble is over
+        self._without_hint = ""  # the hint is not needed once the trouble is over
 
     def answered(self) -> None:
-        """Note that the servers have answered, so the addresses are right."""
+        """Notes that the servers have answered, so the addresses are right."""
         self._answered = True
 
     def connected(self) -> None:
-        """Note a connection. The seconds start again only if it lasts for a while, or with ``success``."""
+        """Notes a connection. The seconds start again only if it lasts for a while, or with ``success``."""
         self.answered()
         self.succeeded = True
         self._connected_at = time.monotonic()
@@ -54,7 +54,7 @@ class Retry:
         self.trouble = ""
 
     def success(self) -> None:
-        """Note that the servers did their work: with the next failure the seconds start again."""
+        """Notes that the servers did their work: with the next failure the seconds start again."""
         self.connected()
         self._reset()
 
@@ -64,10 +64,10 @@ class Retry:
         self._wait = _FIRST_WAIT
 
     def wait(self, error: Disconnected, *, last: bool = False) -> None:
-        """Wait before the next attempt after ``error``. Raises ServerGone when the seconds are used up.
+        """Waits before the next attempt after ``error``. Raises ServerGone when the seconds are used up.
 
-        Also before the first success, since servers may start later than this program; then the error's hint doubts
-        the address too. ``last``: this attempt has used up the seconds by itself.
+        It waits before the first success too, since servers may start later than this program; then the error's hint
+        doubts the address as well. ``last``: this attempt has used up the seconds by itself.
         """
         now = time.monotonic()
         if self._connected_at is not None and now - self._connected_at > _HELD:
@@ -77,10 +77,12 @@ class Retry:
         self._failed += 1
         if last or (now - self._failing_since > self._seconds and self._failed > _ATTEMPTS):
             hint = error.hint if self._answered else "; ".join(filter(None, (error.hint, _NEVER)))
-            raise ServerGone(f"gave up after {self._seconds:.0f} s: {error.what}", where=error.where, hint=hint)
+            raise ServerGone(
+                f"gave up after {self._seconds:.0f} s: {error.what}", code="CDC-GAVE-UP", where=error.where, hint=hint
+            )
         self.waits += 1
         self.trouble = str(error)
-        self._without_hint = str(Disconnected(error.what, where=error.where))
+        self._without_hint = str(Disconnected(error.what, code=error.code, where=error.where))
         self._log("waiting for a server", error=error, seconds=self._wait)
         self._stop.wait(self._wait)
         self._wait = min(2 * self._wait, _LONGEST_WAIT)
@@ -88,7 +90,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class RetriedCalls:
-    """Repeats calls that raise Unreachable, waiting as ``retry`` says.
+    """Repeats calls that raise Unreachable, and waits between them with ``retry``.
 
     ``keep_alive`` is called before each wait, for a connection that must not time out; setting ``stop`` ends the waits.
     """
@@ -98,14 +100,14 @@ class RetriedCalls:
     stop: threading.Event
 
     def call(self, function: Callable[[], Answer]) -> Answer | None:
-        """What ``function`` returns once the server is reachable; None when ``stop`` is set. Raises ServerGone."""
+        """The result of ``function`` once the server is reachable; None when ``stop`` is set. Raises ServerGone."""
         waited = False
         while not self.stop.is_set():
             try:
                 answer = function()
             except Unreachable as error:
                 self.keep_alive()
-                self.retry.wait(Disconnected(error.what, where=error.where, hint=error.hint))
+                self.retry.wait(Disconnected(error.what, code=error.code, where=error.where, hint=error.hint))
                 waited = True
             else:
                 if waited:
@@ -114,7 +116,7 @@ class RetriedCalls:
         return None
 
     def pause(self, seconds: float) -> None:
-        """Wait before repeating a call that was answered."""
+        """Waits before repeating a call that was answered."""
         self.retry.answered()
         self.keep_alive()
         self.stop.wait(seconds)

@@ -1,4 +1,4 @@
-"""Computes an upper bound of how far a reader is behind, without a request to the server it reads from."""
+"""Computes an upper bound of a reader's delay, without a request to the server it reads from."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,11 @@ __all__ = ["Behind"]
 
 @dataclass(slots=True)
 class Behind:
-    """``through_us`` is the leader's commit time of the newest transaction that is done, in µs since 1970.
+    """The delay of a reader. ``through_us`` is the leader's commit time of the newest finished transaction, in µs since
+    1970.
 
     ``drained_at`` (``time.monotonic()``) is when the source last had nothing more and everything before was done. An
-    empty source is looked at again at least every ``look_seconds``.
+    empty source is polled again at least every ``look_seconds``.
     """
 
     look_seconds: float
@@ -18,14 +19,14 @@ class Behind:
     drained_at: float | None = None
 
     def drained(self, *, monotonic: float) -> bool:
-        """Whether the source had nothing more when it was last looked at, not longer ago than ``look_seconds``."""
+        """Whether the source had nothing more at its last poll, not longer ago than ``look_seconds``."""
         return self.drained_at is not None and monotonic - self.drained_at <= self.look_seconds
 
     def seconds(self, *, wall: float, monotonic: float) -> float | None:
-        """For how long, at most, a change of the leader may have been waiting; None where nothing is known yet.
+        """The longest that a change of the leader may have been waiting, in seconds; None if nothing is known yet.
 
-        0.0 while the source has nothing more. Otherwise a waiting change is younger than the newest one that is done,
-        and came after the source was last empty. ``wall`` is ``time.time()``, compared with the leader's clock.
+        0.0 while the source has nothing more. Otherwise a waiting change is younger than the newest finished one, and
+        came after the source was last empty. ``wall`` is ``time.time()``, compared with the leader's clock.
         """
         if self.drained(monotonic=monotonic):
             return 0.0

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from shutil import get_terminal_size
 
 from cdc.service.logs import print_error, setup_logging
-from cdc.service.process import exit_status
+from cdc.service.process import exit_status, printed
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.job.accept_file import accepted_drift
 from cdc.spark.job.options import Terms, consumer_profile, parse_options, side_profiles
@@ -61,16 +61,15 @@ def _run(options: argparse.Namespace, started: Callable[[Mapping[str, str]], Non
         except Exception as error:
             if has_stopped(spark):
                 hint = "start cdc-audit again; if memory ran out, the kernel's log says so"
-                raise SparkGone("Spark's JVM has ended", hint=hint) from error
+                raise SparkGone("Spark's JVM has ended", code="CDC-SPARK-ENDED", hint=hint) from error
             raise
 
     if options.watch is None:
         audit = audited()
-        print("\n".join(terminal(audit, width=get_terminal_size((0, 0)).columns)))
-        if audit.repair:
-            print(f"repair: {audit.repair}")
-        print(f"report: {(options.report / HTML).resolve()}")
-        status = audit.exit_status
+        lines = [*terminal(audit, width=get_terminal_size((0, 0)).columns)]
+        lines += [f"repair: {audit.repair}"] if audit.repair else []
+        lines.append(f"report: {(options.report / HTML).resolve()}")
+        status = printed(lines, program="cdc-audit", status=audit.exit_status)
     else:
         status = watched(audited, interval=options.watch, listen=options.metrics, cancel=lambda: cancel_jobs(spark))
     if state:

@@ -26,9 +26,9 @@ from cdc.spark.input.records import LEADER
 from cdc.spark.inspection import inspected, preconditions
 from cdc.spark.job.options import NO_TERMS, Terms
 from cdc.spark.job.stages import log_stage
-from cdc.spark.page.document import page
 from cdc.spark.report.files import staged
 from cdc.spark.report.outcome import Audit, write
+from cdc.spark.report.page import page
 from cdc.spark.state.coverage import Covered
 from cdc.spark.state.store import StateStore
 from cdc.spark.streams.preconditions import unmet

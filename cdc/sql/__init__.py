@@ -1,1 +1,1 @@
-"""Reads the text of SQL statements: which kind each is, which objects it affects, what may be shown of it."""
+"""Reads the text of SQL statements: their kind, the objects that they affect, the part that may be shown."""

@@ -1,4 +1,4 @@
-"""Shortens an account statement to a text without secrets: what it does, and to which accounts."""
+"""Shortens an account statement to a text without secrets: its command and accounts."""
 
 from cdc.model.client_text import NO_BLANKS, Blanks
 from cdc.sql.parser import SqlReader
@@ -16,7 +16,7 @@ _FORMS = {
 
 
 def accounts(text: str, *, ansi_quotes: bool, backslash_escapes: bool = True, blanks: Blanks = NO_BLANKS) -> str:
-    """Text such as ``CREATE USER a@b, c``; empty for other statements."""
+    """A text such as ``CREATE USER a@b, c``; empty for other statements."""
     items = list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks))
     reader = SqlReader(items, "")
     words = next((words for words in _FORMS if reader.take(*words)), None)

@@ -1,6 +1,6 @@
-"""The types of columns as records tell them, once a version of a table: in SQL, with character sets. Pure.
+"""The column types that records contain, once per version of a table: in SQL, with character sets. Pure.
 
-Integers have no display width, FLOAT and DOUBLE no digits: these change no value. A table map has no more of them.
+Integers have no display width, FLOAT and DOUBLE no digits: these change no value, and a table map does not have them.
 """
 
 import json
@@ -16,8 +16,9 @@ _MEMBER = re.compile(r"'((?:[^']|'')*)'")
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """A type: its ``name``, the ``numbers`` in brackets, the ``members`` of an ENUM or SET where they are known, and
-    the ``charset`` of text."""
+    """A type: its ``name``, the ``numbers`` in brackets, the ``members`` of an ENUM or SET if they are known, and the
+    ``charset`` of text.
+    """
 
     name: str
     numbers: tuple[int, ...] = ()
@@ -27,7 +28,7 @@ class ColumnType:
 
 
 def read_type(text: str) -> ColumnType:
-    """The type that a record tells as ``text``. Raises ValueError for what no record has."""
+    """Parses the type ``text`` of a record. Raises ValueError for a text that no record has."""
     found = _TYPE.fullmatch(text)
     if found is None:
         raise ValueError(f"not a column's type: {text[:80]}")
@@ -41,16 +42,16 @@ def read_type(text: str) -> ColumnType:
 
 
 def character_type(name: str, charset: str) -> str:
-    """A type of text, with its character set."""
+    """A text type, with its character set."""
     return f"{name} character set {charset}"
 
 
 def members_type(name: str, members: Iterable[str] | None, charset: str) -> str:
-    """An ENUM or SET with its members, or without where they are no exact text (None)."""
+    """An ENUM or SET with its members, or without them if they cannot be decoded exactly (None)."""
     listed = "" if members is None else "({})".format(",".join("'{}'".format(m.replace("'", "''")) for m in members))
     return f"{name}{listed} character set {charset}"
 
 
 def types_json(types: Iterable[str]) -> str:
-    """The part of a record that tells the types of its columns, to be added to that with their names."""
+    """The JSON of a record's column types, to be added after the column names."""
     return f',"types":{json.dumps(list(types), ensure_ascii=False)}'

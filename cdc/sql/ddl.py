@@ -1,7 +1,7 @@
 """Classifies a statement of the binlog: its kind and, for DDL, the objects that it affects, by full name.
 
-Only the head of a statement names its objects (in ALTER TABLE the clauses too), so only that is parsed, by the grammar
-of MySQL 9.7. What is not in that grammar is ``unknown``, never guessed.
+Only the head of a statement names its objects (in ALTER TABLE the clauses too), so only the head is parsed, by the
+grammar of MySQL 9.7. A statement outside of that grammar is ``unknown``, never guessed.
 """
 
 from collections.abc import Callable, Iterator
@@ -51,11 +51,11 @@ def classify(
     session_bound: bool = False,
     real: Callable[[tuple[Effect, ...]], bool] = lambda _: False,
 ) -> tuple[str, tuple[Effect, ...]]:
-    """The statement's kind and, for ``ddl``, its effects; CREATE TEMPORARY TABLE has one on the table it hides.
+    """The statement's kind and, for ``ddl``, its effects; CREATE TEMPORARY TABLE has an effect on the table it hides.
 
     Kinds: ``begin``, ``commit``, ``rollback``, ``rollback to``, ``savepoint``, ``xa``, ``ddl``, ``account``, ``admin``,
-    ``temporary``, ``dml``, ``unknown``. ``session_bound``: the leader marked it as depending on its session; ``real``
-    says of its effects whether the log shows that they are on no temporary table.
+    ``temporary``, ``dml``, ``unknown``. ``session_bound``: the leader marked the statement as depending on its session;
+    ``real`` decides whether the log shows that the effects are on no temporary table.
     """
     found = tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks)
     reader = SqlReader(list(found), database)
@@ -131,7 +131,9 @@ def _renames(reader: SqlReader) -> Iterator[Effect]:
 
 
 def _object_kind(reader: SqlReader) -> str:
-    """Read up to and with the object's kind. Raises ValueError for words that the grammar does not allow there."""
+    """Reads up to and including the object's kind. Raises ValueError for words that the grammar does not
+    allow there.
+    """
     while True:
         if reader.take("DEFINER"):
             reader.require_mark("=")
@@ -180,12 +182,12 @@ def _effects(verb: str, kind: str, reader: SqlReader) -> tuple[str, tuple[Effect
 
 
 def _database(reader: SqlReader) -> str:
-    """The database of ALTER DATABASE, which may leave the name out: then a reserved word follows."""
+    """The database of ALTER DATABASE, which may omit the name: then a reserved word follows."""
     return reader.database if reader.peek() in ("DEFAULT", "CHARACTER", "COLLATE", "READ") else reader.identifier()
 
 
 def _is_of_this_server(reader: SqlReader) -> bool:
-    """Whether an ALTER TABLE only looks at the table, or concerns its copy in a secondary engine."""
+    """Whether an ALTER TABLE only inspects the table, or concerns its copy in a secondary engine."""
     return reader.peek() in ("SECONDARY_LOAD", "SECONDARY_UNLOAD") or reader.comes("CHECK", "PARTITION")
 
 

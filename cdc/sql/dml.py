@@ -1,12 +1,12 @@
 """Lists the tables that a change logged as a statement may have changed, from its text and its logged databases.
 
-The server logs with each such statement the databases of all tables it reads or writes, those of triggers and functions
-included (Q_UPDATED_DB_NAMES of the Query event), unless they are too many or a foreign key refers to one. The text
-names the written table, if its form allows one only. A logged database that the text does not name is that of a trigger
+The server logs with each such statement the databases of all tables it reads or writes, including those of triggers and
+functions (Q_UPDATED_DB_NAMES of the Query event), unless they are too many or a foreign key refers to one. The text
+names the written table, if its form allows only one. A logged database that the text does not name is that of a trigger
 or function, which may write there.
 
-Neither shows a trigger of the written table that writes to a database which the text names too. In the table's own
-database that is likely, so the router stops where any of that may pass (cdc.producer.sink.filter_boundary.may_fire).
+Neither source reveals a trigger of the written table that writes to a database which the text names too. In the table's
+own database that is likely, so the router stops if any of that may pass (cdc.producer.sink.filter_boundary.may_fire).
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def changed_by(
 ) -> tuple[Effect, ...]:
     """The tables or whole databases that the statement may have changed (``SkipTable``, ``SkipDatabase``).
 
-    ``databases`` are those that the leader logged with it; empty where it logged none.
+    ``databases`` are those that the leader logged with the statement; empty if it logged none.
     """
     if not databases or "" in databases:
         return (ANY_DATABASE,)
@@ -74,7 +74,7 @@ def changed_by(
 
 
 def _one_table(reader: SqlReader) -> tuple[str, str] | None:
-    """The only table that the statement writes, read up to and with its name; None where there may be several."""
+    """The only table that the statement writes, read up to and including its name; None if there may be several."""
     verb = reader.identifier().upper()
     while reader.peek() in _OPTIONS:
         reader.identifier()
@@ -93,7 +93,7 @@ def _one_table(reader: SqlReader) -> tuple[str, str] | None:
 
 
 def _alone(reader: SqlReader, *, ends: tuple[str, ...]) -> tuple[str, str] | None:
-    """The next name, if nothing but an alias stands between it and the ``ends``."""
+    """The next name, if only an alias stands between it and the ``ends``."""
     name = reader.name()
     if reader.at < len(reader.items) and reader.peek() not in ends:
         reader.take("AS")
@@ -103,7 +103,7 @@ def _alone(reader: SqlReader, *, ends: tuple[str, ...]) -> tuple[str, str] | Non
 
 
 def _calls(items: list[Token]) -> bool:
-    """Whether a stored function may be called: what it changes is not in the text."""
+    """Whether a stored function may be called: the text does not show what a function changes."""
     # The first brackets of an INSERT, right after the table's name, hold columns.
     return any(
         after == _OPEN
@@ -115,7 +115,7 @@ def _calls(items: list[Token]) -> bool:
 
 def _named(items: list[Token], database: str) -> set[str]:
     """The databases that the text names; ``database`` for a table named without one."""
-    # Only where a table may be named: elsewhere a name before a dot may be an alias.
+    # Only places where a table may be named count: elsewhere a name before a dot may be an alias.
     found: set[str] = set()
     for before, item, after in zip(items, items[1:], [*items[2:], Token("mark", "")], strict=False):
         if before.word() in _BEFORE_TABLES and item.kind in ("word", "quoted"):

@@ -1,7 +1,7 @@
 """Describes the effect of a statement on one object; reads the effects of ALTER TABLE from its clauses.
 
 A session with ``binlog_format`` STATEMENT or MIXED logs more than DDL: its temporary tables, which hide tables of the
-same name, and queries that fill tables. A follower that ran these would differ from the leader.
+same name, and queries that fill tables. A follower that executed these would differ from the leader.
 """
 
 from collections.abc import Iterator
@@ -33,14 +33,16 @@ __all__ = [
 
 
 class Effect(NamedTuple):
-    """``action`` is Create, Alter, Drop, Rename, Truncate or Maintain and the kind of object; ``to`` the new (database,
-    name). Skip and the kind stands for what a left-out event may have changed.
+    """The effect of a statement. ``action`` is Create, Alter, Drop, Rename, Truncate or Maintain and the kind of
+    object; ``to`` the new (database, name). Skip and the kind stands for objects that a left-out event may have
+    changed.
 
-    ``like`` is the table whose definition CREATE TABLE … LIKE copies. ``unfaithful`` says why a follower that executes
-    the statement would differ from the leader; mostly empty. ``numbered``: it numbers the rows in the order of the
-    primary key that it replaces, if the table is one of InnoDB and the numbers grow by 1. ``filled`` is the column
-    whose zeros and NULLs it numbers, if it was none of AUTO_INCREMENT. ``any_order``: it numbers the rows in an order
-    of each server's own, so there must not be two. With these three, ``dropped`` are the columns that it drops.
+    ``like`` is the table whose definition CREATE TABLE … LIKE copies. ``unfaithful`` is the reason why a follower that
+    executes the statement would differ from the leader; mostly empty. ``numbered``: the statement numbers the rows in
+    the order of the primary key that it replaces, if the table is one of InnoDB and the numbers grow by 1. ``filled``
+    is the column whose zeros and NULLs it numbers, if it was not AUTO_INCREMENT before. ``any_order``: each server
+    numbers the rows in an order of its own, so there must not be two rows. With these three, ``dropped`` are the
+    columns that the statement drops.
     """
 
     action: str
@@ -56,7 +58,7 @@ class Effect(NamedTuple):
 
 
 LEADER_ONLY = ("Trigger", "Event")
-"""The ends of actions on objects that only the leader has: what triggers and events do arrives as rows."""
+"""The ends of actions on objects that only the leader has: the changes that triggers and events make arrive as rows."""
 ANY_DATABASE = Effect("SkipDatabase", "*")  # the effect of an event about which nothing is known
 ELSEWHERE = "the table's CONNECTION leads to another server, and may hold a password"
 _NO_ROWS = "the rows of a tablespace that comes or goes are in no binlog"
@@ -70,7 +72,8 @@ _LIKE_HIDDEN = "its event does not show that it was LIKE a table and not LIKE a 
 
 # Functions that MySQL 9.7 accepts in the default of an added column (it refuses UUID() and the like with error 1674).
 _OF_THE_SESSION = {"CONNECTION_ID", "CURRENT_ROLE", "PS_CURRENT_THREAD_ID", "ROLES_GRAPHML"}
-# Those that it refuses (1674), but not under binlog_format = STATEMENT, and two that depend on the server's settings.
+# Functions that it refuses (1674), but not under binlog_format = STATEMENT, and two that depend on the server's
+# settings.
 _UNSAFE = {
     "UUID", "UUID_SHORT", "RAND", "RANDOM_BYTES", "SYSDATE", "CURRENT_USER", "USER", "SESSION_USER", "SYSTEM_USER",
     "AES_ENCRYPT", "AES_DECRYPT", "WAIT_FOR_EXECUTED_GTID_SET", "PS_THREAD_ID", "VALIDATE_PASSWORD_STRENGTH",
@@ -81,7 +84,7 @@ _CALL = [Token("mark", "("), Token("mark", ")")]
 
 
 def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
-    """The effects of ALTER TABLE on ``table``, read from after its name. Raises ValueError where a name is missing."""
+    """The effects of ALTER TABLE on ``table``, read from after its name. Raises ValueError if a name is missing."""
     others: list[Effect] = []
     clauses = list(replace(reader).clauses())
     numbered, filled = in_order_of_key(clauses), filled_column(clauses)
@@ -97,7 +100,7 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
             clause.skip_to("TABLE")
             others.append(Effect("AlterTable", *clause.name()))
         elif clause.comes("DISCARD", "TABLESPACE") or clause.comes("DISCARD", "PARTITION", "ALL", "TABLESPACE"):
-            # All rows go, on a follower too. What then comes with IMPORT is refused.
+            # All rows go, on a follower too. The IMPORT that brings new rows is refused.
             others.append(Effect("TruncateTable", *table))
         elif any(clause.comes(verb, kind) for verb in ("DISCARD", "IMPORT") for kind in ("TABLESPACE", "PARTITION")):
             doubts.append(_NO_ROWS)
@@ -121,9 +124,9 @@ def adds_foreign_keys(effects: tuple[Effect, ...], text: str) -> bool:
 
 
 def connects(reader: SqlReader) -> bool:
-    """Whether the table options that follow have a CONNECTION, and may be of an engine to which it means something.
+    """Whether the table options that follow contain a CONNECTION, and the engine may be one to which it has a meaning.
 
-    To engines other than FEDERATED it is a comment. Without ENGINE the table may have FEDERATED from before, or from
+    To engines other than FEDERATED it is a comment. Without ENGINE the table may be FEDERATED already, or by
     ``default_storage_engine``. In brackets CONNECTION and ENGINE are names of columns.
     """
     found, engine, depth = False, "", 0
@@ -133,21 +136,21 @@ def connects(reader: SqlReader) -> bool:
         value = after[1] if after[0] == Token("mark", "=") else after[0]
         if item.word() == "CONNECTION" and value.kind == "string" and not depth:
             found = True
-        # Only with the sign: a column may be called so.
+        # ENGINE counts only with the sign: a column may be called so.
         if item.word() == "ENGINE" and after[0] == Token("mark", "=") and not depth:
             engine = value.text.upper()
     return found and engine in ("", "FEDERATED")
 
 
 def made_like(reader: SqlReader) -> tuple[str, str] | None:
-    """The table after LIKE, for a reader after the name of CREATE TABLE, which stays there; None in other forms."""
+    """The table after LIKE, for a reader after the name of CREATE TABLE, which does not move; None in other forms."""
     ahead = replace(reader)
     return ahead.name() if ahead.take("LIKE") or (ahead.mark("(") and ahead.take("LIKE")) else None
 
 
 def has_query(reader: SqlReader) -> bool:
-    """Whether CREATE TABLE, read up to its name, has a query that fills the table."""
-    depth, outermost = 0, True  # outermost: only brackets lie between here and the outside of all
+    """Whether CREATE TABLE, read up to its name, contains a query that fills the table."""
+    depth, outermost = 0, True  # outermost: only brackets lie between here and the outermost level
     for before, item in pairwise([_END, *reader.items[reader.at :]]):
         word = "" if before == Token("mark", ".") else item.word()
         if word == "SELECT" or (outermost and word in ("TABLE", "VALUES", "WITH")):
@@ -158,11 +161,13 @@ def has_query(reader: SqlReader) -> bool:
 
 
 def of_the_session(effect: Effect, *, real: bool = False) -> Effect:
-    """``effect`` of a statement that the leader marked as depending on the session.
+    """``effect`` of a statement that the leader marked as depending on its session, with the doubt that follows from
+    it.
 
-    So are those on temporary tables, which sessions with ``binlog_format = STATEMENT`` log, and in a CALL or an event
-    all those after the first one that is. ``real``: the log shows that it was on no temporary table, which says nothing
-    of the one after LIKE. Other formats log CREATE TABLE … LIKE a temporary one with its definition.
+    The leader marks statements on temporary tables, which sessions with ``binlog_format = STATEMENT`` log, and in a
+    CALL or an event all statements after the first marked one. ``real``: the log shows that the statement was on no
+    temporary table, which proves nothing about the table after LIKE. Other formats log CREATE TABLE … LIKE a temporary
+    table with its definition.
     """
     if effect.like:
         return effect._replace(unfaithful=effect.unfaithful or _LIKE_HIDDEN)
@@ -180,7 +185,7 @@ def needing_more(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
 
 
 def numbered_otherwise(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """``effects`` of a statement for which the engine, or the steps of the numbers, are others than is needed."""
+    """``effects`` of a statement whose engine, or step of the numbers, makes the numbering uncertain."""
     return tuple(
         effect._replace(unfaithful=effect.unfaithful or _OWN_NUMBERS) if effect.numbered or effect.any_order else effect
         for effect in effects
@@ -188,7 +193,7 @@ def numbered_otherwise(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
 
 
 def way_out(doubt: str) -> str:
-    """What to do where a statement with this ``unfaithful`` stops the stream."""
+    """The hint for a statement with this ``unfaithful`` that stops the stream."""
     if doubt in (_HIDDEN, _LIKE_HIDDEN):
         instead = "with the definition in place of LIKE" if doubt == _LIKE_HIDDEN else "on a table of InnoDB"
         return (
@@ -205,7 +210,7 @@ def way_out(doubt: str) -> str:
 
 
 def _divides(items: list[Token], *, adds: bool) -> bool:
-    """Whether rows get values from AS (…) STORED with a division or, for an added column, from such a DEFAULT."""
+    """Whether rows get values from a division in AS (…) STORED or, for an added column, in such a DEFAULT."""
     heads = {"DEFAULT"} if adds else set()
     heads |= {"AS"} if any(item.word() == "STORED" for item in items) else set()
     depth = 0
@@ -218,7 +223,7 @@ def _divides(items: list[Token], *, adds: bool) -> bool:
 
 
 def _has_unsafe_default(items: list[Token]) -> bool:
-    """Whether a DEFAULT (…) among ``items`` has a function whose result differs between servers."""
+    """Whether a DEFAULT (…) among ``items`` contains a function whose result differs between servers."""
     depth = 0
     for before, item, after in zip([_END, *items], items, [*items[1:], _END], strict=False):
         if depth or (before.word() == "DEFAULT" and item == _OPEN):

@@ -1,4 +1,4 @@
-"""A range of a key's values in, or some keys, the SQL condition for the rows in it out. Pure.
+"""Writes the SQL condition for the rows in a range of keys, or with some keys. Pure.
 
 MySQL compares rows of values, ``(a, b) > (1, 2)``, without using an index, but reads a chain of comparisons as ranges
 of one (manual, "Range Optimization of Row Constructor Expressions").
@@ -10,10 +10,10 @@ __all__ = ["keys_condition", "misplaced_rows", "range_condition"]
 
 
 def range_condition(columns: Sequence[str], after: Sequence[str] | None, upto: Sequence[str] | None) -> str:
-    """The condition that a row is behind ``after`` and not behind ``upto`` in the order of the key ``columns``.
+    """The condition that a row is behind ``after`` and not behind ``through`` in the order of the key ``columns``.
 
-    All are SQL: quoted names, and a literal for each. None: there is no such bound. Raises ValueError for a bound with
-    another number of values.
+    All are SQL: quoted names, and a literal for each. None means no bound. Raises ValueError for a bound with another
+    number of values.
     """
     conditions = []
     if after is not None:
@@ -32,20 +32,25 @@ def _chain(columns: Sequence[str], bound: Sequence[str], strictly: str, at_last:
 
 
 def keys_condition(columns: Sequence[str], keys: Iterable[Sequence[str]]) -> str:
-    """The condition that a row has one of ``keys``, of which there must be one, in ``columns``; all are SQL."""
+    """The condition that a row has one of ``keys`` (at least one) in ``columns``; all are SQL."""
     rows = [" AND ".join(f"{column} = {value}" for column, value in zip(columns, key, strict=True)) for key in keys]
     return f"({' OR '.join(rows)})"
 
 
-def misplaced_rows(table: str, partition: str, columns: Sequence[str], *, index: str = "") -> str:
-    """The SELECT that finds a row of ``partition`` that belongs into another one; all names are SQL.
+def misplaced_rows(
+    table: str, partition: str, columns: Sequence[str], *, index: str = "", nullable: bool = False
+) -> str:
+    """The SELECT that finds a row of ``partition`` that belongs in another partition; all names are SQL.
 
-    A condition on the key does not find such a row, whatever partition is named: the server leaves out those that the
-    condition rules out. So each row is looked up by its key in its own partition.
+    ``columns`` are those of a key; of a ``nullable`` one rows without NULLs there are found.
+
+    A condition on the key does not find such a row, whatever partition is named: the server leaves out the partitions
+    that the condition rules out. So each row is looked up by its key in its own partition.
     """
     source = f"{table} PARTITION ({partition})"
     same = " AND ".join(f"b.{name} = a.{name}" for name in columns)
+    unequal = "".join(f" AND a.{name} IS NOT NULL" for name in columns) if nullable else ""
     return (
         f"SELECT 1 FROM {source} AS a {index} LEFT JOIN {source} AS b {index} ON {same} "
-        f"WHERE b.{columns[0]} IS NULL LIMIT 1"
+        f"WHERE b.{columns[0]} IS NULL{unequal} LIMIT 1"
     )

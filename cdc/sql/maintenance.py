@@ -1,7 +1,7 @@
 """Statements that maintain tables: REPAIR, OPTIMIZE and ANALYZE TABLE, and those of partitions in ALTER TABLE. Pure.
 
-They change no row and no definition, but what later statements meet: REPAIR moves rows that lie in a wrong partition,
-OPTIMIZE makes room for columns that are added INSTANT, ANALYZE has histograms. CHECK TABLE is in no binlog.
+They change no row and no definition, but affect later statements: REPAIR moves rows that lie in a wrong partition,
+OPTIMIZE makes room for columns that are added INSTANT, ANALYZE makes histograms. CHECK TABLE is in no binlog.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,9 @@ _VERBS = ("ANALYZE", "OPTIMIZE", "REPAIR")
 
 
 def maintained(reader: SqlReader) -> tuple[Effect, ...]:
-    """The effects of a statement that maintains tables, none for another one. Raises ValueError: a name is missing."""
+    """The effects of a statement that maintains tables; empty for another statement. Raises ValueError if a name is
+    missing.
+    """
     if not any(reader.take(verb) for verb in _VERBS):
         return ()
     if not reader.take("NO_WRITE_TO_BINLOG"):
@@ -33,7 +35,7 @@ def maintains_partitions(reader: SqlReader) -> bool:
 
 
 def of_these_tables(text: str, tables: Iterable[tuple[str, str]], *, sql_mode: str) -> str:
-    """A statement that maintains several tables, for these of them: nothing but options can stand behind the names."""
+    """The maintenance statement ``text`` for only these of its tables: nothing but options can follow the names."""
     modes = sql_mode.upper().split(",")
     ansi_quotes, backslash_escapes = "ANSI_QUOTES" in modes, "NO_BACKSLASH_ESCAPES" not in modes
     reader = SqlReader(list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)), "")

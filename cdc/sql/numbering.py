@@ -1,13 +1,13 @@
-"""Tells whether ALTER TABLE numbers the rows that are there, and whether the order in which it does is certain. Pure.
+"""Decides whether ALTER TABLE numbers existing rows, and whether the order of the numbers is certain. Pure.
 
 InnoDB reads the rows of a table in the order of its primary key, and numbers them as it reads. So two servers give the
-same numbers where both tables have that key and the new rows are stored as they are read, without sorting: where the
-numbers are the new primary key. (Copying and rebuilding in place begin alike only where the numbers start and grow by
-1.) DROP PRIMARY KEY shows that there was one, and a primary key of nothing but the new column that the table has no
+same numbers if both tables have that key and the new rows are stored as they are read, without sorting: if the numbers
+are the new primary key. (Copying and rebuilding in place begin alike only if the numbers start and grow by 1.) DROP
+PRIMARY KEY shows that there was a primary key. A primary key of only the new column shows that the table has no
 partitions, whose columns would have to be in it.
 
-A column that is there already and becomes the AUTO_INCREMENT one has its zeros and NULLs numbered. Where another column
-was that until now, and is not dropped, the numbers go on from its counter, which is in no log.
+If an existing column becomes AUTO_INCREMENT, its zeros and NULLs are numbered. If another column was AUTO_INCREMENT
+until now, and is not dropped, the numbers continue from its counter, which is in no log.
 """
 
 from dataclasses import replace
@@ -20,7 +20,7 @@ __all__ = ["dropped_columns", "filled_column", "in_order_of_key", "numbers_rows"
 
 _KEYS = {"INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PARTITION"}
 _OPEN, _CLOSE = Token("mark", "("), Token("mark", ")")
-# Clauses that were measured beside the numbering, and what changes the order, or the engine, wherever it stands.
+# Clauses that were measured beside the numbering, and words that change the order or the engine wherever they stand.
 _BESIDE = {"ADD", "DROP", "MODIFY", "CHANGE", "ALTER", "ALGORITHM", "LOCK", "COMMENT"}
 _OTHER_ORDER = {"ENGINE", "ORDER", "PARTITION", "PARTITIONING"}
 
@@ -39,7 +39,9 @@ def numbers_rows(clause: SqlReader) -> bool:
 
 
 def in_order_of_key(clauses: list[SqlReader]) -> bool:
-    """Whether ALTER TABLE with these clauses adds numbers that become the primary key, in the order of the former."""
+    """Whether ALTER TABLE with these clauses adds numbers that become the primary key, in the order of the
+    former key.
+    """
     words = [item.word() for clause in clauses for item in clause.items[clause.at :]]
     drops = [clause for clause in clauses if clause.comes("DROP", "PRIMARY", "KEY")]
     numbers = [name for clause in clauses if (name := _numbers(clause))]
@@ -48,13 +50,13 @@ def in_order_of_key(clauses: list[SqlReader]) -> bool:
         and len(numbers) == 1
         and {clause.peek() for clause in clauses} <= _BESIDE
         and _OTHER_ORDER.isdisjoint(words)
-        and words.count("AUTO_INCREMENT") == 1  # as an option it says where to begin
+        and words.count("AUTO_INCREMENT") == 1  # as an option it gives the first number
         and _primary_key(clauses) == numbers
     )
 
 
 def filled_column(clauses: list[SqlReader]) -> str:
-    """The column, by its former name, that a clause MODIFY or CHANGE makes one of AUTO_INCREMENT; else empty."""
+    """The column, by its former name, that a clause MODIFY or CHANGE makes AUTO_INCREMENT; else empty."""
     for clause in clauses:
         ahead = replace(clause)
         is_change = ahead.take("CHANGE")
@@ -89,7 +91,7 @@ def _numbers(clause: SqlReader) -> str:
 
 
 def _primary_key(clauses: list[SqlReader]) -> list[str]:
-    """The columns of the primary key that the clauses add, in capitals: of a column's definition, or of a key's."""
+    """The columns of the primary key that the clauses add, in capitals, from a column's or a key's definition."""
     found: list[str] = []
     for clause in clauses:
         items = clause.items[clause.at :]

@@ -12,7 +12,7 @@ __all__ = ["SqlReader"]
 class SqlReader:
     """The tokens of one statement, the database of its unqualified names, and the index of the next token.
 
-    Raises ValueError where something that must come next does not.
+    Raises ValueError if a required token does not come next.
     """
 
     items: list[Token]
@@ -20,7 +20,7 @@ class SqlReader:
     at: int = 0
 
     def peek(self) -> str:
-        """The next keyword, in capitals; empty where something else or nothing comes next."""
+        """The next keyword, in capitals; empty if something else or nothing comes next."""
         return self.items[self.at].word() if self.at < len(self.items) else ""
 
     def comes(self, *words: str) -> bool:
@@ -28,25 +28,25 @@ class SqlReader:
         return [item.word() for item in self.items[self.at : self.at + len(words)]] == list(words)
 
     def take(self, *words: str) -> bool:
-        """Skip these keywords if they come next; whether they did."""
+        """Skips these keywords if they come next; returns whether they did."""
         found = self.comes(*words)
         if found:
             self.at += len(words)
         return found
 
     def require(self, word: str) -> None:
-        """Skip a keyword that must come next."""
+        """Skips a keyword that must come next."""
         if not self.take(word):
             raise ValueError(f"{word} is missing")
 
     def mark(self, text: str) -> bool:
-        """Skip this mark if it comes next; whether it did."""
+        """Skips this mark if it comes next; returns whether it did."""
         found = self.items[self.at : self.at + 1] == [Token("mark", text)]
         self.at += found
         return found
 
     def require_mark(self, text: str) -> None:
-        """Skip a mark that must come next."""
+        """Skips a mark that must come next."""
         if not self.mark(text):
             raise ValueError(f"{text} is missing")
 
@@ -58,7 +58,7 @@ class SqlReader:
         return self.items[self.at - 1].text
 
     def name(self) -> tuple[str, str]:
-        """``[database.]name``, with ``database`` where none is written."""
+        """``[database.]name``, with the default ``database`` if the text has none."""
         first = self.identifier()
         return (first, self.identifier()) if self.mark(".") else (self.database, first)
 
@@ -86,7 +86,7 @@ class SqlReader:
         return self.identifier()
 
     def skip_to(self, word: str) -> None:
-        """Skip everything up to and with this keyword."""
+        """Skips everything up to and including this keyword."""
         while self.at < len(self.items) and self.peek() != word:
             self.at += 1
         self.require(word)

@@ -1,14 +1,16 @@
-"""Brings a logged statement into one character set: the server writes parts of some in UTF-8, whatever the session's.
+"""Converts a logged statement to one character set: the server writes parts of some statements in UTF-8, whatever the
+session's character set.
 
 These parts were found in the binlogs of MySQL 9.7, from a session in another character set:
 
 - the definition of a table that is made from a query, from a temporary table, or with a generated invisible key;
 - the head of a view, up to its query; the definer of a trigger or event;
-- a routine's definer and name, and after its parameters what it returns, its comment, and its body in another language;
+- a routine's definer and name, and after its parameters the type that it returns, its comment, and its body in another
+  language;
 - the definition of a library.
 
 A replica of MySQL's own reads them in the session's character set, and so gives such objects other names. In the DROP
-TABLE that the server writes itself, a second byte of gb18030 that looks like a backtick is doubled as one.
+TABLE that the server writes itself, a second byte of gb18030 that looks like a backtick is doubled like one.
 """
 
 import re
@@ -45,7 +47,7 @@ _LIBRARY = b"CREATE LIBRARY "
 _GENERATED_KEY = _pattern(
     r"[^\n]* \(\n  [`\"]?my_row_id[`\"]? bigint unsigned NOT NULL AUTO_INCREMENT /\*!80023 INVISIBLE \*/,\n"
 )
-# A second byte may be a backslash here, and the server does not double it where it prints a literal.
+# A second byte may be a backslash in these, and the server does not double it in a literal that it prints.
 _UNSAFE = frozenset({"big5", "cp932", "gb18030", "gbk", "sjis"})
 _UNCERTAIN = "it is not certain whether the server wrote it, in UTF-8"
 
@@ -53,10 +55,10 @@ _UNCERTAIN = "it is not certain whether the server wrote it, in UTF-8"
 def in_one_charset(
     data: bytes, charset: str, *, session_bound: bool, ansi_quotes: bool, backslash_escapes: bool
 ) -> tuple[bytes, str]:
-    """The statement with all of its text in one character set, and which: ``charset`` or utf8mb4.
+    """The statement with all of its text in one character set, and that character set: ``charset`` or utf8mb4.
 
-    ``session_bound``: the leader marked it as depending on its session, as where a temporary table is copied. Raises
-    ValueError where it is not certain which parts the server wrote.
+    ``session_bound``: the leader marked the statement as depending on its session, as for a copied temporary table.
+    Raises ValueError if it is not certain which parts the server wrote.
     """
     if charset in UTF8 or data.isascii():
         return data, charset
@@ -75,7 +77,7 @@ def in_one_charset(
 
 
 def _recoded(data: bytes, charset: str) -> bytes:
-    """UTF-8 in ``charset``."""
+    """Converts UTF-8 to ``charset``."""
     return data if data.isascii() else client_encode(data.decode("utf-8"), charset)
 
 
@@ -89,7 +91,7 @@ def _with_single_backticks(data: bytes) -> bytes:
 
 
 def _routine(data: bytes, end: int, charset: str, quoting: dict[str, Any]) -> bytes:
-    """A routine of which the first ``end`` bytes, up to the bracket before the parameters, are in UTF-8."""
+    """Converts a routine whose first ``end`` bytes, up to the bracket before the parameters, are in UTF-8."""
     rest = data[end:]
     depth = length = 0
     for span in spans(client_decode(rest, charset), blanks=blanks(charset), **quoting):
@@ -106,7 +108,9 @@ def _routine(data: bytes, end: int, charset: str, quoting: dict[str, Any]) -> by
 
 
 def _is_generated(data: bytes, charset: str, quoting: dict[str, Any], *, session_bound: bool) -> bool:
-    """Whether the server wrote a CREATE TABLE that looks like those of SHOW CREATE TABLE, which dumps have, too."""
+    """Whether the server wrote a CREATE TABLE that looks like the output of SHOW CREATE TABLE, which dumps contain,
+    too.
+    """
     text = data.decode("utf-8", "surrogateescape")
     found = list(spans(text, **quoting))
     if not all(_is_readable(span, before) for before, span in zip([None, *found], found, strict=False)):
@@ -119,20 +123,20 @@ def _is_generated(data: bytes, charset: str, quoting: dict[str, Any], *, session
         (inside if depth else options).add(span.token.word())
     key = _GENERATED_KEY.match(data) is not None
     if key and {"ENGINE", "CHARSET"} <= options:
-        raise ValueError(_UNCERTAIN)  # a dump has both, and the server writes those that were typed
+        raise ValueError(_UNCERTAIN)  # a dump has both, and the server also writes parts as they were typed
     if not ("START" in options or session_bound or key):
         if "ENGINE" in options and "INNODB" not in options and "CHARSET" not in options:
             raise ValueError(_UNCERTAIN)  # some engines have no START TRANSACTION
         return False
     if session_bound and "CONNECTION_ID" in inside:
-        raise ValueError(_UNCERTAIN)  # which is marked in the same way
+        raise ValueError(_UNCERTAIN)  # such a table is marked in the same way
     if charset in _UNSAFE and not _is_utf8(data):
         raise ValueError("it has literals whose backslashes may be parts of characters")
     return True
 
 
 def _is_readable(span: Span, before: Span | None) -> bool:
-    """Whether a token is UTF-8, or a string that says by an introducer what it is."""
+    """Whether a token is UTF-8, or a string with an introducer that names its character set."""
     introduced = before is not None and span.token.kind == "string" and before.token.text.startswith("_")
     return introduced or _is_utf8(span.token.text.encode("utf-8", "surrogateescape"))
 

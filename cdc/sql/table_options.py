@@ -1,4 +1,4 @@
-"""Finds the options of CREATE TABLE and ALTER TABLE in a statement's text, those of its partitions included. Pure.
+"""Finds the options of CREATE TABLE and ALTER TABLE in a statement's text, including those of partitions. Pure.
 
 Words such as ENGINE and TABLESPACE are not reserved, so they may be names of columns, keys and tables, too. An option
 is found only where MySQL's grammar allows one: after a table's columns, at the start of a clause of ALTER TABLE, after
@@ -26,26 +26,26 @@ _OPTIONS = [
         "STORAGE", "TABLESPACE", "TABLE_CHECKSUM", "UNION",
     )),
 ]  # fmt: skip
-# In a list of columns or partitions these may follow a name, which then is no option.
+# In a list of columns or partitions these words may follow a name, which then is not an option.
 _AFTER_NAMES = {"ASC", "BY", "DESC", "INTO"}
 _OPEN, _CLOSE, _COMMA = (Token("mark", text) for text in "(),")
 
 
 class Option(NamedTuple):
-    """The last word of an option's name, and its value: the first token of it, as it stands in the text."""
+    """The last word of an option's name, and the first token of its value, with its place in the text."""
 
     name: str
     value: Span
 
 
 def table_options(text: str, *, ansi_quotes: bool, backslash_escapes: bool, blanks: Blanks = NO_BLANKS) -> list[Option]:
-    """The options of a table and its partitions, in their order; none in any other statement."""
+    """The options of a table and its partitions, in their order; empty for any other statement."""
     found = list(spans(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks))
     reader = SqlReader([span.token for span in found], "")
     try:
         options = _of_create(reader) if reader.take("CREATE", "TABLE") else _of_alter(reader)
     except ValueError:
-        return []  # a name is missing: no server has executed this
+        return []  # a name is missing: no server has executed such a statement
     if not options and not reader.at:
         return []
     return [Option(name, found[at]) for at, name in sorted({*options, *_of_partitions(reader)})]
@@ -76,7 +76,7 @@ def _of_partitions(reader: SqlReader) -> list[tuple[int, str]]:
     options: list[tuple[int, str]] = []
     for at, (before, item) in enumerate(pairwise(reader.items), 1):
         if before in (_OPEN, _COMMA) and item.word() in ("PARTITION", "SUBPARTITION"):
-            reader.at = at + 2  # behind its name
+            reader.at = at + 2  # after the partition's name
             listed = reader.take("VALUES", "IN") or reader.take("VALUES", "LESS", "THAN")
             if listed and not _skip_brackets(reader):
                 reader.take("MAXVALUE")
@@ -109,7 +109,7 @@ def _options(reader: SqlReader, *, commas: bool) -> Iterator[tuple[int, str]]:
 
 
 def _skip_brackets(reader: SqlReader) -> bool:
-    """Skip what is in brackets, if a bracket comes next; whether one did."""
+    """Skips everything in brackets, if a bracket comes next; returns whether one did."""
     depth = int(reader.mark("("))
     found = depth > 0
     while depth and reader.at < len(reader.items):

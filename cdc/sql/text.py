@@ -1,8 +1,9 @@
-"""The text of a logged statement, of which some bytes may be lost, and how a record carries it.
+"""The text of a logged statement, some bytes of which may be lost, and its form in a record.
 
 MySQL accepts bytes that are invalid in the session's character set, in comments and strings. A follower gets the same
-bytes, so they matter only in names. Where it is not known how the server reads a statement, all that is not ASCII is
-lost: marks and keywords are ASCII in every character set, so the objects that it may affect can be found all the same.
+bytes, so they matter only in names. If it is not known how the server reads a statement, every character outside of
+ASCII is lost: marks and keywords are ASCII in every character set, so the objects that the statement may affect can
+still be found.
 """
 
 import re
@@ -23,9 +24,9 @@ _LIKE_ASCII = "swe7"
 
 @dataclass(frozen=True, slots=True)
 class StatementText:
-    """A statement in one character set. ``known`` is its text with lone surrogates for what is lost.
+    """A statement in one character set. ``known`` is its text, with lone surrogates for lost bytes.
 
-    ``problem`` says why it is not known how the server reads it; else it is empty.
+    ``problem`` is the reason why it is not known how the server reads the statement; else it is empty.
     """
 
     known: str
@@ -39,16 +40,18 @@ class StatementText:
 
     @property
     def exact(self) -> bytes | None:
-        """The bytes to send, where the record's text and character set do not give them."""
+        """The bytes to send, if the record's text and character set do not give them."""
         return None if _sent(readable(self.known), self.charset) == self.data else self.data
 
     @property
     def misreads_marks(self) -> bool:
-        """Whether even ASCII may mean something else, so that no name in it is sure."""
+        """Whether even ASCII may have another meaning, so that no name in the text is certain."""
         return bool(self.problem) and self.charset == _LIKE_ASCII
 
     def unreadable(self, effects: Iterable[Effect]) -> str:
-        """Why the statement can't be sent to followers, ``effects`` being those of ``known``; empty if it can."""
+        """The reason why the statement can't be sent to followers, if ``effects`` are those of ``known``; empty if it
+        can.
+        """
         if self.problem:
             return f"a statement's text in {self.charset} cannot be read: {self.problem}"
         names = [name for each in effects for name in (each.database, each.name or "", *(each.to or ()))]
@@ -60,9 +63,9 @@ class StatementText:
 def statement_text(
     data: bytes, charset: str, *, session_bound: bool, ansi_quotes: bool, backslash_escapes: bool
 ) -> StatementText:
-    """Read a statement that was logged from a session with this character set.
+    """Decodes a statement that was logged from a session with this character set.
 
-    ``session_bound``: the leader marked it as depending on its session.
+    ``session_bound``: the leader marked the statement as depending on its session.
     """
     if data.isascii() and charset != _LIKE_ASCII and charset not in _WIDE:
         return StatementText(data.decode("ascii"), data, charset)
@@ -96,7 +99,7 @@ def as_stored(effects: Iterable[Effect], charset: str) -> tuple[Effect, ...]:
 
 
 def _ascii_only(data: bytes, charset: str) -> str:
-    """The text with all lost that is not ASCII."""
+    """The text with every character outside of ASCII lost."""
     try:
         cut = units(data, charset)
     except ValueError:
@@ -105,7 +108,7 @@ def _ascii_only(data: bytes, charset: str) -> str:
 
 
 def _sent(text: str, charset: str) -> bytes | None:
-    """``sent``, None where the character set does not have the text."""
+    """The result of ``sent``, None if the character set lacks a character of the text."""
     try:
         return sent(text, charset)
     except ValueError:

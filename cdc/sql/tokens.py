@@ -3,7 +3,7 @@
 Comments are left out, except the content of executable ones (``/*! … */``): a server logs those that it did not execute
 as plain comments. ``/*M! … */`` is MariaDB's, a plain comment to MySQL.
 
-Shortens a statement for logs and errors: one line, without anything that may be a secret.
+``excerpt`` shortens a statement for logs and errors: one line, without anything that may be a secret.
 """
 
 import re
@@ -26,7 +26,9 @@ def excerpt(statement: str, *, length: int = 120) -> str:
 
 
 class Token(NamedTuple):
-    """``kind``: word, quoted (identifier), string, host (what follows an @), or mark; the text without its quotes."""
+    """A token's ``kind`` (word, quoted (identifier), string, host (after an @), or mark) and its text
+    without quotes.
+    """
 
     kind: str
     text: str
@@ -60,7 +62,7 @@ def _pattern(*, ansi_quotes: bool, backslash_escapes: bool, blanks: Blanks) -> r
         |@(?P<host>[0-9A-Za-z_.$]*)
         |(?P<word>(?:{no_space}[0-9A-Za-z_$\u0080-\U0010ffff])+)
         |(?P<mark>.)""",
-        # ASCII: to the server no other character is a space, but for ``blanks``, and words may contain any.
+        # ASCII: to the server no other character is a space, except ``blanks``, and words may contain any.
         re.VERBOSE | re.DOTALL | re.ASCII,
     )
 

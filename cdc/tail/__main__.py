@@ -30,7 +30,7 @@ _GROUP = "cdc-tail"
 
 
 def main() -> int:
-    """Run the program; returns its exit status."""
+    """Runs the program; returns its exit status."""
     parser = argparse.ArgumentParser(prog="cdc-tail", description="Print a leader's records, one line each.")
     parser.add_argument("profile", type=Path, metavar="PROFILE", help="TOML file that names the topics")
     parser.add_argument("-B", "--beginning", action="store_true", help="from the first record on, not the last ones")
@@ -53,9 +53,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _messages(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.Event) -> Iterator[tuple[bytes, str]]:
-    """Value and offset of the ``last`` committed records or of all (None), then of new ones to ``follow``.
+    """Value and place of the ``last`` committed records or of all (None), then of new ones with ``follow``.
 
-    Raises UserError for what Kafka refuses or does not answer; Disconnected for that while following.
+    Raises UserError if Kafka refuses or does not answer; Disconnected if that happens while following.
     """
     consumer: Consumer | None = None
     topics: TailedTopic | TailedTopics | None = None
@@ -72,7 +72,7 @@ def _messages(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.E
         where = f"topic {kafka.topic} at {kafka.bootstrap_servers}"
         problem = question_error(error.args[0], kafka.properties(), where=where, group=_GROUP)
         if topics is not None and topics.at_end:
-            raise Disconnected(problem.what, where=problem.where, hint=problem.hint) from None
+            raise Disconnected(problem.what, code=problem.code, where=problem.where, hint=problem.hint) from None
         raise problem from None
     finally:
         if consumer is not None:

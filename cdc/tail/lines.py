@@ -21,7 +21,7 @@ def line(record: Record) -> str:
 
 
 def _chunk(record: Record) -> str:
-    """How many rows there are, and the range of keys, or the keys, that have no others, or which piece of the table."""
+    """The text of a chunk: the number of rows, and the range of keys, the list of keys, or the piece of the table."""
     key, (after, upto, _, piece, keys) = record.key or (), record.range or KeyRange(None, None)
     if piece is not None:
         return f"{len(record.rows)} rows, piece {piece} of the table{', the last' if upto is None else ''}"

@@ -20,7 +20,7 @@ _MOST_BYTES = 64_000_000
 
 
 class TailedTopics:
-    """The ``last`` records of all topics called ``names``, or all (None), then new ones.
+    """The ``last`` records of all topics in ``names``, or all (None), then new ones.
 
     The binlog's other events have no sequence and are left out. ``properties`` are librdkafka's. At most about
     ``most_bytes`` wait for an earlier record; if that record is in no topic, the others are given out without it.
@@ -49,7 +49,7 @@ class TailedTopics:
         self._merged = self._nothing_merged()
         self.at_end = False
         log = names.commits, 0
-        # Before the newest entry is read, so that no later one is missed.
+        # Taken before the newest entry is read, so that no later one is missed.
         consumer.assign([TopicPartition(*log, end_offsets(properties, [log])[log])])
         newest = newest_commits(properties, names.commits)
         self._next_sequence = newest.next_sequence if newest else 0
@@ -59,12 +59,12 @@ class TailedTopics:
         return MergedTopics(self._reader, self._names, _parsed, next_sequence=0, most_bytes=self._most_bytes)
 
     def next(self, wait: float) -> Iterator[tuple[bytes, str]]:
-        """Value and offset of each record that can be shown after the next message; ``wait`` seconds for it."""
+        """Value and place of each record that can be shown after the next message; waits ``wait`` seconds for it."""
         polled = self._consumer.poll(wait)
         message = None if polled is None else self._fragments.whole(polled)
         if message is not None:
             self._add(message)
-        # Which are the last ones is known only when all are here.
+        # Which records are the last ones is known only when all have arrived.
         if self._last is None or self.at_end:
             yield from self._merged.ready()
         if not self._behind and not self.at_end:
@@ -74,7 +74,7 @@ class TailedTopics:
                 return
             self.at_end = True
             yield from shown
-            # Where retention has left no record, none comes with the sequences below.
+            # If retention has left no record, none with a lower sequence arrives.
             self._merged.next_sequence = max(self._merged.next_sequence, self._next_sequence)
         if self._last is None or self.at_end:
             self._merged.balance()
@@ -84,7 +84,7 @@ class TailedTopics:
             self._merged.balance()
 
     def _read_more(self) -> None:
-        """Read more offsets, from the start: a record may take many, and so do transactions that were aborted."""
+        """Reads more offsets, from the start: a record may take many, and so do aborted transactions."""
         partitions, self._offsets = list(self._merged.partitions), self._offsets * 8
         self._reader.leave(partitions)
         self._merged = self._nothing_merged()
@@ -117,7 +117,9 @@ class TailedTopics:
 
 
 class _PartitionReader:
-    """Not pause and resume: librdkafka may lose messages between them (as in cdc.consumer.source.reader)."""
+    """Assigns and unassigns partitions instead of pausing and resuming them, between which librdkafka may lose messages
+    (as in cdc.consumer.source.reader).
+    """
 
     def __init__(self, consumer: Consumer, fragments: Fragments) -> None:
         self._consumer = consumer

@@ -40,17 +40,19 @@ class TailedTopic:
         self._consumer.assign([TopicPartition(self._name, 0, self._start)])
 
     def _has_enough(self) -> bool:
-        """Whether all are here that were asked for, or that there are; else more offsets are read, from the start."""
+        """Whether enough records have arrived, or all that the topic has; else more offsets are read, from
+        the start.
+        """
         if self._last is None or self._start == self._first or len(self._last) == self._last.maxlen:
             return True
-        # A record may take many offsets (fragments), and so do transactions that were aborted.
+        # A record may take many offsets (fragments), and so do aborted transactions.
         self._last.clear()
         self._offsets *= 8
         self._read()
         return False
 
     def next(self, wait: float) -> Iterator[tuple[bytes, str]]:
-        """Value and offset of each record that can be shown after the next message; ``wait`` seconds for it."""
+        """Value and place of each record that can be shown after the next message; waits ``wait`` seconds for it."""
         polled = self._consumer.poll(wait)
         message = None if polled is None else self._fragments.whole(polled)
         if message is None:
@@ -58,7 +60,7 @@ class TailedTopic:
         error = message.error()
         if error is None:
             found = message.value() or b"", f"topic {self._name}, offset {message.offset()}"
-            # Which are the last ones is known only at the end.
+            # Which records are the last ones is known only at the end.
             if self._last is None or self.at_end:
                 yield found
             else:

@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from cdc.consumer import __main__ as program
@@ -72,9 +72,9 @@ class Applying(Killed):
         super().send(packet, *loads)
         self.reached = self.reached or f"AND sequence={self.sequence} AND state='intent'".encode() in text
 
-    def receive(self, meanwhile: Callable[[], bool] | None = None) -> list[int]:
+    def receive(self) -> list[int]:
         """Receive the counts of the packet."""
-        counts = super().receive(meanwhile)
+        counts = super().receive()
         self._pass(f"after {self.sent}")
         return counts
 

@@ -1,4 +1,4 @@
-"""Outcomes of audits, made up: for tests of the reports, which need more kinds and sizes than servers give quickly."""
+"""Invented outcomes of audits: for tests of the reports, which need more kinds and sizes than servers give quickly."""
 
 import json
 import math
@@ -39,7 +39,7 @@ def number(value: int) -> str:
 
 
 def quantiles(transactions: int, us: float) -> Quantiles:
-    """About ``us`` in the median."""
+    """Times with a median of about ``us``."""
     return Quantiles(transactions, round(us), round(us * 3), round(us * 7.5), round(us * 12))
 
 
@@ -69,7 +69,7 @@ def lag(*, tables: int = 3, skew_us: int = 0, hours: int = 6, transactions: int 
 
 
 def _bars(lengths: list[float]) -> list[tuple[int, int, int]]:
-    """As ``Stage`` has them: from 64 µs on, each √2 times as long as the one before."""
+    """The bounds of a histogram as ``Stage`` has them: from 64 µs on, each √2 times as long as the one before."""
     counts: dict[tuple[int, int], int] = {}
     for us in lengths:
         octave = math.floor(math.log2(max(abs(us), 64) / 64) * 2)
@@ -90,7 +90,7 @@ def topic(resource: str, name: str, *, records: int = 1_204_332) -> Topic:
 
 
 def clean() -> Audit:
-    """No drift."""
+    """An outcome without drift."""
     tables = [
         Table("shop", name, rows, rows, 0, 0, 0, f"{rows:016x}", f"{rows:016x}")
         for name, rows in (("customer", 18_204), ("order", 981_442), ("order_line", 4_120_934))
@@ -107,7 +107,7 @@ def clean() -> Audit:
 
 
 def unjudged() -> Audit:
-    """A stream that is broken."""
+    """An outcome with a broken stream."""
     reasons = [
         "topic rust-mysql-cdc is broken (gap, 2 in all): sequence 812 comes, but 811 does not (offset 930)",
         "topic rust-mysql-cdc begins at sequence 17: retention cut it, what came before is not known",
@@ -120,7 +120,7 @@ def unjudged() -> Audit:
 
 
 def copying() -> Audit:
-    """Tables that are being copied, and rows of others of which no log tells all."""
+    """An outcome with tables that are being copied, and with rows of others whose whole content no log contains."""
     whole = clean()
     tables = [replace(whole.tables[0], not_compared=1_200), replace(whole.tables[1], older=True), whole.tables[2]]
     under_copy = [UnderCopy("shop", f"archive_{year}", 9 * year if year % 2 else None) for year in range(2000, 2030)]
@@ -133,7 +133,7 @@ def place(sequence: int) -> dict[str, Any]:
 
 
 def drifting() -> Audit:
-    """Drift with each cause, foreign writes, skipped records, and names and values that nobody would choose."""
+    """An outcome with drift of each cause, foreign writes, skipped records, and unlikely names and values."""
     long = "x" * 60_000 + "left " + "y" * 40_000
     order = {
         "id": number(4711),
@@ -258,7 +258,7 @@ def _row(
 
 
 def big() -> Audit:
-    """Ten thousand tables, and as many drifted rows as are listed."""
+    """An outcome with ten thousand tables, and as many drifted rows as are listed."""
     some = [
         Table(f"db{n % 100:02}", f"t{n:05}", n, n - (n % 250 == 0), int(n % 250 == 0), 0, 0, "0", "0")
         for n in range(10_000)

@@ -1,4 +1,4 @@
-"""Events of a binlog as bytes, laid out as MySQL writes them: what tests of decoding are fed, without a server.
+"""Binlog events as bytes, laid out as MySQL writes them: the input of decoding tests, without a server.
 
 An event is a header (time, type, server id, length, position of its end, flags), a body by its type, and four bytes of
 checksum, which are counted in its length but are not kept in a RawEvent. ``Log`` writes one event behind the other, as
@@ -33,7 +33,7 @@ def event_bytes(kind: int, body: bytes = b"", *, end: int = 0, length: int | Non
 
 
 def event(kind: int, body: bytes = b"", *, offset: int = 400, file: str = FILE) -> RawEvent:
-    """An event by itself, at this place of its file; one that is in no file is at 0 and has no end."""
+    """An event alone, at this place of its file; one that is in no file is at 0 and has no end."""
     end = offset + 19 + len(body) + _CHECKSUM if offset else 0
     return RawEvent(kind, event_bytes(kind, body, end=end), file, offset, end)
 
@@ -44,14 +44,14 @@ def prepare_body(gtrid: bytes, bqual: bytes = b"b", *, number: int = 1, one_phas
 
 
 def payload_body(content: bytes, *, size: int | None = None) -> bytes:
-    """The body of a Transaction_payload event; ``size`` is said to be that of its events before compression."""
+    """The body of a Transaction_payload event; ``size`` is the size of its events before compression that it claims."""
     said = b"" if size is None else b"\3\4\xfd" + size.to_bytes(3, "little")
     return b"\2\1\0" + said + b"\0" + zstandard.ZstdCompressor().compress(content)
 
 
 @dataclass
 class Log:
-    """Makes events one after the other, as a leader writes them."""
+    """Writes events one after the other, as a leader does."""
 
     at: int = 4
     events: list[RawEvent | SimpleTransaction] = field(default_factory=list)
@@ -65,14 +65,14 @@ class Log:
         return self.add(kind, b"\1" + SOURCE + struct.pack("<q17xQ", number, COMMIT_US))
 
     def query(self, text: str, *, database: str = "db", mode: int = 0, error: int = 0, more: bytes = b"") -> RawEvent:
-        """``more`` are further status variables."""
+        """A Query event; ``more`` are further status variables."""
         variables = struct.pack("<BIBQ", 0, 0, 1, mode) + more
         name = database.encode()
         head = struct.pack("<IIBHH", 1, 0, len(name), error, len(variables))
         return self.add(et.QUERY, head + variables + name + b"\0" + text.encode("utf-8", "surrogateescape"))
 
     def load(self, text: str, *, mode: int = 0, of_file: int = 0) -> RawEvent:
-        """A statement with the file that it reads, of which each byte of its number and places is ``of_file``."""
+        """A statement with the file that it reads; each byte of the file's number and places is ``of_file``."""
         data = self.query(text, mode=mode).data
         self.at = self.events.pop().offset
         return self.add(et.EXECUTE_LOAD_QUERY, data[19:32] + bytes([of_file]) * 13 + data[32:])
@@ -84,8 +84,8 @@ class Log:
         self, number: int = 7, *, table: str = "t", types: bytes = b"\3", names: Sequence[str] = ("id",),
         meta: bytes = b"", nullable: int = 0, optional: bytes = SIGNED,
     ) -> RawEvent:  # fmt: skip
-        """Of a table of ``db``: the types of its columns and their names; ``meta`` is what types need beside them,
-        ``nullable`` a bit for each column, ``optional`` fields come before that of the names.
+        """The map of a table of ``db``: the types of its columns and their names; ``meta`` is the metadata of the
+        types, ``nullable`` a bit for each column, ``optional`` fields come before that of the names.
         """
         named = b"".join(bytes([len(each)]) + each.encode() for each in names)
         head = struct.pack("<IHH", number, 0, 1) + b"\2db\0" + bytes([len(table)]) + table.encode() + b"\0"
@@ -99,7 +99,7 @@ class Log:
         return self.add(kind, head + bitmaps + b"".join(images))
 
     def rows(self, *values: int, number: int = 7, kind: int = et.WRITE_ROWS) -> RawEvent:
-        """Rows of one INT; for an update each before, and after it."""
+        """Rows of one INT; for an update each value before, and after it."""
         images = [b"\0" + struct.pack("<i", value) for value in values]
         if kind == et.PARTIAL_UPDATE_ROWS:
             images[1::2] = [b"\0" + after for after in images[1::2]]  # value options
@@ -130,7 +130,7 @@ class Log:
         return found
 
     def compressed(self, inner: "Log", *, size: int | None = None) -> RawEvent:
-        """The events of ``inner`` but their GTIDs, in one event; they have no checksums there."""
+        """The events of ``inner`` except their GTIDs, in one event; they have no checksums there."""
         parts = [event_bytes(each.type, each.data[19:], length=len(each.data)) for each in inner.events
                  if isinstance(each, RawEvent) and each.type != et.GTID]  # fmt: skip
         content = b"".join(parts)

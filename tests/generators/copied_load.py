@@ -34,7 +34,7 @@ _STATEMENTS = (
     "CREATE TABLE keyed (id INT PRIMARY KEY, n INT, pad VARCHAR(60) DEFAULT 'new', UNIQUE (n))",
     "TRUNCATE TABLE bare", "TRUNCATE TABLE named", "DROP TABLE away", "TRUNCATE TABLE away",
 )  # fmt: skip
-# What someone does to a follower: rows that are wrong, missing and extra.
+# Damage to a follower: rows that are wrong, missing and extra.
 DAMAGES = (
     "DELETE FROM keyed WHERE id % 5 = 0", "UPDATE keyed SET pad = 'wrong' WHERE id % 7 = 0",
     "UPDATE keyed SET n = -id WHERE id % 11 = 0",
@@ -43,19 +43,20 @@ DAMAGES = (
     "UPDATE IGNORE named SET name = 'moved' WHERE part > 9", "DELETE FROM child WHERE id % 3 = 0",
     "DELETE FROM bare LIMIT 20", "INSERT INTO bare (n) VALUES (-1), (-1)",
 )  # fmt: skip
-# It wants what is not there just now, or is there already: tables, columns, keys, rows' parents.
+# Errors of a statement that needs an object which does not exist just now, or exists already: tables, columns, keys,
+# rows' parents.
 _NOT_NOW = frozenset({1050, 1051, 1060, 1061, 1062, 1091, 1146, 1452, 1213, 1054})
 
 
 class CopiedLoad(Load):
-    """``rows`` is about how many each table has."""
+    """``rows`` is the approximate number of rows in each table."""
 
     def __init__(self, leader: MySql, *, database: str, seed: str, rows: int) -> None:
         super().__init__(leader, seed=seed, database=database)
         self.rows = rows
 
     def fill(self) -> None:
-        """Make the tables, with their rows."""
+        """Creates the tables, with their rows."""
         numbers = f"WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < {self.rows}) SELECT"
         with self._leader.connect() as connection, connection.cursor() as cursor:
             for statement in (

@@ -13,10 +13,11 @@ _KEYS = 12
 
 @dataclass
 class Copied:
-    """A table on both servers; ``order`` is that of its keys. ``at`` is where its copy is in it, None without one.
+    """A table on both servers; ``order`` is that of its keys. ``at`` is the place of its copy in the table, None
+    without one.
 
-    ``whole``: the stream tells all of its rows. ``altered``: an ALTER came since it was told. ``stale``: one came
-    before its last copy.
+    ``whole``: the stream contains all of its rows. ``altered``: an ALTER came since then. ``stale``: one came before
+    its last copy.
     """
 
     name: str
@@ -31,7 +32,7 @@ class Copied:
 
 
 class CopiedTables:
-    """Both streams, with so many ``tables`` of which each had so many ``steps``; the first ``left`` are under copy.
+    """Both streams, with ``tables`` tables and ``steps`` steps for each; the first ``left`` are being copied.
 
     Half of the tables, by number, are older than the leader's stream. ``moments`` are the counts of messages (leader's,
     follower's) at which the follower had applied all.
@@ -92,16 +93,16 @@ class CopiedTables:
         return f"copy:33333333-3333-3333-3333-333333333333:{self.copies}"
 
     def _log(self, table: Copied, part: Part, *, then: dict[int, Row | None], gtid: str = "") -> None:
-        """A record of the leader, and what the follower logs of it: the rows that are not so already."""
+        """A record of the leader, and the follower's log of it: the rows that it did not have already."""
         self.leader.transaction(part, gtid=gtid)
-        # The checkpoint names a transaction of the leader, which no chunk is.
+        # The checkpoint names a transaction of the leader, and a chunk is none.
         self.applied = self.applied if gtid else f"{self.leader.uuid}:{self.leader.commits}"
         logged = [part for key, row in then.items() for part in _made(table, key, row)]
         self.follower.transaction(*logged, checkpoint(self.last, self.last + 1, names=self.applied))
         self.last += 1
 
     def change(self, table: Copied) -> None:
-        """One row is put, changed, taken or gets another key."""
+        """One row is inserted, changed, deleted or gets another key."""
         key, value, rows = self.random.randrange(_KEYS), self.random.choice("xyz"), table.leader
         before, row = rows.get(key), (key, value, *("v" for _ in table.shape.columns[2:]))
         free = sorted(set(range(_KEYS)) - rows.keys())
@@ -119,7 +120,9 @@ class CopiedTables:
         self._log(table, part | ({"copying": True} if table.at is not None else {}), then=then)
 
     def copy(self, table: Copied, *, whole: bool | None = None) -> None:
-        """The next chunk of the table's copy, which may begin with it, or begin again; ``whole`` says if it ends it."""
+        """The next chunk of the table's copy, which may begin with it, or begin again; ``whole`` is whether
+        it ends it.
+        """
         if table.at is None and (not table.leader or not table.whole or self.random.random() < 0.3):
             create = query("CREATE TABLE IF NOT EXISTS", "db", ("CreateTable", f"db/{table.name}"))
             self._state(create | {"copying": True})
@@ -140,7 +143,7 @@ class CopiedTables:
         table.at, table.whole = (None, True) if ends else (end, False)
 
     def intrude(self, table: Copied, key: int | None = None) -> None:
-        """Somebody changes a row on the follower, or puts one."""
+        """A foreign write changes a row on the follower, or inserts one."""
         key = self.random.randrange(_KEYS) if key is None else key
         row = (key, "by hand", *("v" for _ in table.shape.columns[2:]))
         parts = list(_made(table, key, row))
@@ -166,7 +169,7 @@ class CopiedTables:
         table.at = None
 
     def _alter(self, table: Copied) -> None:
-        """A column with a default, which no server logs for the rows that there are."""
+        """A column with a default, which no server logs for the existing rows."""
         table.shape = Table(table.shape.name, [*table.shape.columns, f"c{len(table.shape.columns)}"], table.shape.key)
         self._state(query("ALTER TABLE", "db", ("AlterTable", table.shape.name)))
         for rows in (table.leader, table.follower):
@@ -182,7 +185,7 @@ def _put(rows: dict[int, Row], then: dict[int, Row | None]) -> None:
 
 
 def _made(table: Copied, key: int, row: Row | None) -> Iterator[Part]:
-    """The follower's record that makes a row so; none where it is."""
+    """The follower's record that gives a row this content; None if it has it."""
     there: Sequence[object] | None = table.follower.get(key)
     if there == row:
         return

@@ -1,4 +1,4 @@
-"""DataFrames of what a test made: Spark's own would start Python on the executors for each."""
+"""DataFrames of a test's rows: Spark's own would start Python on the executors for each."""
 
 import json
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,6 @@
-"""A mixed load on the leader: inserts, updates, deletes, large transactions and DDL, on through every crash of it."""
+"""A mixed load on the leader: inserts, updates, deletes, large transactions and DDL, which continues
+through crashes.
+"""
 
 import random
 import threading
@@ -15,12 +17,14 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS keyless (name VARCHAR(40), ratio FLOAT, born DATE)",
     "CREATE TABLE IF NOT EXISTS coded (code VARCHAR(20) PRIMARY KEY, note JSON, changed TIMESTAMP(6) NULL)",
 )
-# What a server that is killed, or starting, answers.
+# Errors of a server that is killed, or starting.
 _AWAY = (pymysql.err.OperationalError, pymysql.err.InterfaceError, ConnectionError)
 
 
 class Load:
-    """Runs in a thread from ``with`` to its end; ``transactions`` counts those that the leader confirmed."""
+    """A load that runs in a thread from ``with`` to its end; ``transactions`` counts those that the leader
+    confirmed.
+    """
 
     def __init__(self, leader: MySql, *, seed: int | str, database: str = DATABASE) -> None:
         self._leader = leader
@@ -37,7 +41,7 @@ class Load:
         return self
 
     def fill(self) -> None:
-        """Make the tables."""
+        """Creates the tables."""
         with self._leader.connect() as connection, connection.cursor() as cursor:
             for statement in (f"CREATE DATABASE IF NOT EXISTS {self.database}", f"USE {self.database}", *_TABLES):
                 cursor.execute(statement)
@@ -64,7 +68,7 @@ class Load:
             work = self._random.choices((self._changes, self._bulk, self._definition), weights=(95, 3, 2))[0]
             work(cursor)
             self.transactions += 1
-            self._stop.wait(0.01)  # a load without pauses costs CPU time for as long as anything takes
+            self._stop.wait(0.01)  # a load without pauses would take CPU time from everything else
 
     def _changes(self, cursor: Any) -> None:
         """One to five changes in one transaction."""
@@ -99,7 +103,7 @@ class Load:
         cursor.execute(f"INSERT INTO keyed (name, amount) VALUES {values}")
 
     def _definition(self, cursor: Any) -> None:
-        """A DDL statement; a crash may have left the one before it half of a pair, so none minds what is there."""
+        """A DDL statement; a crash may have left the one before it half of a pair, so all of them accept any state."""
         number = self._random.randint(0, 3)
         statement = self._random.choice(
             (
@@ -116,7 +120,7 @@ class Load:
         try:
             cursor.execute(statement)
         except pymysql.err.OperationalError as error:
-            # Duplicate or missing column; unknown or existing table: what it wants is there already.
+            # Duplicate or missing column; unknown or existing table: the wanted state exists already.
             if error.args[0] not in (1060, 1091, 1050, 1146):
                 raise
         except pymysql.err.ProgrammingError as error:

@@ -1,6 +1,6 @@
-"""Random ALTER TABLEs, as SQL and as what they make of a table. Pure: the same ``Random`` gives the same.
+"""Random ALTER TABLEs, as SQL and as the resulting table. Pure: the same ``Random`` gives the same.
 
-Some of them the server refuses, such as a key on rows that are equal: then the table stays as it is.
+The server refuses some of them, such as a key on rows that are equal: then the table stays as it is.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def random_alter(chance: Random, table: RandomTable, *, vectors: bool) -> Clause
 
 
 def some_index(chance: Random, table: RandomTable, *, primary: bool = False) -> str:
-    """What an index of the table can be on, in brackets; no primary key is on an expression."""
+    """The parts that an index of the table can have, in brackets; no primary key is on an expression."""
     column = chance.choice([column for column in table.columns if column.index] or table.columns)
     if not column.index or (not primary and chance.random() < 0.1):
         return f"((LENGTH(`{column.name}`)))"
@@ -53,7 +53,7 @@ def _new_column(chance: Random, vectors: bool) -> RandomColumn:
 
 
 def _place(chance: Random, table: RandomTable, column: RandomColumn) -> Clause:
-    """Where a column goes, and the table with it there."""
+    """The place of a column, and the table with it there."""
     others = [other for other in table.columns if other.name != column.name]
     at = chance.randint(0, len(others))
     after = replace(table, columns=(*others[:at], column, *others[at:]))

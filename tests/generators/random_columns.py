@@ -19,9 +19,9 @@ Values = Callable[[Random], str]
 
 @dataclass(frozen=True)
 class RandomColumn:
-    """A column's name, its SQL type, a source of values, and what it is good for.
+    """A column's name, its SQL type, a source of values, and its uses.
 
-    ``index`` is how a key names it, or empty where no key can; ``in_json`` says whether JSON functions take it.
+    ``index`` is the column in a key, or empty if no key can have it; ``in_json``: JSON functions accept it.
     """
 
     name: str
@@ -31,7 +31,7 @@ class RandomColumn:
     in_json: bool = True
 
     def definition(self, *, nullable: bool) -> str:
-        """As it stands in CREATE TABLE and ALTER TABLE, up to what may follow its NULL or NOT NULL."""
+        """The column in CREATE TABLE and ALTER TABLE, up to its NULL or NOT NULL."""
         return f"`{self.name}` {self.type} {'NULL' if nullable else 'NOT NULL'}"
 
     def renamed(self, name: str) -> "RandomColumn":
@@ -39,7 +39,7 @@ class RandomColumn:
 
 
 def random_column(chance: Random, name: str, *, vectors: bool) -> RandomColumn:
-    """A column of any type; ``vectors`` says whether the server knows VECTOR."""
+    """A column of any type; ``vectors``: the server has VECTOR."""
     makers = [_integer] * 3 + [_decimal, _float, _bit, _year] + [_temporal] * 4 + [_text] * 5 + [_binary] * 3
     makers += [_members] * 3 + [_document] * 2 + [_geometry] + ([_vector] if vectors else [])
     return chance.choice(makers)(chance, name)
@@ -157,7 +157,7 @@ def _members(chance: Random, name: str) -> RandomColumn:
     members = [chance.choice("aäж中") + str(number) for number in range(count)]
     if chance.random() < 0.3:
         members[chance.randrange(count)] = ""
-    # What the character set has no letter for would be one and the same '?'.
+    # All letters that the character set lacks would become the same '?'.
     members = [
         member if charset.startswith("utf") else member.encode("ascii", "replace").decode() for member in members
     ]
@@ -176,7 +176,7 @@ def _document(chance: Random, name: str) -> RandomColumn:
 
 
 def json_node(chance: Random, depth: int) -> str:
-    """A document's node as an SQL expression: plain JSON and members of SQL types, in one another."""
+    """A document's node as an SQL expression: plain JSON and members of SQL types, nested."""
     if depth < 4 and chance.random() < 0.5:
         nodes = [json_node(chance, depth + 1) for _ in range(chance.randint(0, 4))]
         if chance.random() < 0.5:

@@ -7,8 +7,8 @@ from tests.generators.random_columns import json_node
 
 __all__ = ["change", "document"]
 
-# Among them the server's own syntax of paths, what it quotes or escapes, and letters that it leaves bare: it tests the
-# lowest byte of the code point (U+00A0 and U+0141 are letters there, U+20AC and U+3000 are not).
+# Among the keys are the server's own syntax of paths, characters that it quotes or escapes, and letters that it leaves
+# bare: it tests the lowest byte of the code point (U+00A0 and U+0141 are letters there, U+20AC and U+3000 are not).
 KEYS = [
     "a", "bb", "B", "", "1", "a b", 'quo"te', "back\\slash", "\n", "\x01", "\x7f", "$", "_x9", "last", "[0]", "a.b",
     "*", "é", "\xa0", "\x85", "Ł", "€", "\u3000", "\u2028", "😀", "longer key", "e\u0301", "array", "object", "Json",
@@ -24,7 +24,7 @@ def document(chance: Random) -> str:
 
 
 def change(chance: Random, column: str) -> str:
-    """``column`` changed by functions in one another, as the server logs them as differences."""
+    """``column`` changed by nested functions, as the server logs them as differences."""
     expression = column
     for _ in range(chance.choice([1, 1, 2, 3])):
         function = chance.choice(["JSON_SET", "JSON_SET", "JSON_REPLACE", "JSON_REMOVE"])
@@ -53,7 +53,7 @@ def _path(chance: Random) -> str:
         place = chance.choice(["0", "0", "1", "2", "9", "last", "last-1", "last-9"])
         legs.append(chance.choice([f"[{place}]", f"[{place}]", f".{json.dumps(chance.choice(KEYS))}"]))
     if chance.random() < 0.01:
-        legs[0] = "[0]" if chance.random() < 0.5 else "[1]"  # of the object itself, which makes an array of it
+        legs[0] = "[0]" if chance.random() < 0.5 else "[1]"  # of the object itself, which turns it into an array
     return "$" + "".join(legs)
 
 

@@ -1,4 +1,6 @@
-"""Random histories of a database: tables come, change, swap names and go, with rows in between. Pure, as SQL."""
+"""Random histories of a database: tables are created, changed, swapped and dropped, with rows in between.
+Pure, as SQL.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -22,9 +24,9 @@ _SETTINGS = (
 
 @dataclass(frozen=True)
 class Deed:
-    """Statements of one session, in order; where ``ddl``, the last one changes objects.
+    """Statements of one session, in order; with ``ddl``, the last one changes objects.
 
-    ``tables`` is what there is once the server has taken that one.
+    ``tables`` are the tables after the server has accepted the last one.
     """
 
     statements: list[str]
@@ -33,7 +35,8 @@ class Deed:
 
 
 class RandomHistory:
-    """One deed after the other on up to six tables; whoever does a deed keeps ``tables`` up to date.
+    """Random deeds, one after the other, on up to six tables; the caller that executes a deed keeps ``tables`` up to
+    date.
 
     ``vectors``: the server has VECTOR.
     """
@@ -45,7 +48,7 @@ class RandomHistory:
         self._transactions = 0
 
     def next(self) -> Deed:
-        """Changes of rows and of tables, in turns as chance will have it."""
+        """Changes of rows and of tables, in random order."""
         if len(self.tables) < 2:
             return self._create()
         roll = self._chance.random()
@@ -68,7 +71,7 @@ class RandomHistory:
         return self.tables[self._chance.choice(sorted(self.tables))]
 
     def _name(self) -> str:
-        """Mostly one that is free."""
+        """A table's name, mostly a free one."""
         free = [name for name in _NAMES if name not in self.tables]
         return self._chance.choice(free if free and self._chance.random() < 0.9 else _NAMES)
 
@@ -178,7 +181,7 @@ class RandomHistory:
         return self._deed(f"ALTER DATABASE CHARACTER SET {self._chance.choice(['utf8mb4', 'latin1', 'ucs2'])}", [])
 
     def _deed(self, statement: str, gone: list[str], *come: RandomTable) -> Deed:
-        """What is ``gone`` and has ``come`` when the server has taken the statement."""
+        """The tables that are ``gone`` and have ``come`` after the server has accepted the statement."""
         left = {name: table for name, table in self.tables.items() if name not in gone}
-        # CREATE … IF NOT EXISTS leaves a table that is there as it is.
+        # CREATE … IF NOT EXISTS leaves an existing table as it is.
         return Deed([statement], {table.name: table for table in come} | left)

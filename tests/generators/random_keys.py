@@ -1,4 +1,4 @@
-"""Random tables with any keys, and histories in which their rows get in each other's way, as SQL. Pure."""
+"""Random tables with any keys, and histories whose rows collide with one another, as SQL. Pure."""
 
 from dataclasses import dataclass
 from random import Random
@@ -8,13 +8,13 @@ __all__ = ["RandomHistory", "random_history"]
 _NUMBERS = ["INT NULL", "DOUBLE NULL", "DECIMAL(6,2) NULL", "DATETIME(3) NULL", "TIME NULL", "BIT(3) NULL"]
 _DOCUMENTS = ["JSON NULL", "TEXT NULL", "VARBINARY(8) NULL", "TIMESTAMP NULL ON UPDATE CURRENT_TIMESTAMP"]
 _COLLATIONS = ["utf8mb4_0900_ai_ci", "utf8mb4_bin", "utf8mb4_general_ci", "latin1_swedish_ci", "utf8mb4_0900_as_cs"]
-# Equal without case, accents or trailing spaces, as some of the collations have it.
+# Texts that are equal without case, accents or trailing spaces, in some of the collations.
 _WORDS = ["a", "A", "á", "b", "B", "b ", "abcd", "ABCE", "", "zz"]
 
 
 @dataclass(frozen=True)
 class RandomHistory:
-    """Statements that make the tables, and transactions of statements; the server may refuse any of these."""
+    """Statements that create the tables, and transactions of statements; the server may refuse any of these."""
 
     tables: tuple[str, ...]
     definitions: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Random histories of a leader and a follower, told message by message: what an audit may meet at any moment."""
+"""Random histories of a leader and a follower, message by message: any state that an audit may meet."""
 
 import random
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Any
 from tests.generators.streams import Part, Stream, Table, checkpoint, follower_stream, query, replicate
 
 _NAMES = ("a", "b", "c")
-_UPGRADED = 40  # the leader's sequence from which on the GTIDs of statements are numbered
+_UPGRADED = 40  # from this sequence of the leader on, the GTIDs of statements are numbered
 
 
 @dataclass
@@ -24,10 +24,10 @@ class _Recorded(Stream):
 
 
 class RandomStreams:
-    """Both streams, and at which counts of messages (leader's, follower's) somebody may have looked, in order.
+    """Both streams, and the counts of messages (leader's, follower's) at which a reader may have looked, in order.
 
-    ``alters``: some statements are ALTER TABLE. ``unlogged`` is how often a row changed before, without a record.
-    Each table has up to ``keys`` rows. From step ``settled`` on nobody runs a statement; then all of them are there.
+    ``alters``: some statements are ALTER TABLE. ``unlogged`` is how often a row changed before, without a record. Each
+    table has up to ``keys`` rows. From step ``settled`` on no statement runs; then all tables exist.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ class RandomStreams:
             self._step()
 
     def cuts(self, count: int) -> list[tuple[int, int]]:
-        """A moment of each of so many parts of the whole time, the last one last.
+        """A moment in each of so many parts of the whole time, the last one last.
 
         Followers' transactions may be cut in two.
         """
         ends = [len(self.moments) * part // count for part in range(count)]
         chosen = [self._random.randrange(*part) for part in pairwise(ends)]
         cuts = [self.moments[at] for at in chosen]
-        # Part of what came to the follower next may be there too; the leader's part of it is.
+        # A part of the follower's next messages may be there too; the leader's part of them is.
         later = [self.moments[at + 1] for at in chosen]
         cuts = [(after[0], self._random.randint(cut[1], after[1])) for cut, after in zip(cuts, later, strict=True)]
         return [*cuts, self.moments[-1]]
@@ -166,7 +166,7 @@ class RandomStreams:
             self._applied += 1
 
     def _intrude(self) -> None:
-        """Somebody writes to the follower: rows, or a statement."""
+        """A foreign write to the follower: rows, or a statement."""
         name, pick = self._random.choice(sorted(self._shapes)), self._random.random()
         if pick < 0.25 and "alter" in self._statements and not self._is_settled:
             self.follower.transaction(query("ALTER TABLE by hand", "db", ("AlterTable", f"db/{name}")))

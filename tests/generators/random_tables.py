@@ -1,4 +1,4 @@
-"""Random tables and what happens to their rows, as SQL. Pure: the same ``Random`` gives the same."""
+"""Random tables and changes of their rows, as SQL. Pure: the same ``Random`` gives the same."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from tests.generators.random_columns import RandomColumn, random_column
 
 __all__ = ["LAX", "RandomTable", "random_table"]
 
-# Every value that the server can be made to keep: zero dates, error values of ENUM, texts cut to fit.
+# Values that the server accepts only in some modes: zero dates, error values of ENUM, texts cut to fit.
 LAX = "SET SESSION time_zone = '+00:00', innodb_strict_mode = 0, sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'"
 
 
@@ -16,7 +16,7 @@ LAX = "SET SESSION time_zone = '+00:00', innodb_strict_mode = 0, sql_mode = 'NO_
 class RandomTable:
     """A table with its columns; ``definition`` is the statement that creates it.
 
-    ``keys`` are the names of its keys, ``generated`` those of its columns that no value is given for.
+    ``keys`` are the names of its keys, ``generated`` are the columns that get no value.
     """
 
     name: str
@@ -27,7 +27,7 @@ class RandomTable:
     generated: frozenset[str] = frozenset()
 
     def inserts(self, chance: Random, *, rows: int) -> Iterator[str]:
-        """Statements that insert ``rows`` rows, less where a key is taken."""
+        """Statements that insert ``rows`` rows, fewer if a key is taken."""
         names = ",".join(f"`{column.name}`" for column in self.columns)
         while rows > 0:
             batch = min(rows, chance.randint(1, 8))

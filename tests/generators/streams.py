@@ -1,4 +1,4 @@
-"""Topics by hand: the records a producer would write for a history that a test tells, and Kafka topics of them."""
+"""Topics by hand: the records that a producer would write for a test's history, and Kafka topics of them."""
 
 import json
 import time
@@ -66,12 +66,12 @@ class Table:
         return part | {"operation": {"Copy": ends | part["operation"]["Add"]}}
 
     def piece(self, number: int, *rows: Sequence[object], last: bool = False) -> Part:
-        """A piece of the table's rows, which is copied as a whole."""
+        """A piece of the rows of a table that is copied as a whole."""
         part = self.chunk(None if number == 0 else (), None if last else (), *rows)
         return part | {"operation": {"Copy": {"piece": number} | part["operation"]["Copy"]}}
 
     def repair(self, keys: Sequence[Sequence[object]], *rows: Sequence[object]) -> Part:
-        """All rows that there are with some keys."""
+        """All existing rows with some keys."""
         part = self.add(*rows)
         named = {"keys": [{"cols": image(key)} for key in keys]}
         return part | {"operation": {"Repair": named | part["operation"]["Add"]}}
@@ -86,7 +86,7 @@ def query(text: str, path: str, *affects: tuple[str, str] | tuple[str, str, str]
 def checkpoint(before: int | None, after: int, *, resource: str = "mysql-srv1", names: str | None = None) -> Part:
     """The consumer's checkpoint row, moved from one leader sequence to another, or written first.
 
-    ``names`` is the leader's transaction in it; the table has no column for it where it is None.
+    ``names`` is the leader's transaction in it; with None the table has no column for it.
     """
     more = [] if names is None else [names]
     table = Table("cdc/checkpoint", [*CHECKPOINT_COLUMNS, *["leader_gtid"] * len(more)], ["resource", "worker"])
@@ -155,9 +155,10 @@ def _ledger(sequence: int, gtid: str, *, ran: bool) -> Part:
 
 
 def replicate(follower: Stream, parts: Iterable[Part], *, before: int, numbered: bool = False) -> int:
-    """Write to ``follower`` what the consumer does for the leader transaction after ``before``; its last sequence.
+    """Writes to ``follower`` the consumer's records for the leader transaction after ``before``; returns its last
+    sequence.
 
-    ``numbered``: a statement's GTID is numbered, and told by the ledger, else it is one of an earlier version.
+    ``numbered``: a statement's GTID is numbered and in the ledger, else it is one of an earlier version.
     """
     listed = list(parts)
     last = before + len(listed)
@@ -176,11 +177,11 @@ def replicate(follower: Stream, parts: Iterable[Part], *, before: int, numbered:
 
 
 def tutorial() -> tuple[Stream, Stream]:
-    """The tutorial's records on the leader, and as the consumer brings them to the follower: 0 to 8."""
+    """The tutorial's records on the leader, and as the consumer applies them to the follower: 0 to 8."""
     old = Table("flvDb/pet", ["name", "owner", "birth"])
     new = Table("flvDb/pet", ["name", "owner", "birth", "last_vaccine"])
     altered = query("ALTER TABLE pet ADD COLUMN last_vaccine DATE", "flvDb", ("AlterTable", "flvDb/pet"))
-    altered["operation"]["Bytes"] = "QUxURVIg"  # as of a statement that is not in UTF-8
+    altered["operation"]["Bytes"] = "QUxURVIg"  # like a statement that is not in UTF-8
     history = [
         query("CREATE DATABASE flvDb", "flvDb", ("CreateDatabase", "flvDb")),
         query("CREATE TABLE pet (…)", "flvDb", ("CreateTable", "flvDb/pet")),
@@ -205,7 +206,7 @@ def both(*transactions: Sequence[Part], numbered: bool = False) -> tuple[Stream,
 
 
 def messages(spark: SparkSession, sides: Mapping[str, Stream]) -> DataFrame:
-    """What Spark would read from Kafka for these streams."""
+    """The rows that Spark would read from Kafka for these streams."""
     schema = "side STRING, partition STRING, offset BIGINT, value BINARY"
     of_sides = [
         frame_of(spark, [(side, f"{side}/0", *each) for each in enumerate(stream.messages)], schema)
@@ -215,10 +216,11 @@ def messages(spark: SparkSession, sides: Mapping[str, Stream]) -> DataFrame:
 
 
 def publish_per_table(brokers: str, names: Topics, messages: Iterable[str]) -> None:
-    """Make topics of two partitions, one a table, that hold ``messages`` and events, and a commit log that says so.
+    """Creates topics of two partitions, one per table, that hold ``messages`` and events, and a commit log that counts
+    them.
 
-    Every other record is several messages.
-    One more message is committed, but the commit log does not stand for it yet: a reader sees a part of a transaction.
+    Every other record is several messages. One more message is committed, but not counted by the commit log yet: a
+    reader sees a part of a transaction.
     """
     *records, beyond = [*messages, '{"sequence": 1000000}']
     admin = AdminClient({"bootstrap.servers": brokers})
@@ -252,7 +254,7 @@ class CommitLog:
     """The commit log beside a topic, to which a test writes signs of life."""
 
     def __init__(self, brokers: str, topic: str, *, resource: str, there: bool = False) -> None:
-        """``there``: a producer has made it."""
+        """Opens the commit log; ``there``: a producer has created it."""
         self._topic, self._resource = f"{topic}.commits", resource
         if not there:
             admin = AdminClient({"bootstrap.servers": brokers})
@@ -260,7 +262,7 @@ class CommitLog:
         self._producer = Producer({"bootstrap.servers": brokers})
 
     def write(self, next_sequence: int, *, age_seconds: float = 0.0, fragmented: bool = False) -> None:
-        """An entry of so long ago."""
+        """An entry written so long ago."""
         body, at = {"next_sequence": next_sequence, "counts": {}}, int((time.time() - age_seconds) * 1_000)
         value = json.dumps(body | {"fragmented": fragmented}).encode()
         self._producer.produce(self._topic, value, key=self._resource.encode(), timestamp=at)
@@ -268,9 +270,9 @@ class CommitLog:
 
 
 class GrowingTopic:
-    """A topic of one partition that a test writes to bit by bit, in Kafka transactions as the producer does.
+    """A topic of one partition that a test fills step by step, in Kafka transactions as the producer does.
 
-    With ``fragmented`` every fifth record is several messages, and a commit log says so.
+    With ``fragmented`` every fifth record is several messages, and a commit log names them so.
     """
 
     def __init__(self, brokers: str, topic: str, *, fragmented: bool = False) -> None:
@@ -284,7 +286,7 @@ class GrowingTopic:
             CommitLog(brokers, topic, resource="of no server").write(0, fragmented=True)
 
     def grow(self, messages: Sequence[str], upto: int) -> None:
-        """Write those of ``messages`` that are not there yet, up to the one with the index ``upto``."""
+        """Writes the missing ones of ``messages``, up to the one with the index ``upto``."""
         while self._sent < upto:
             self._producer.begin_transaction()
             for message in messages[self._sent : min(upto, self._sent + 7)]:
@@ -298,13 +300,13 @@ class GrowingTopic:
         until_readable(self._admin, self._topic)
 
     def expire(self, before: int = OFFSET_END) -> None:
-        """Let the topic begin at an offset, as retention does; without one, at its end."""
+        """Lets the topic begin at an offset, as retention does; without one, at its end."""
         place = TopicPartition(self._topic, 0, before)
         self._admin.delete_records([place])[place].result(LIMIT_SECONDS)
 
 
 def publish(brokers: str, topic: str, messages: Iterable[str]) -> None:
-    """Make a topic of one partition that holds ``messages``, written in Kafka transactions as the producer does."""
+    """Creates a topic of one partition that holds ``messages``, written in Kafka transactions as the producer does."""
     admin = AdminClient({"bootstrap.servers": brokers})
     admin.create_topics([NewTopic(topic, num_partitions=1)])[topic].result(LIMIT_SECONDS)
     producer = Producer({"bootstrap.servers": brokers, "transactional.id": topic})
@@ -316,7 +318,7 @@ def publish(brokers: str, topic: str, messages: Iterable[str]) -> None:
             producer.begin_transaction()
         producer.produce(topic, message.encode())
     producer.commit_transaction(30)
-    # What was aborted must not be seen.
+    # Aborted messages must not be seen.
     producer.begin_transaction()
     producer.produce(topic, b"never committed")
     producer.flush(LIMIT_SECONDS)

@@ -1,7 +1,7 @@
 """Runs cases (``tests/checks/case.py``) on real servers: each alone with programs of its own, or many through one pair.
 
-In one go the statements of all cases up to their next ``@apply`` run, then producer and consumer once for all. What
-they logged belongs to the case in whose databases it was; a record, to the case during whose statements it was logged.
+With one pair, the statements of all cases run up to their next ``@apply``, then producer and consumer once for all. A
+log line belongs to the case whose databases it names; a record, to the case during whose statements it was logged.
 """
 
 import ast
@@ -35,7 +35,7 @@ _SAID = {"@conflict", "@logged", "@silent", "@stops", "@equal"}
 _CLIENT = re.compile(r"SET\s+(?:NAMES|character_set_client\s*=)\s*'?(\w+)", re.I)
 _GLOBAL = re.compile(r"SET\s+GLOBAL\s+(\w+)", re.I)
 _BYTES = re.compile(r"\{hex ([0-9a-f ]+)\}")
-# Options that --until-current does not go with.
+# Options that cannot be combined with --until-current.
 _NOT_TO_THE_END = {"--until", "--status", "--copy", "--copy-status", "--dry-run"}
 Logs = dict[str, str]  # by program, in the order in which they ran
 Place = tuple[str, int]
@@ -50,16 +50,16 @@ class CaseRun:
     follower: MySql
     resource: str
     records: list[dict[str, Any]] = field(default_factory=list)
-    values: dict[str, str] = field(default_factory=dict)  # what names in braces stand for
+    values: dict[str, str] = field(default_factory=dict)  # the values of names in braces
     _spans: list[tuple[Place, Place]] = field(default_factory=list)
     _next: int = 0
     _to_apply: bool = False  # whether something has run since the last @apply
     _stopped: bool = False
     _sessions: dict[tuple[str, str], "Connection[Any]"] = field(default_factory=dict)
-    _charsets: dict[tuple[str, str], str] = field(default_factory=dict)  # by session, where it is not utf8mb4
+    _charsets: dict[tuple[str, str], str] = field(default_factory=dict)  # by session, if it is not utf8mb4
     _at: tuple[str, str] = ("leader", "")
-    _former: dict[tuple[str, str], Any] = field(default_factory=dict)  # global variables that the case has set
-    _own: set[str] = field(default_factory=set)  # the databases that the case has made on the leader
+    _former: dict[tuple[str, str], Any] = field(default_factory=dict)  # values of changed global variables before
+    _own: set[str] = field(default_factory=set)  # the databases that the case has created on the leader
 
     def __post_init__(self) -> None:
         self.values["leader"] = self.resource
@@ -75,7 +75,7 @@ class CaseRun:
                 cursor.execute(f"SET GLOBAL {variable} = %s", [value])
 
     def to_next_action(self) -> Step | None:
-        """Run statements up to the next thing that is for the programs; None: the case is at its end."""
+        """Runs statements up to the next step for the programs, and returns it; None at the case's end."""
         begin, before = self._place(), databases(self.leader)
         try:
             while self._next < len(self.case.steps):
@@ -94,17 +94,17 @@ class CaseRun:
         return None
 
     def note_place(self, log: str) -> None:
-        """Keep what a stop says after --skip."""
+        """Keeps the place that a stop names after --skip."""
         _, mark, place = log.rpartition("--skip ")
         number = 1 + sum(name.startswith("skip") for name in self.values if name != "skip")
         self.values["skip"] = self.values[f"skip{number}"] = place.split()[0].rstrip(",;") if mark else ""
 
     def expected(self) -> list[Step]:
-        """What the case says of the run that is next."""
+        """The steps of the case that describe the next run."""
         return [self._filled(step) for step in following(self.case.steps, self._next, _SAID)]
 
     def check(self, logs: Logs) -> None:
-        """Hold what the programs logged against what the case says of it."""
+        """Compares the logs of the programs with the case."""
         said = self.expected()
         self._next += len(said)
         self._stopped = any(step.do == "@stops" for step in said)
@@ -125,17 +125,17 @@ class CaseRun:
                 self._compare(self._where(step))
 
     def records_of(self, found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Those of ``found`` that are of this case, numbered from 0 on as in a stream of its own."""
+        """The records among ``found`` that belong to this case, numbered from 0 on as in a stream of its own."""
         if not self.case.shared:
             return list(found)
         own = [record for record in found if any(a <= _place(record) < b for a, b in self._spans)]
         return [record | {"sequence": number} for number, record in enumerate(own)]
 
     def check_end(self, found: Callable[[], Iterable[dict[str, Any]]]) -> None:
-        """Hold the records, and what the follower has, against what they must be."""
+        """Compares the records, and the follower's content, with the case."""
         given = [self._filled(step) for step in self.case.steps if step.do == "->"]
         compared = self.case.compared and not self._stopped and not self.case.made_by_hand
-        # A program that was stopped at its start has made no topic.
+        # A program that was stopped at its start has created no topic.
         records = self.records_of(found()) if given or compared else []
         if given:
             wanted = [wanted_record(step, self.resource) for step in given]
@@ -155,7 +155,7 @@ class CaseRun:
             assert here == there, where
 
     def _place(self) -> Place:
-        """Where the leader's log ends, which it may lack; a case alone has all records of its topic."""
+        """The end of the leader's log, which it may lack; a case alone has all records of its topic."""
         return position(self.leader) if self.case.shared else ("", 0)
 
     def _filled(self, step: Step) -> Step:
@@ -165,14 +165,14 @@ class CaseRun:
         return replace(step, text=text)
 
     def _on_follower(self, database: str) -> dict[str, Any]:
-        """What the follower has of a leader's database, with the leader's name of it."""
+        """The follower's content of a leader's database, under the leader's name."""
         there = self.case.profiles["consumer"].get("renames", {}).get(database, database)
         found: dict[str, Any] = content(self.follower, there)
         return found if there == database else ast.literal_eval(repr(found).replace(there, database))
 
     def _run(self, step: Step) -> None:
         if step.do == "execute":
-            # What runs on the follower is not replicated.
+            # Statements on the follower are not replicated.
             self._to_apply |= self._at[0] == "leader"
             self._execute(step)
         elif step.do in {"@leader", "@follower"}:
@@ -210,7 +210,7 @@ class CaseRun:
                     assert there == answer != [], f"{self._where(step)}: {there}, {answer}"
 
     def _encoded(self, text: str) -> bytes:
-        """The statement in the character set of its session, with the bytes that the case gives as such."""
+        """The statement in the character set of its session, with the bytes that the case gives in hexadecimal."""
         charset = self._charsets.get(self._at, "utf8mb4")
         if found := _CLIENT.match(text):
             self._charsets[self._at] = found[1].lower()
@@ -218,7 +218,7 @@ class CaseRun:
         return b"".join(bytes.fromhex(part) if at % 2 else client_encode(part, charset) for at, part in parts)
 
     def _session(self, server: str = "") -> "Connection[Any]":
-        """That of the next statement, or the nameless one of the ``server``."""
+        """The session of the next statement, or the unnamed one of the ``server``."""
         at = (server, "") if server else self._at
         if at not in self._sessions:
             self._sessions[at] = (self.leader if at[0] == "leader" else self.follower).root(charset="utf8mb4")
@@ -261,7 +261,9 @@ class Programs:
 
     @classmethod
     def make(cls, folder: Path, servers: tuple[MySql, MySql], kafka: Kafka, *, name: str, **profiles: Any) -> Self:
-        """``profiles`` are tables for the ``producer``'s and the ``consumer``'s. The stream begins now."""
+        """Writes profiles; ``profiles`` are tables for the ``producer``'s and the ``consumer``'s. The stream begins
+        now.
+        """
         leader, follower = servers
         producer, consumer = ({**profiles.get(program, {})} for program in ("producer", "consumer"))
         producer["producer"] = {"start": "now"} | producer.get("producer", {})
@@ -270,7 +272,7 @@ class Programs:
         return cls(name, source, target)
 
     def apply(self, options: str = "", stops: Iterable[Step] = (), *, producer: bool = True) -> Logs:
-        """Both run up to now, or to a stop that is expected; what they log."""
+        """Runs both programs up to now, or to an expected stop; returns their logs."""
         logs: Logs = {}
         for program, more in (("cdc-producer", ""), ("cdc-consumer", options)):
             if program == "cdc-consumer" or producer:
@@ -280,7 +282,7 @@ class Programs:
         return logs
 
     def run(self, program: str, options: str = "", stops: Iterable[Step] = ()) -> str:
-        """One program runs up to now, or as the options say, or to a stop that is expected; what it prints."""
+        """Runs one program up to now, or as the options require, or to an expected stop; returns its output."""
         profile = self.source if program == "cdc-producer" else self.target
         own = [step.text.split(" ", 2) for step in stops if step.text.startswith(f"{program} ")]
         arguments = options.split()
@@ -296,7 +298,7 @@ class Programs:
         return log
 
     def change(self, text: str) -> None:
-        """A key of a profile is another one from here on."""
+        """Changes a key of a profile for all later runs."""
         for name, table, keys in profile_keys(text):
             path = self.source if name == "producer" else self.target
             content = toml.loads(path.read_text(encoding="utf-8"))
@@ -304,7 +306,9 @@ class Programs:
 
 
 def run_alone(run: CaseRun, programs: Programs, topic: Callable[[int], LeaderTopic]) -> None:
-    """A case from its beginning to its end; ``topic`` is for what no producer writes, from a sequence on."""
+    """Runs a case from its beginning to its end; ``topic`` writes records that no producer writes, from a
+    sequence on.
+    """
     made = topic(0) if run.case.steps[0].do == "@record" else None
     if not made and not run.case.has("@start"):
         programs.run("cdc-producer")
@@ -348,7 +352,7 @@ def _send(topic: LeaderTopic, text: str) -> None:
 
 
 def run_together(runs: list[CaseRun], programs: Programs, failures: dict[str, BaseException]) -> None:
-    """Cases from beginning to end, through one pair; what a case fails with is put into ``failures`` by its name."""
+    """Runs cases from beginning to end through one pair; the error of a case is put into ``failures`` by its name."""
     programs.run("cdc-producer")
     waiting, ended = list(runs), ExitStack()
     with ended:

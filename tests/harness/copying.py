@@ -1,9 +1,9 @@
-"""A copier between a stream and a reading, both of which a test tells: questions and what is written come out, as text.
+"""A copier between a stream and a reader, both played by a test: shows its requests, and the chunks it writes, as text.
 
-A question is ``t`` for the first rows of the table d.t, ``t behind 3`` for those after that key, ``t, next piece`` for
-more of a snapshot, ``t keys 1 2`` for rows with these keys, and ``structure`` for what creates the leader's objects.
-What is written is ``t: 1 2, up to 2``, ``t behind 2: 3, to its end``, ``t piece 0: 1 2``, ``t keys 1 2: 1`` or
-``structure of t u``, with the filters where they are others from there on.
+A request is ``t`` for the first rows of the table d.t, ``t behind 3`` for those after that key, ``t, next piece`` for
+more of a snapshot, ``t keys 1 2`` for rows with these keys, and ``structure`` for the statements that create the
+leader's objects. A chunk is ``t: 1 2, up to 2``, ``t behind 2: 3, to its end``, ``t piece 0: 1 2``, ``t keys 1 2: 1``
+or ``structure of t u``, with the filters if they change from there on.
 """
 
 import re
@@ -17,12 +17,12 @@ from cdc.errors import PromiseError
 from cdc.model.commit_entry import Entry
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
-from cdc.producer.copy.chunk import Beginning, Chunk, Keys, Structure
+from cdc.producer.copy.chunk import Keys
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.pending import Pending, Table
 from cdc.producer.copy.reading import Answer, Wanted
 from cdc.producer.copy.requests import Request
-from cdc.producer.decode.changes import Begin, Moved, Refused, Rows, Statement, TableShape
+from cdc.producer.decode.changes import Begin, Beginning, Chunk, Moved, Refused, Rows, Statement, Structure, TableShape
 from cdc.producer.progress import Progress
 from cdc.producer.table_rows.chunk_reader import ReadChunk
 from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition
@@ -64,7 +64,7 @@ def _question(wanted: Wanted) -> str:
     return wanted.table[1] + behind
 
 
-def _written(due: Chunk | Beginning) -> str:
+def written(due: Chunk | Beginning) -> str:
     if isinstance(due, Beginning):
         filters = f", {' '.join(due.filters.listed()['include_tables'])} wanted" if due.filters else ""
         return "structure of " + " ".join(name for _, name in due.structure.tables) + filters
@@ -80,7 +80,7 @@ def _written(due: Chunk | Beginning) -> str:
 
 
 class _Reading:
-    """Keeps what is asked for; the test answers."""
+    """Records requests; the test gives the answers."""
 
     wake = 0
 
@@ -107,7 +107,9 @@ class _Reading:
 
 
 class Copying:
-    """``asked`` are the questions, ``told`` the states written with what is due, ``sizes`` its bytes by sequence."""
+    """``asked`` are the requests, ``told`` the states that were written with the chunks, ``sizes`` their bytes by
+    sequence.
+    """
 
     def __init__(self, pending: Pending | None = None, *requests: Request, widened: Widened | None = None) -> None:
         self._reading = _Reading()
@@ -116,45 +118,46 @@ class Copying:
         self._end = 0
         self._requests: list[Request] = []
         opened: Any = lambda: self._reading  # noqa: E731
-        found: Any = SimpleNamespace(new=lambda: iter(self._requests))
-        self._copier = Copier(
+        self._found: Any = SimpleNamespace(new=self._new_requests, found=False)
+        self.copier = Copier(
             pending or Pending(),
-            requests=found,
+            requests=self._found,
             open_reading=opened,
             wants_table=lambda _, name: name != "left_out",
             log=lambda *_, **__: None,
             widened=widened,
         )
-        self._progress = Progress(Entry(0, Position("b.1", 4), "", "", gtids_complete=True))
+        copy = pending and pending.to_json()
+        self.progress = Progress(Entry(0, Position("b.1", 4), "", "", gtids_complete=True, copy=copy))
         if requests:
             self.request(*requests)
 
     @property
     def state(self) -> Pending:
-        """What is yet to be copied, as the commit log has it."""
-        return self._copier.pending
+        """The tables that are still to be copied, as the commit log has them."""
+        return self.copier.pending
 
     @property
     def active(self) -> bool:
         """Whether there is anything to write."""
-        return self._copier.active
+        return self.copier.active
 
     @property
     def is_hurried(self) -> bool:
-        """Whether the reading has been told that the stream waits for it."""
+        """Whether the reader was notified that the stream waits for it."""
         return self._reading.hurried.is_set()
 
     def turn(self, at: int = 0) -> str | None:
-        """The stream is between two transactions, at a place of the binlog: what is written there."""
+        """Lets the copier write between two transactions, at a place of the binlog; returns what it writes."""
         if at:
-            self._progress.note(Moved(Position("b.1", at)))
-        due = self._copier.due(self._progress)
+            self.progress.note(Moved(Position("b.1", at)))
+        due = self.copier.due(self.progress)
         if due is None:
             return None
         assert due.ts_us == self._end
-        self.told.append(self._copier.after(due))
-        self._copier.written(due, sequence=7)
-        return _written(due)
+        self.told.append(self.copier.after(due))
+        self.copier.written(due, sequence=7)
+        return written(due)
 
     def read(self, *keys: int, end: int, upto: str | None = None, **more: Any) -> None:
         """An answer: rows up to a key or the table's end, all of which the stream has at the place ``end``."""
@@ -165,7 +168,7 @@ class Copying:
         self._answer(end, structure=structure)
 
     def snapshot(self, seen: str, *, end: int) -> None:
-        """An answer: a snapshot of a table without a key, which sees these transactions for certain."""
+        """An answer: a snapshot of a table without a key, which certainly contains these transactions."""
         self._answer(end, definition=WHOLE, seen=GtidSet.parse(seen))
 
     def piece(self, *keys: int, last: bool = False) -> None:
@@ -173,43 +176,51 @@ class Copying:
         self._answer(50, definition=WHOLE, chunk=ReadChunk([row(key) for key in keys], None if last else (), 10))
 
     def _answer(self, end: int, **more: Any) -> None:
-        self._end = end  # which is the time, too
+        self._end = end  # it serves as the time, too
         self._reading.answers.append(Answer(Position("b.1", end), end, **more))
 
     def changed(self, operation: str, key: int, *, flags: int = 0x10, table: TableShape = SHAPE) -> None:
         """A row of the stream."""
         event: Any = None
-        self._copier.note(Rows(event, table, operation, [row(key).encode()], flags))
+        self.copier.note(Rows(event, table, operation, [row(key).encode()], flags))
 
     def begins(self, transaction: int) -> Begin:
-        """A transaction of the stream begins."""
+        """The begin of a transaction of the stream."""
         begin = Begin("", f"{UUID}:{transaction}", 0)
-        self._copier.note(begin)
+        self.copier.note(begin)
         return begin
 
     def holds(self, begin: Begin) -> bool:
         """Whether the transaction must wait for the copy."""
-        return self._copier.holds(begin)
+        return self.copier.holds(begin)
 
     def executed(self, *statements: str) -> None:
         """Statements of the stream."""
         event: Any = None
         for text in statements:
             _, effects = classify(text, database="d", ansi_quotes=False, backslash_escapes=True)
-            self._copier.note(Statement(event, "d", text, effects, {}))
+            self.copier.note(Statement(event, "d", text, effects, {}))
 
     def refused(self) -> None:
-        """What can't be decoded, and is skipped."""
+        """A change that can't be decoded, and is skipped."""
         event: Any = None
-        self._copier.note(Refused(event, PromiseError("unknown"), (), ""))
+        self.copier.note(Refused(event, PromiseError("unknown"), (), ""))
 
     def request(self, *requests: Request) -> bool:
-        """Requests come; whether any was taken up."""
+        """Delivers requests; returns whether any was taken up."""
+        self.find(*requests)
+        return self.copier.take_requests()
+
+    def find(self, *requests: Request) -> None:
+        """Delivers requests."""
+        self._found.found = bool(requests)
         self._requests[:] = requests
-        taken = self._copier.take_requests()
+
+    def _new_requests(self) -> list[Request]:
+        self._found.found, found = False, [*self._requests]
         self._requests.clear()
-        return taken
+        return found
 
     def adopt(self, pending: Pending) -> None:
-        """A run before left this state in the stream."""
-        self._copier.adopt(pending)
+        """Adopts this state, left in the stream by a former run."""
+        self.copier.adopt(pending)

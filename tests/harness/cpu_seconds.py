@@ -1,9 +1,9 @@
-"""CPU seconds, user and system, of tests and of all that they start: ``python -m tests.harness.cpu_seconds COMMAND``
-runs a command and prints its sum; as a plugin of pytest it lists the dearest tests.
+"""CPU seconds, user and system, of tests and of all processes that they start.
 
-A second of CPU is much the same on a busy machine as on an idle one, so a budget in them can be kept. What a process
-has used is counted by who waits for it (``getrusage``). The parent of what outlives its own becomes the nearest process
-that has asked for orphans (``PR_SET_CHILD_SUBREAPER``, Linux): the one that counts.
+``python -m tests.harness.cpu_seconds COMMAND`` runs a command and prints its sum; as a plugin of pytest it lists the
+dearest tests. A second of CPU is much the same on a busy machine as on an idle one, so a budget in them can be kept.
+The parent that waits for a process counts its time (``getrusage``). The parent of a process that outlives its own
+becomes the nearest process that has asked for orphans (``PR_SET_CHILD_SUBREAPER``, Linux): here the one that counts.
 """
 
 import ctypes
@@ -23,12 +23,12 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def of_this_tree() -> float:
-    """The seconds that this process and its descendants have used so far, those that ended included."""
+    """The seconds that this process and its descendants have used so far, ended ones included."""
     used: dict[int, tuple[int, int]] = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
-                # The name of a program, in parentheses, may have anything in it.
+                # The name of a program, in parentheses, may contain anything.
                 fields = (folder / "stat").read_text().rpartition(")")[2].split()
             except OSError:  # it has ended meanwhile
                 continue
@@ -50,7 +50,9 @@ def _tree(root: int, used: dict[int, tuple[int, int]]) -> Iterator[int]:
 
 
 class _Meter:
-    """Adds to each test's last report what it used. The first test that needs a server or a Spark pays its start."""
+    """Adds to each test's last report the time that it used. The first test that needs a server or a Spark pays its
+    start.
+    """
 
     def __init__(self) -> None:
         self._so_far = of_this_tree()
@@ -68,7 +70,7 @@ class _Meter:
 
 
 class _Dearest:
-    """Collects what each test used, and lists the dearest ones at the end."""
+    """Collects the time that each test used, and lists the dearest tests at the end."""
 
     def __init__(self) -> None:
         self._tests: list[tuple[float, str]] = []
@@ -90,7 +92,9 @@ class _Dearest:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Count where tests run; list where all are known: with several processes (pytest-xdist) in the first one."""
+    """Counts in the processes that run tests; lists in the one that knows all: with several processes (pytest-xdist)
+    the first.
+    """
     if sys.platform != "linux" or config.getoption("collectonly"):
         return
     worker = hasattr(config, "workerinput")
@@ -101,7 +105,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def main() -> int:
-    """Run the command that the arguments are, and whatever outlives it; the exit status is the command's."""
+    """Runs the command in the arguments, and waits for all processes that outlive it; returns the command's exit
+    status.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     command, status = subprocess.Popen(sys.argv[1:]).pid, 0

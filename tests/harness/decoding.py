@@ -1,4 +1,4 @@
-"""A decoder of a leader's events, and what its changes say."""
+"""A decoder of a leader's events, and its changes in a short form."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ Content = tuple[str, str, tuple[str, ...], int]
 
 
 def tables(**options: Any) -> TableCache:
-    """The tables of a leader; whatever it is asked about values fails the test."""
+    """The tables of a leader; any question about values fails the test."""
     usual: dict[str, Any] = {
         "wants_table": lambda database, table: not table.startswith("left_out"),
         "collations": {},
@@ -31,7 +31,7 @@ def tables(**options: Any) -> TableCache:
 
 
 class Leader:
-    """A decoder with what it logs, and what it may read again; ``options`` are those of its tables."""
+    """A decoder with its log, and the events that it may read again; ``options`` are those of its tables."""
 
     def __init__(self, again: Iterable[RawEvent] = (), *, other_events: bool = False, **options: Any) -> None:
         self.logged: list[tuple[str, dict[str, Any]]] = []
@@ -58,7 +58,7 @@ def kinds(changes: Iterable[Any]) -> list[str]:
 
 
 def refusal(changes: Iterable[Change]) -> Refused:
-    """The one that is among the changes."""
+    """The only Refused among the changes."""
     (found,) = (each for each in changes if isinstance(each, Refused))
     return found
 

@@ -1,4 +1,4 @@
-"""A copy of a leader's database, made and restored as an operator does: mysqldump, and the mysql client."""
+"""Copies a leader's database as an operator does: with mysqldump and the mysql client."""
 
 import re
 import subprocess
@@ -23,7 +23,7 @@ def dump(server: MySql, *databases: str) -> tuple[str, str]:
 
 
 def restore(server: MySql, text: str) -> None:
-    """Run the dump on another server."""
+    """Runs the dump on another server."""
     _run("mysql", server, [], text)
 
 

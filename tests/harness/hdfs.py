@@ -19,7 +19,7 @@ _MINICLUSTER = "org.apache.hadoop:hadoop-client-minicluster:3.4.1"
 
 @contextmanager
 def hdfs(*arguments: str | Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    """What Hdfs.java prints, and its process, which ends with its input."""
+    """The first line of Hdfs.java's output, and its process, which ends with its input."""
     own = fetched_jars("hadoop-minicluster-3.4.1", [_MINICLUSTER], label="HDFS", without=("org.apache.hadoop",))
     jars = os.pathsep.join([*map(str, own), f"{Path(pyspark.__file__).parent}/jars/*"])
     command = [require_java(os.environ), "-cp", jars, "-XX:TieredStopAtLevel=1", _SOURCE, *arguments]

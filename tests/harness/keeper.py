@@ -1,7 +1,7 @@
 """Keeps a Kafka broker for a whole test run: ``python -m tests.harness.keeper`` starts it at the first request.
 
 Its standard output's only line is the port at which it listens. A request is one line, the folder for the broker's data
-where none runs yet; the answer is one line of JSON: ``{"folder": …, "port": …}`` or ``{"error": …}``. It ends, and the
+if none runs yet; the answer is one line of JSON: ``{"folder": …, "port": …}`` or ``{"error": …}``. It ends, and the
 broker with it, when its standard input ends, however the process at the other end of the pipe dies.
 """
 
@@ -24,21 +24,25 @@ from cdc.sandbox.fetch.jars import java
 from cdc.sandbox.server.kafka import VERSION, Kafka
 from tests.harness.wait import LIMIT_SECONDS
 
-__all__ = ["jvm", "kept", "shared_broker"]
+__all__ = ["FEW_THREADS", "jvm", "kept", "shared_broker"]
 
-# It ends before the second compiler would be of use, which takes a third of its start.
+# The JVM ends before the second compiler would be of use, which takes a third of its start.
 _QUICK = "-XX:TieredStopAtLevel=1"
 _ARCHIVE = "classes.jsa"
-# Where the archive does not fit the JVM goes on without it, and would say so in the log that tests read.
+# If the archive does not fit, the JVM continues without it, and would report that in the log that tests read.
 _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+# For few clients; by default a broker has twenty threads more, which cost a sixth of its start and of its time at rest.
+FEW_THREADS = {
+    "num.network.threads": "1", "num.io.threads": "2", "background.threads": "1", "num.replica.fetchers": "1",
+}  # fmt: skip
 # The broker is never killed. On a busy machine one that sends nothing for the sandbox's 3 s is merely slow, and clients
 # would find its partitions without a leader.
-_SETTINGS = {"broker.session.timeout.ms": "60000"}
+_SETTINGS = FEW_THREADS | {"broker.session.timeout.ms": "60000", "broker.heartbeat.interval.ms": "2000"}
 
 
 @contextmanager
 def kept() -> Iterator[int]:
-    """A keeper for as long as the block runs; the port at which it listens."""
+    """A keeper for as long as the block runs; gives the port at which it listens."""
     command = [sys.executable, "-m", "tests.harness.keeper"]
     # A session of its own: Ctrl-C is for the tests, which then end the keeper.
     process = subprocess.Popen(
@@ -52,7 +56,9 @@ def kept() -> Iterator[int]:
 
 @cache
 def jvm() -> tuple[str, ...]:
-    """Options for the JVM of a broker: it maps the classes that it would load from jars from an archive."""
+    """Options for the JVM of a broker, which then maps its classes from an archive instead of loading them
+    from jars.
+    """
     program = java().resolve()
     stamp = hashlib.sha256(f"{program} {program.stat().st_mtime_ns}".encode()).hexdigest()[:12]
     archive = cached(f"kafka-classes-{VERSION}-{stamp}", _archive_classes) / _ARCHIVE
@@ -60,14 +66,14 @@ def jvm() -> tuple[str, ...]:
 
 
 def _archive_classes(folder: Path) -> None:
-    """Write the archive: a JVM does at its end, of the classes that it has loaded by then."""
+    """Writes the archive: a JVM does so at its end, with the classes that it has loaded by then."""
     with tempfile.TemporaryDirectory(prefix="kafka-") as aside:
         broker = Kafka(Path(aside), jvm=(_QUICK, f"-XX:ArchiveClassesAtExit={folder / _ARCHIVE}", *_QUIET)).start()
         broker.stop()
 
 
 def shared_broker(port: int, folder: Path) -> Kafka:
-    """The broker of the keeper at ``port``, which starts it in ``folder`` where it doesn't run yet."""
+    """The broker of the keeper at ``port``, which starts it in ``folder`` if it doesn't run yet."""
     with create_connection(("127.0.0.1", port), timeout=LIMIT_SECONDS) as connection:
         connection.sendall(f"{folder}\n".encode())
         with connection.makefile() as lines:
@@ -105,7 +111,7 @@ if __name__ == "__main__":
         threading.Thread(target=server.serve_forever, daemon=True).start()
         print(server.server_address[1], flush=True)
         sys.stdin.buffer.read()
-        # A start that is under way ends first: its broker would have nothing to end it.
+        # A start that is under way ends first: nothing would end its broker.
         with server.starting:
             if server.broker is not None:
                 server.broker.kill()

@@ -20,22 +20,25 @@ from tests.harness.supervised import Supervised
 
 __all__ = ["KilledHistory"]
 
-# No such database, table or column, locked by the consumer, killed just now, a key that is there: nothing was damaged.
+# Errors after which nothing was damaged: no such database, table or column, locked by the consumer, killed just now, a
+# duplicate key.
 _NOT_NOW = frozenset({1049, 1054, 1062, 1146, 1205, 1213, 2003, 2006, 2013})
 
 
 class KilledHistory:
-    """Kills the programs, and with ``servers`` also these, at moments of ``seed``; ``done`` counts what it did."""
+    """Kills the programs, and with ``servers`` also these, at moments of ``seed``; ``done`` counts its acts."""
 
     def __init__(self, pair: Pair, *, name: str, seed: str, servers: dict[str, MySql | Kafka]) -> None:
         self._pair, self._name, self._seed, self._servers = pair, name, seed, servers
         self._chance = random.Random(seed)
         self._damaged = False
-        self.rows = self._chance.choice([2, 7, 30])  # of a chunk
+        self.rows = self._chance.choice([2, 7, 30])  # rows in a chunk
         self.done: Counter[str] = Counter()
 
     def run(self, kills: int, *, rows: int, log: Path) -> None:
-        """Kills, among changes of tables of about so many ``rows``; what is not replicated at its end is left so."""
+        """Kills parts during changes of tables of about ``rows`` rows; changes that are not replicated by its end stay
+        so.
+        """
         small = [sys.executable, "-m", "tests.altered.small_chunks", str(self.rows), self._pair.source]
         producer = Supervised(small, log.with_suffix(".producer.log"))
         consumer = Supervised([BIN / "cdc-consumer", self._pair.target], log.with_suffix(".consumer.log"))
@@ -63,7 +66,7 @@ class KilledHistory:
         self.done[f"{which} killed"] += 1
 
     def _act(self) -> None:
-        """Have something copied, stopped, damaged or repaired, or fail in it where a part is away."""
+        """Copies, stops a copy, damages or repairs; that may fail while a part is away."""
         act = self._chance.choice(["all", "all", "some", "stop", "damage", "repair"])
         self.done[act] += 1
         if act == "stop":
@@ -81,7 +84,7 @@ class KilledHistory:
         run("cdc-producer", self._pair.source, "--copy", f"{self._name}.{glob}")
 
     def _damage(self) -> None:
-        """Change rows of the follower, past the consumer."""
+        """Changes rows of the follower without the consumer."""
         self._damaged = True
         for statement in self._chance.sample(DAMAGES, 3):
             try:

@@ -1,4 +1,4 @@
-"""Settings of a leader that change how its binlog looks and not what it says: as data, for tests over all of them."""
+"""Settings of a leader that change the form of its binlog and not its meaning: as data, for tests over all of them."""
 
 import os
 from dataclasses import dataclass
@@ -15,7 +15,9 @@ def gtid_options(mode: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class LeaderSettings:
-    """``row_events`` is "whole", or "split": a statement's rows in many events, with the statement's text before."""
+    """One combination. ``row_events`` is "whole", or "split": a statement's rows in many events, with the statement's
+    text before.
+    """
 
     compression: str = "OFF"
     checksum: str = "CRC32"
@@ -24,7 +26,7 @@ class LeaderSettings:
 
     @property
     def name(self) -> str:
-        """For topics and tests."""
+        """The name for topics and tests."""
         return f"{self.compression}-{self.checksum}-{self.gtids}-{self.row_events}"
 
     @property
@@ -35,7 +37,7 @@ class LeaderSettings:
         return (f"--binlog-checksum={self.checksum}", *gtid_options(self.gtids), *events)
 
 
-# The least in which every two values of different settings meet.
+# The smallest set in which every two values of different settings meet.
 MATRIX = (
     LeaderSettings("OFF", "CRC32", "ON", "whole"),
     LeaderSettings("OFF", "NONE", "OFF", "split"),
@@ -44,7 +46,7 @@ MATRIX = (
     LeaderSettings("ON", "NONE", "OFF", "whole"),
 )
 
-# The usual ones, and those that differ from them in everything.
+# The usual settings, and those that differ from them in everything.
 _OPPOSITES = (MATRIX[0], LeaderSettings("ON", "NONE", "OFF", "split"))
 _TRIED = MATRIX if os.environ.get("CDC_LEADER_SETTINGS") == "all" else _OPPOSITES
 

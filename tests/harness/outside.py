@@ -1,4 +1,4 @@
-"""What a running program shows of itself: its metrics and health over HTTP, its terminal."""
+"""The outside view of a running program: its metrics and health over HTTP, its terminal."""
 
 import json
 import math
@@ -21,7 +21,7 @@ from tests.harness.wait import LIMIT_SECONDS
 
 
 def get(port: int, path: str) -> tuple[int, str]:
-    """The answer's status and body; (0, why not) where there is none."""
+    """The answer's status and body; (0, the reason) if there is no answer."""
     connection = HTTPConnection("127.0.0.1", port, timeout=LIMIT_SECONDS)
     try:
         connection.request("GET", path)
@@ -34,14 +34,14 @@ def get(port: int, path: str) -> tuple[int, str]:
 
 
 class Samples(dict[str, float]):
-    """Samples by name; one that is not there is not equal to, less or more than anything."""
+    """Samples by name; a missing one is not equal to, less or more than anything."""
 
     def __missing__(self, name: str) -> float:
         return math.nan
 
 
 def scrape(port: int) -> Samples:
-    """The samples of /metrics; none where nothing answers."""
+    """The samples of /metrics; empty if nothing answers."""
     status, body = get(port, "/metrics")
     families = text_string_to_metric_families(body) if status == 200 else ()
     return Samples({sample.name: sample.value for family in families for sample in family.samples})
@@ -54,7 +54,7 @@ def health(port: int) -> tuple[int, dict[str, Any]]:
 
 
 class Terminal:
-    """A terminal of ``columns`` columns that a program writes to; ``text`` is all it wrote so far."""
+    """A terminal of ``columns`` columns that a program writes to; ``text`` is its output so far."""
 
     def __init__(self, columns: int) -> None:
         self._ours, self.theirs = pty.openpty()
@@ -87,7 +87,7 @@ class Terminal:
 
 @contextmanager
 def on_terminal(program: str, profile: Path, *, columns: int = 120) -> Iterator[Terminal]:
-    """One of our programs on a terminal; SIGTERM must end it well."""
+    """Runs one of our programs on a terminal; SIGTERM must end it well."""
     terminal = Terminal(columns)
     try:
         process = subprocess.Popen([BIN / program, profile], stderr=terminal.theirs, env=os.environ | {"TERM": "xterm"})

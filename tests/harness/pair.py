@@ -1,4 +1,4 @@
-"""A leader and a follower with all programs between them, and the audit of what both logged."""
+"""A leader and a follower with all programs between them, and the audit of both logs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ __all__ = ["Pair"]
 
 @dataclass(frozen=True)
 class Pair:
-    """The servers and the profiles of producer, consumer and capture; topics are called after ``name``."""
+    """The servers and the profiles of producer, consumer and capture; topics are named after ``name``."""
 
     leader: MySql
     follower: MySql
@@ -29,7 +29,7 @@ class Pair:
 
     @classmethod
     def make(cls, folder: Path, leader: MySql, follower: MySql, kafka: Kafka, *, name: str, **tables: Any) -> Self:
-        """``tables`` are merged over the tables of all profiles, or of the one they are named after."""
+        """Makes a pair; ``tables`` are merged over the tables of all profiles, or of the one they are named after."""
         own = {each: tables.pop(each, {}) for each in ("source", "target", "capture")}
         theirs = {"resource": f"{name}-follower", "topic": f"{name}-follower"}
         ours = {"resource": name, "topic": name}
@@ -42,20 +42,20 @@ class Pair:
         )
 
     def on_leader(self, *statements: str, database: str | None = None) -> None:
-        """Run statements on the leader, in one session."""
+        """Runs statements on the leader, in one session."""
         _run(self.leader, statements, database)
 
     def on_follower(self, *statements: str, database: str | None = None) -> None:
-        """Run statements on the follower, in one session, past the consumer."""
+        """Runs statements on the follower, in one session, without the consumer."""
         _run(self.follower, statements, database)
 
     def replicate(self, *options: str) -> str:
-        """Everything that the leader has so far goes to the follower. Gives the consumer's log."""
+        """Replicates everything that the leader has so far. Returns the consumer's log."""
         run_well("cdc-producer", self.source, "--until-current")
         return run_well("cdc-consumer", self.target, "--until-current", *options)
 
     def pass_over(self, *statements: str, database: str | None = None) -> None:
-        """The leader runs statements of one record each, and the follower's checkpoint passes over them."""
+        """Runs statements of one record each on the leader, and moves the follower's checkpoint past them."""
         self.replicate()
         self.on_leader(*statements, database=database)
         run_well("cdc-producer", self.source, "--until-current")
@@ -64,7 +64,7 @@ class Pair:
         self.on_follower(moved)
 
     def audit(self, spark: SparkSession, folder: Path, *, consumer: bool = False) -> Audit:
-        """Judge what both have logged so far; told of the consumer's profile, or not."""
+        """Audits both logs so far, with or without the consumer's profile."""
         for profile in (self.source, self.capture):
             run_well("cdc-producer", profile, "--until-current")
         profiles = {LEADER: load(self.source), FOLLOWER: load(self.capture)}

@@ -1,4 +1,4 @@
-"""The programs as a user runs them: profiles in files, real processes, what they print and how they end."""
+"""Runs the programs as users do: profiles in files, real processes, their output and their end."""
 
 import json
 import signal
@@ -19,7 +19,7 @@ from tests.harness.wait import LIMIT_SECONDS
 from tests.harness.warm_start import PROGRAMS, run_warm
 
 BIN = Path(sys.executable).parent
-RETRY_SECONDS = 600  # as long as a server may take to start again on a busy machine, where it is not what is tested
+RETRY_SECONDS = 600  # a server may take so long to start again on a busy machine, in tests of something else
 
 
 def own_name(folder: Path) -> str:
@@ -39,8 +39,8 @@ def write_profile(
 ) -> Path:
     """A profile for ``server``; ``tables`` are merged over its tables, such as ``filters={"include_dbs": ["a"]}``.
 
-    Where they are not given, the topic is called ``name``, and the leader as the topic is: a follower takes a leader's
-    name once.
+    By default the topic is called ``name``, and the leader has the topic's name: a follower accepts a leader's name
+    once.
     """
     content: dict[str, Any] = {
         "mysql_resource_name": resource or topic or name,
@@ -57,7 +57,7 @@ def write_profile(
 
 
 def run(program: str, *arguments: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run one of our programs to its end; with ``env``, which a program's start may depend on, as it is installed."""
+    """Runs one of our programs to its end; with ``env``, which a program's start may depend on, the installed one."""
     if env is None and program in PROGRAMS:
         return run_warm(program, *map(str, arguments), seconds=LIMIT_SECONDS)
     return subprocess.run(
@@ -66,19 +66,19 @@ def run(program: str, *arguments: str | Path, env: dict[str, str] | None = None)
 
 
 def run_well(program: str, *arguments: str | Path) -> str:
-    """Run one of our programs, which must end with exit status 0; what it logged."""
+    """Runs one of our programs, which must end with exit status 0; returns its log."""
     done = run(program, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
 
 def refused(program: str, *arguments: str | Path, status: int = 2, env: dict[str, str] | None = None) -> str:
-    """Run one of our programs, which must end with ``status`` and one line that says why; that line."""
+    """Runs one of our programs, which must end with ``status`` and one line with the reason; returns that line."""
     return stopped(program, *arguments, status=status, env=env)[0]
 
 
 def stopped(program: str, *arguments: str | Path, status: int, env: dict[str, str] | None = None) -> tuple[str, str]:
-    """The same, with all that it logged."""
+    """Does the same as ``refused``; returns the whole log, too."""
     done = run(program, *arguments, env=env)
     assert done.returncode == status, done.stderr
     lines = [line for line in done.stderr.splitlines() if line.startswith(f"{program}: ")]
@@ -113,7 +113,7 @@ def json_lines(profile: Path) -> list[str]:
     """All records of the profile's topic as JSON text."""
     done = run("cdc-tail", profile, "-B", "--json")
     assert done.returncode == 0, done.stderr
-    # Not splitlines, which also ends a line at characters that JSON text has as they are, such as U+2028.
+    # Not splitlines, which also ends a line at characters that JSON text may contain, such as U+2028.
     return done.stdout.split("\n")[:-1]
 
 

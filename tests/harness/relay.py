@@ -1,4 +1,4 @@
-"""A TCP relay in front of a server that cuts its connections, with or without a word (FIN, RST)."""
+"""A TCP relay in front of a server that cuts its connections, with or without a notice (FIN, RST)."""
 
 import select
 import socket
@@ -19,19 +19,18 @@ _KAFKA_HEAD = struct.Struct(">ih")
 
 
 class Relay:
-    """``with Relay(port) as relay``: what connects to ``relay.port`` talks to the local server at ``port``.
+    """``with Relay(port) as relay``: a client of ``relay.port`` talks to the local server at ``port``.
 
-    The first connection to which the server has sent ``cuts[0]`` bytes is cut there, by RST where ``reset``; then the
-    next one at ``cuts[1]``, and so on. A connection takes each kilobyte ``slowly``, in so many seconds;
-    ``uphill`` is the same for what the clients send. After ``tls_for`` connections a MySQL server behind it seems to
-    have no TLS.
+    The first connection to which the server has sent ``cuts[0]`` bytes is cut there, by RST with ``reset``; then the
+    next one at ``cuts[1]``, and so on. A connection takes ``slowly`` seconds for each kilobyte; ``uphill`` is the same
+    for data from the clients. After ``tls_for`` connections a MySQL server behind it seems to have no TLS.
 
-    ``kafka_cut`` is the number of a kind of Kafka request: the connection on which the next one comes is cut instead of
-    answered. ``deliver`` passes that request on nevertheless, as a network does that is late.
+    ``kafka_cut`` is the number of a kind of Kafka request: the connection with the next such request is cut instead of
+    answered. ``deliver`` passes that request on nevertheless, as a slow network does.
     """
 
     def __init__(self, port: int) -> None:
-        self.server = port  # of what connects from now on
+        self.server = port  # the port for new connections
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.cuts: list[int] = []
@@ -63,20 +62,20 @@ class Relay:
         return bool(self._late)
 
     def deliver(self) -> None:
-        """Pass on what was cut off by ``kafka_cut``, and wait for the server's answer, which nobody gets."""
+        """Passes on the requests cut off by ``kafka_cut``, and waits for the server's answer, which no client gets."""
         for server, request in self._late:
             server.sendall(request)
             server.recv(1 << 16)
 
     def strand(self) -> None:
-        """Cut the clients' side of all connections; the server does not learn of it before the relay's end."""
+        """Cuts the clients' side of all connections; the server does not notice before the relay's end."""
         for client, server in self._open.copy():
             # A second descriptor keeps the connection when the first one is closed.
             self._stranded.append(server.dup())
             client.shutdown(socket.SHUT_RDWR)
 
     def forget(self) -> None:
-        """Let what was cut off never arrive."""
+        """Drops the requests that were cut off."""
         while self._late:
             self._late.pop()[0].close()
 
@@ -89,7 +88,7 @@ class Relay:
             try:
                 server = socket.create_connection(("127.0.0.1", self.server))
             except ConnectionError:
-                client.close()  # as the server would, which is away
+                client.close()  # a server that is away would do so
                 continue
             threading.Thread(target=self._connection, args=(client, server), daemon=True).start()
 
@@ -137,7 +136,9 @@ class Relay:
 
 
 def _kafka_requests(data: bytes) -> list[int]:
-    """The kinds of the Kafka requests in ``data``, which begins with one: each has its length and its kind first."""
+    """The kinds of the Kafka requests in ``data``, which begins with a request: each starts with its length
+    and kind.
+    """
     kinds = []
     while len(data) >= _KAFKA_HEAD.size:
         length, kind = _KAFKA_HEAD.unpack_from(data)

@@ -1,4 +1,4 @@
-"""A replica of MySQL's own beside the programs, to compare the follower with."""
+"""A native MySQL replica beside the programs, for comparison with the follower."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -11,14 +11,14 @@ __all__ = ["Replica"]
 
 @dataclass(frozen=True)
 class Replica:
-    """``server`` follows ``leader``, from what the leader does next."""
+    """A replica: ``server`` follows ``leader``, from its next transaction on."""
 
     leader: MySql
     server: MySql
 
     @classmethod
     def make(cls, leader: MySql, server: MySql) -> Self:
-        """``server`` has fresh data."""
+        """Makes a replica of ``server``, which has fresh data."""
         replica = cls(leader, server)
         _run(
             server,
@@ -29,7 +29,7 @@ class Replica:
         return replica
 
     def restart(self) -> None:
-        """Leave out all that the leader has done so far."""
+        """Skips everything that the leader has executed so far."""
         executed = _executed(self.leader)
         _run(
             self.server,
@@ -38,7 +38,7 @@ class Replica:
         )  # fmt: skip
 
     def catch_up(self) -> str:
-        """Wait for all that the leader has done. Gives the error at which the replica stopped, if it did."""
+        """Waits until the replica has everything from the leader. Returns the error at which it stopped, if it did."""
         wanted = _executed(self.leader)
         error = ""
 

@@ -1,4 +1,4 @@
-"""The seed of the random tests: a fixed one, so that a failure of `make test` is the change's doing, and repeatable.
+"""The seed of the random tests: a fixed one, so that a failure of `make test` is caused by the change, and repeatable.
 
 `make test-long` looks for new faults with another seed each time, which it prints.
 """

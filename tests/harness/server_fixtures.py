@@ -10,7 +10,7 @@ import pytest
 from cdc.sandbox.fetch.mysql_programs import mysql_programs_80
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.harness.keeper import jvm, kept, shared_broker
+from tests.harness.keeper import FEW_THREADS, jvm, kept, shared_broker
 from tests.harness.topic import Stage
 
 _SHARED = ("leader", "follower", "leader_80", "follower_80")
@@ -20,7 +20,7 @@ KafkaFactory = Callable[..., Kafka]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The process that starts the workers, or that runs all tests itself, has the keeper."""
+    """Starts the keeper in the process that starts the workers, or that runs all tests itself."""
     if not hasattr(config, "workerinput"):
         keeper = kept()
         config.stash[_KEEPER] = keeper.__enter__()
@@ -29,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a worker (pytest-xdist) where the keeper is."""
+    """Passes the keeper's port to a worker (pytest-xdist)."""
     node.workerinput["keeper"] = node.config.stash[_KEEPER]
 
 
@@ -46,35 +46,37 @@ def started(folder: Path, **options: Any) -> Iterator[MySql]:
 
 @pytest.fixture(scope="session")
 def leader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
-    """A leader that all tests of a worker share; the databases that a test makes end with it."""
+    """A leader that all tests of a worker share; the databases that a test creates are dropped after it."""
     with started(tmp_path_factory.mktemp("leader"), server_id=1) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def follower(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
-    """A follower that all tests of a worker share; the databases that a test makes end with it, ``cdc`` too."""
+    """A follower that all tests of a worker share; the databases that a test creates are dropped after it,
+    ``cdc`` too.
+    """
     with started(tmp_path_factory.mktemp("follower"), server_id=2) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def leader_80(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
-    """As ``leader``, of MySQL 8.0."""
+    """A leader of MySQL 8.0, shared like ``leader``."""
     with started(tmp_path_factory.mktemp("leader"), server_id=3, find=mysql_programs_80) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def follower_80(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
-    """As ``follower``, of MySQL 8.0. Tests that use it are of the xdist_group "8.0"."""
+    """A follower of MySQL 8.0, shared like ``follower``. Tests that use it are in the xdist_group "8.0"."""
     with started(tmp_path_factory.mktemp("follower"), server_id=4, find=mysql_programs_80) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def kafka(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Kafka:
-    """A broker that all tests of all workers share: each uses topics of its own name."""
+    """A broker that all tests of all workers share: each test uses topics of its own name."""
     worker = getattr(pytestconfig, "workerinput", None)
     port = worker["keeper"] if worker else pytestconfig.stash[_KEEPER]
     return shared_broker(port, tmp_path_factory.mktemp("kafka"))
@@ -82,7 +84,9 @@ def kafka(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(autouse=True)
 def databases_as_they_were(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Drops from the shared servers what the test made: which tests ran there before is nothing to the next one."""
+    """Drops from the shared servers the databases that the test created, so that tests do not depend on
+    earlier ones.
+    """
     shared = [request.getfixturevalue(name) for name in _SHARED if name in request.fixturenames]
     with new_databases_dropped(*(server for server in shared if isinstance(server, MySql))):
         yield
@@ -94,7 +98,7 @@ def new_databases_dropped(*servers: MySql) -> Iterator[None]:
     before = [_databases(server) for server in servers]
     try:
         yield
-    finally:  # what one that failed left there made others fail
+    finally:  # databases left by a failed test made others fail
         for server, earlier in zip(servers, before, strict=True):
             for database in _databases(server) - earlier:
                 _drop(server, database)
@@ -102,8 +106,8 @@ def new_databases_dropped(*servers: MySql) -> Iterator[None]:
 
 def _drop(server: MySql, database: str) -> None:
     with server.root() as connection, connection.cursor() as cursor:
-        # A session that a test left open fails it here, and does not hold the others up.
-        # Tables of one database may refer to those of another.
+        # A session that a test left open fails that test, and does not delay the others. Tables of one database may
+        # refer to those of another.
         cursor.execute("SET lock_wait_timeout = 30, foreign_key_checks = 0")
         cursor.execute("DROP DATABASE `{}`".format(database.replace("`", "``")))
 
@@ -135,6 +139,7 @@ def kafka_broker(tmp_path: Path) -> Iterator[KafkaFactory]:
     brokers: list[Kafka] = []
 
     def start(**options: Any) -> Kafka:
+        options["settings"] = FEW_THREADS | options.get("settings", {})
         broker = Kafka(tmp_path / f"kafka{len(brokers)}", jvm=jvm(), **options)
         brokers.append(broker)
         return broker.start()
@@ -146,5 +151,5 @@ def kafka_broker(tmp_path: Path) -> Iterator[KafkaFactory]:
 
 @pytest.fixture
 def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
-    """A topic made by hand, and a database on the shared follower, both called as the test is."""
+    """A topic made by hand, and a database on the shared follower, both named after the test."""
     return Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:55])

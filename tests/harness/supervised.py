@@ -14,8 +14,8 @@ from tests.harness.wait import until
 __all__ = ["Supervised"]
 
 STOP_SECONDS = 60
-# How an end with status 2 says that a server was away at the start, or had not noticed the end of a killed consumer;
-# the numbers are MySQL's for a lost connection.
+# Messages of an end with status 2 that mean that a server was away at the start, or had not noticed the end of a killed
+# consumer; the numbers are MySQL's for a lost connection.
 AWAY = re.compile(
     r"cannot be reached|does not answer|no answer (?:within|for)|the topic cannot be read|no broker leads it"
     r"|holds the lock"
@@ -39,7 +39,7 @@ class Supervised:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """It runs until the block's end."""
+        """Runs the program until the block's end."""
         self._thread.start()
         try:
             until(lambda: self._process, what="the program's start")
@@ -52,10 +52,12 @@ class Supervised:
         self._process.kill()
 
     def stop(self) -> None:
-        """Tell it to end. Fails where it does not, and kills it then, so that the test ends nevertheless."""
+        """Ends the program. Raises an error if it does not end, and kills it then, so that the test ends
+        nevertheless.
+        """
         self._stop.set()
         told, give_up = None, time.monotonic() + STOP_SECONDS
-        # The thread may just be starting one more process: that one is told too.
+        # The thread may just be starting one more process: that one gets a signal too.
         while self._thread.is_alive():
             if self._process is not told and self._process is not None:
                 told = self._process

@@ -53,7 +53,8 @@ class LeaderTopic:
         return cls(kafka, name, resource=resource, next_sequence=sequence)
 
     def send(self, *transactions: Sequence[Body]) -> None:
-        """Each argument is a leader transaction: a list of records as ``add``, ``update``, ``delete``, ``query`` make.
+        """Sends leader transactions, one per argument: a list of records as ``add``, ``update``, ``delete``, ``query``
+        make.
 
         All go into one Kafka transaction.
         """
@@ -69,7 +70,7 @@ class LeaderTopic:
         until_readable(self._admin, self.name)
 
     def transaction(self, bodies: Sequence[Body]) -> list[Body]:
-        """Whole records of one leader transaction, not sent."""
+        """The complete records of one leader transaction, not sent."""
         self._transactions += 1
         source = "copy:5b2ad69c" if "Copy" in bodies[0]["operation"] else "3e11fa47-71ca-11e1-9e33-c80aa9429562"
         records = []
@@ -86,7 +87,7 @@ class LeaderTopic:
         return records
 
     def query(self, statement: str, *affects: tuple[str, str], database: str = "", **context: Any) -> Body:
-        """``affects`` are (action, "database[/table]")."""
+        """The record of a statement; ``affects`` are (action, "database[/table]")."""
         named = [{"action": action, "uri": f"flv://{self.resource}/{path}"} for action, path in affects]
         return {
             "uri": f"flv://{self.resource}/{affects[0][1].partition('/')[0]}",
@@ -141,7 +142,7 @@ class LeaderTopic:
         collations: Sequence[str | None] | None = None,
         **more: Any,
     ) -> list[Body]:
-        """A transaction: the rows that the table has behind the key ``after``, up to ``upto``."""
+        """A transaction with a chunk: the rows that the table has behind the key ``after``, up to ``upto``."""
         body = self.rows("Copy", path, columns, [{"cols": image} for image in images], key, flags=2, **more)
         ends = {name: end and {"cols": end} for name, end in (("after", after), ("upto", upto))}
         body["operation"]["Copy"] |= ends | ({"collations": list(collations)} if collations else {})
@@ -167,7 +168,7 @@ class Stage:
         return cls(name, topic, follower, profile)
 
     def create_table(self, table: str, definition: str) -> str:
-        """Send the statement; the table's path in URIs."""
+        """Sends the statement; returns the table's path in URIs."""
         path = f"{self.name}/{table}"
         self.topic.send(
             [self.topic.query(f"CREATE TABLE {table} {definition}", ("CreateTable", path), database=self.name)]
@@ -175,18 +176,18 @@ class Stage:
         return path
 
     def apply(self) -> str:
-        """Run the consumer over all that is there; what it logged."""
+        """Runs the consumer over all records so far; returns its log."""
         return run_well("cdc-consumer", self.profile, "--until-current")
 
     def execute(self, *statements: str, database: str | None = None) -> list[tuple[Any, ...]]:
-        """Run statements on the follower; the rows of the last."""
+        """Runs statements on the follower; returns the rows of the last."""
         with self.follower.connect(database=database or self.name) as connection, connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
             return list(cursor.fetchall())
 
     def checkpoint(self) -> int:
-        """The sequence that the follower says is applied."""
+        """The sequence in the follower's checkpoint."""
         ((sequence,),) = self.execute(
             f"SELECT sequence FROM checkpoint WHERE resource = '{self.name}' AND worker = 0", database="cdc"
         )

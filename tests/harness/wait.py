@@ -1,4 +1,4 @@
-"""Waiting for a condition, with an end."""
+"""Waits for a condition, with a limit."""
 
 import time
 from collections.abc import Callable
@@ -10,7 +10,7 @@ INNODB_TRX_SECONDS = 0.11
 
 
 def until(condition: Callable[[], object], *, seconds: float = LIMIT_SECONDS, what: str) -> None:
-    """Ask until the answer is true; fails with ``what`` after ``seconds``."""
+    """Checks the condition until it is true; fails with ``what`` after ``seconds``."""
     give_up = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < give_up, f"not within {seconds:.0f} s: {what}"
@@ -18,10 +18,10 @@ def until(condition: Callable[[], object], *, seconds: float = LIMIT_SECONDS, wh
 
 
 def uncommitted_rows(server: MySql, connection_id: int | None = None) -> int:
-    """How many rows the largest open transaction has changed; with ``connection_id``, that connection's.
+    """The number of rows that the largest open transaction has changed; with ``connection_id``, that connection's.
 
-    The server refreshes INNODB_TRX only where nobody has read it for 0.1 s: who asks more often gets the same answer
-    for ever (manual: Persistence and Consistency of InnoDB Transaction and Locking Information).
+    The server refreshes INNODB_TRX only if it was not read for 0.1 s: a client that reads it more often gets the same
+    answer for ever (manual: Persistence and Consistency of InnoDB Transaction and Locking Information).
     """
     time.sleep(INNODB_TRX_SECONDS)
     of_one = "" if connection_id is None else f" WHERE trx_mysql_thread_id = {connection_id}"
@@ -31,8 +31,9 @@ def uncommitted_rows(server: MySql, connection_id: int | None = None) -> int:
 
 
 def waits_for_a_lock(server: MySql) -> bool:
-    """Whether a transaction waits for a row that another has locked. As for ``uncommitted_rows``: INNODB_TRX is slow;
-    the tests' servers have no performance schema, which shows such waits at once."""
+    """Whether a transaction waits for a row that another has locked. INNODB_TRX is slow, as for ``uncommitted_rows``;
+    the tests' servers have no performance schema, which shows such waits at once.
+    """
     time.sleep(INNODB_TRX_SECONDS)
     with server.root() as connection, connection.cursor() as cursor:
         cursor.execute("SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'")

@@ -1,12 +1,13 @@
-"""Runs of our programs without the third of a second that their imports take: forks of a process that has them.
+"""Runs our programs without the third of a second that their imports take, as forks of a process that has imported
+them.
 
 A run is a process of its own with the program's ``main``, arguments, environment, output and exit status; only the
-start of the interpreter is shared. A process that forks is ``python -m tests.harness.warm_start`` with a socket as
-its standard input. A request is one message there: JSON, and the descriptors of a socket for the answers, of standard
+start of the interpreter is shared. A process that forks is ``python -m tests.harness.warm_start`` with a socket as its
+standard input. A request is one message there: JSON, and the descriptors of a socket for the answers, of standard
 output and of standard error. The answers are the run's process id, then its exit status, negative for a signal.
 
 Forks of one process have the same hashes of texts, and so the same order of sets. So there are two such processes, and
-a program that is started again comes from the other one: what must not depend on that order is tested as it was.
+a program that is started again comes from the other one: so the tests still show a dependence on that order.
 """
 
 import atexit
@@ -47,7 +48,7 @@ _runs: Counter[str] = Counter()
 
 
 def run_warm(program: str, *arguments: str, seconds: float) -> "subprocess.CompletedProcess[str]":
-    """Run a program to its end, in this process's folder and environment. Raises TimeoutExpired after ``seconds``."""
+    """Runs a program to its end, in this process's folder and environment. Raises TimeoutExpired after ``seconds``."""
     request = {"command": [program, *arguments], "folder": str(Path.cwd()), "environment": dict(os.environ)}
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs, tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
@@ -76,7 +77,7 @@ def _next_forker(program: str) -> socket.socket:
 
 @cache
 def _forker(_number: int) -> socket.socket:
-    """Start a process that forks; it ends when this process has."""
+    """Starts a process that forks; it ends when this process has ended."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command, root = [sys.executable, "-m", "tests.harness.warm_start"], Path(__file__).parents[2]
     with theirs:
@@ -86,7 +87,9 @@ def _forker(_number: int) -> socket.socket:
 
 
 def _forked() -> Callable[[], int]:
-    """Fork for each request until there are no more; only the fork that is the program returns, with its ``main``."""
+    """Forks for each request until there are no more; only the fork that becomes the program returns, with its
+    ``main``.
+    """
     requests = socket.socket(fileno=os.dup(0))
     while True:
         message, descriptors, _, _ = socket.recv_fds(requests, _BYTES, 3)
@@ -106,7 +109,7 @@ def _forked() -> Callable[[], int]:
 
 
 def _reap() -> None:
-    """Wait for the forks that have ended. Of those of a process that ignores SIGCHLD the CPU time would be lost."""
+    """Waits for the forks that have ended: if the process ignored SIGCHLD, their CPU time would be lost."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -121,7 +124,7 @@ def _wait(pid: int, answers: socket.socket) -> NoReturn:
 
 
 def _program(request: dict[str, object], output: int, errors: int) -> Callable[[], int]:
-    """Make this process the one that is asked for."""
+    """Sets this process up as the requested program."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     for number, descriptor in enumerate((nothing, output, errors)):
         os.dup2(descriptor, number)

@@ -11,11 +11,12 @@ from pyspark.sql import SparkSession
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.ddl.accepted_drift import Entry
 from cdc.spark.job.options import Terms
-from cdc.spark.page.document import page
 from cdc.spark.report.outcome import Audit, to_json
+from cdc.spark.report.page import page
 from cdc.spark.report.terminal import terminal
 from tests.checks.json_schema import SCHEMA, faults
 from tests.generators.streams import Part, Stream, Table, both, query
+from tests.harness.long_runs import LONG
 from tests.spark.conftest import Judge, RunAudit
 from tests.spark.test_cdc_audit import published, reported
 
@@ -152,5 +153,6 @@ def test_the_command_reads_the_file(kafka: Kafka, tmp_path: Path, run_audit: Run
     assert [(each["table"], each["accepted"]) for each in reported(tmp_path)["tables"]] == [("pet", 0), ("toy", 4)]
     lines = (tmp_path / "report/drift.keys.jsonl").read_text().splitlines()
     assert [json.loads(line)["table"] for line in lines] == ["pet"]
-    accept.write_text(accept.read_text().replace("flvDb.toy", "flvDb.*"))
-    assert run_audit(*options, "--accept", str(accept)).returncode == 0
+    if LONG:  # test_all_accepted_is_no_drift_and_is_told has the exit status
+        accept.write_text(accept.read_text().replace("flvDb.toy", "flvDb.*"))
+        assert run_audit(*options, "--accept", str(accept)).returncode == 0

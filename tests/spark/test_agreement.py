@@ -1,7 +1,7 @@
 """The law of digests: an audit that goes by them first tells what one tells that folds every row."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import pytest
 from pyspark.sql import SparkSession
@@ -55,6 +55,11 @@ def agreed(
 
 def open_rows(found: Agreement) -> int:
     return 0 if found.among is None else found.among.count()
+
+
+def open_by_table(found: Agreement) -> dict[str, int]:
+    assert found.among is not None
+    return {row["table"]: row["count"] for row in found.among.groupBy("table").count().collect()}
 
 
 def counted(found: Agreement) -> dict[str, tuple[int, int]]:
@@ -117,30 +122,36 @@ def test_rows_changed_before_and_after_an_alter_leave_nothing_to_fold(spark: Spa
     assert counted(found) == {"game": (4, 4)}
 
 
-@pytest.mark.parametrize(
-    ("leader", "follower"),
-    [
-        ([[ALTER], [WIDER.update(((1, "ball", 5), (1, "rope", 5)))]], [[ALTER]]),
-        ([[ALTER]], [[ALTER], [WIDER.update(((1, "ball", 5), (1, "ball", None)))]]),
-        (
-            [[TOY.update(((1, "ball"), (1, "rope")))], [ALTER]],
-            [[ALTER], [WIDER.update(((1, "x", 5), (1, "rope", None)))]],
-        ),
-        ([[ALTER]], [[TOY.update(((1, "not the ball"), (1, "ball")))], [ALTER]]),
-        ([[ALTER]], []),
-    ],
-    ids=["one side after it", "to what it was", "on different sides of it", "a break before it", "only the leader"],
-)
-def test_a_row_of_an_altered_table_is_left_open(
-    spark: SparkSession, leader: Sequence[Sequence[Part]], follower: Sequence[Sequence[Part]]
-) -> None:
+def altered(name: str) -> tuple[Table, Table, Part]:
+    """A table before and after an ALTER, and the statement."""
+    alter = query(f"ALTER TABLE {name} ADD price INT", "db", ("AlterTable", f"db/{name}"))
+    return Table(f"db/{name}", TOY.columns, ["id"]), Table(f"db/{name}", WIDER.columns, ["id"]), alter
+
+
+# What each side does then to a table (its shapes before and after an ALTER, and the statement); a table each.
+LEFT_OPEN: dict[str, Callable[[Table, Table, Part], tuple[list[Part], list[Part]]]] = {
+    "one side after it": lambda _, wide, alter: ([alter, wide.update(((1, "ball", 5), (1, "rope", 5)))], [alter]),
+    "to what it was": lambda _, wide, alter: ([alter], [alter, wide.update(((1, "ball", 5), (1, "ball", None)))]),
+    "on different sides of it": lambda toy, wide, alter: (
+        [toy.update(((1, "ball"), (1, "rope"))), alter], [alter, wide.update(((1, "x", 5), (1, "rope", None)))],
+    ),
+    "a break before it": lambda toy, _, alter: ([alter], [toy.update(((1, "not the ball"), (1, "ball"))), alter]),
+    "only the leader": lambda _, __, alter: ([alter], []),
+}  # fmt: skip
+
+
+def test_a_row_of_an_altered_table_is_left_open(spark: SparkSession) -> None:
     """Where an ALTER lies between the last changes on both sides, how each side found the row counts, too."""
-    sides = both([TOY.add((1, "ball"), (2, "bone"))])
-    for stream, steps in zip(sides, (leader, follower), strict=True):
-        for step in steps:
-            stream.transaction(*step)
-    found = agreed(spark, *sides)
-    assert (found.whole, open_rows(found)) == (frozenset(), 1 if follower else 2)
+    shapes = {name: altered(f"t{at}") for at, name in enumerate(LEFT_OPEN)}
+    leader, follower = both(*([toy.add((1, "ball"), (2, "bone"))] for toy, _, _ in shapes.values()))
+    for name, steps in LEFT_OPEN.items():
+        for stream, parts in zip((leader, follower), steps(*shapes[name]), strict=True):
+            for part in parts:
+                stream.transaction(part)
+    found = agreed(spark, leader, follower)
+    # Of the table that the follower has not altered both rows.
+    wanted = {f"t{at}": 1 + (name == "only the leader") for at, name in enumerate(LEFT_OPEN)}
+    assert (found.whole, open_by_table(found)) == (frozenset(), wanted)
 
 
 def test_an_altered_table_without_one_shape_each_era_or_without_a_key_is_folded_whole(spark: SparkSession) -> None:
@@ -172,24 +183,27 @@ def test_rows_that_came_and_went_before_the_follower_saw_them_are_settled(spark:
     assert open_rows(found) == 2
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        [TOY.add((2, "job"))],
-        [TOY.delete((2, "job"))],
-        [TOY.delete((2, "job")), TOY.add((2, "job")), TOY.delete((2, "job"))],
-        [TOY.add((2, "job")), TOY.delete((2, "another"))],
-        [TOY.add((2, "job")), ALTER, WIDER.delete((2, "job", None))],
+# What the leader alone does to a table, of which both have another row; a table each.
+NEVER_HAD: dict[str, Callable[[Table, Table, Part], list[Part]]] = {
+    "stays": lambda toy, _, __: [toy.add((2, "job"))],
+    "was there": lambda toy, _, __: [toy.delete((2, "job"))],
+    "was there and came again": lambda toy, _, __: [
+        toy.delete((2, "job")), toy.add((2, "job")), toy.delete((2, "job")),
     ],
-    ids=["stays", "was there", "was there and came again", "went as another", "went after an ALTER"],
-)
-def test_other_rows_that_the_follower_never_had_are_left_open(spark: SparkSession, changes: list[Part]) -> None:
-    leader, follower = both([TOY.add((1, "ball"))])
-    for change in changes:
-        leader.transaction(change)
-        if change is ALTER:
-            follower.transaction(change)
-    assert open_rows(agreed(spark, leader, follower)) == 1
+    "went as another": lambda toy, _, __: [toy.add((2, "job")), toy.delete((2, "another"))],
+    "went after an ALTER": lambda toy, wide, alter: [toy.add((2, "job")), alter, wide.delete((2, "job", None))],
+}  # fmt: skip
+
+
+def test_other_rows_that_the_follower_never_had_are_left_open(spark: SparkSession) -> None:
+    shapes = [altered(f"t{at}") for at in range(len(NEVER_HAD))]
+    leader, follower = both(*([toy.add((1, "ball"))] for toy, _, _ in shapes))
+    for shape, changes in zip(shapes, NEVER_HAD.values(), strict=True):
+        for change in changes(*shape):
+            leader.transaction(change)
+            if change is shape[2]:
+                follower.transaction(change)
+    assert open_by_table(agreed(spark, leader, follower)) == {f"t{at}": 1 for at in range(len(NEVER_HAD))}
 
 
 def test_open_rows_of_all_tables_together_are_few(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,20 +217,22 @@ def test_open_rows_of_all_tables_together_are_few(spark: SparkSession, monkeypat
     assert open_rows(found) == 3
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        [TOY.update(((1, "not the ball"), (1, "rope")))],
-        [TOY.add((1, "ball"))],
-        [TOY.update(((1, "rope"), (1, "rope")))],
-        [TOY.delete((1, "ball")), TOY.delete((1, "ball"))],
-        [TOY.update(((1, "rope"), (1, "ball"))), TOY.update(((1, "rope"), (1, "ball")))],
-    ],
-    ids=["another before", "put where one was", "taken is put", "taken twice", "twice the same"],
-)
-def test_images_that_do_not_continue_are_left_open(spark: SparkSession, changes: list[dict[str, object]]) -> None:
-    found = agreed(spark, *both([TOY.add((1, "ball"), (2, "bone"))], *([change] for change in changes)))
-    assert (counted(found), open_rows(found)) == ({"toy": (1, 1)}, 1)
+# A table each, of which both have a ball and a bone.
+NOT_CONTINUED: dict[str, Callable[[Table], list[Part]]] = {
+    "another before": lambda toy: [toy.update(((1, "not the ball"), (1, "rope")))],
+    "put where one was": lambda toy: [toy.add((1, "ball"))],
+    "taken is put": lambda toy: [toy.update(((1, "rope"), (1, "rope")))],
+    "taken twice": lambda toy: [toy.delete((1, "ball")), toy.delete((1, "ball"))],
+    "twice the same": lambda toy: [toy.update(((1, "rope"), (1, "ball"))), toy.update(((1, "rope"), (1, "ball")))],
+}
+
+
+def test_images_that_do_not_continue_are_left_open(spark: SparkSession) -> None:
+    tables = [Table(f"db/t{at}", TOY.columns, ["id"]) for at in range(len(NOT_CONTINUED))]
+    changes = [[change] for table, made in zip(tables, NOT_CONTINUED.values(), strict=True) for change in made(table)]
+    found = agreed(spark, *both([table.add((1, "ball"), (2, "bone")) for table in tables], *changes))
+    assert counted(found) == dict.fromkeys(open_by_table(found), (1, 1))
+    assert open_by_table(found) == {f"t{at}": 1 for at in range(len(NOT_CONTINUED))}
 
 
 def test_spark_neither_sorts_nor_leaves_its_compiled_code(spark: SparkSession) -> None:

@@ -17,6 +17,7 @@ from cdc.spark.job.class_archive import archive_folder, mapped
 from cdc.spark.job.connector import coordinates, known_jars
 from tests.checks.json_schema import SCHEMA, faults
 from tests.generators.streams import Stream, Table, publish, publish_per_table, tutorial
+from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import BIN, own_name, refused, run
 from tests.harness.wait import LIMIT_SECONDS
 from tests.spark.conftest import RunAudit, archive_of_classes, audit
@@ -66,7 +67,7 @@ def test_no_drift(kafka: Kafka, tmp_path: Path, named: bool) -> None:
     """And the connector is fetched without a word at the first run, and the classes archived for the next audit by one
     that knows it."""
     options = published(kafka, tmp_path, *tutorial())
-    settings = environment()
+    settings = environment(SPARK_SUBMIT_OPTS=QUICK)
     if not named:
         del settings["CDC_SPARK_JARS"]
         settings["CDC_CACHE"] = str(tmp_path / "cache")
@@ -81,7 +82,7 @@ def test_no_drift(kafka: Kafka, tmp_path: Path, named: bool) -> None:
     assert "a true copy of mysql-srv1 at the leader&#x27;s sequence 8" in (tmp_path / "report/report.html").read_text()
 
 
-@pytest.mark.parametrize("drifted", [False, True])
+@pytest.mark.parametrize("drifted", [in_long_runs(False), True])
 def test_topics_per_table(kafka: Kafka, tmp_path: Path, drifted: bool, run_audit: RunAudit) -> None:
     leader, follower = tutorial()
     if drifted:
@@ -101,7 +102,7 @@ def test_topics_per_table(kafka: Kafka, tmp_path: Path, drifted: bool, run_audit
     assert f"{own_name(tmp_path)}-leader.flvDb_pet/1" in told["leader"]["offsets"]
 
 
-@pytest.mark.parametrize("drifted", [False, True])
+@pytest.mark.parametrize("drifted", [in_long_runs(False), True])
 def test_a_follower_with_renamed_databases(kafka: Kafka, tmp_path: Path, drifted: bool, run_audit: RunAudit) -> None:
     leader, follower = tutorial()
     if drifted:
@@ -153,12 +154,12 @@ def test_could_not_judge(kafka: Kafka, tmp_path: Path, run_audit: RunAudit, monk
 
 def test_spark_without_the_connector(kafka: Kafka, tmp_path: Path) -> None:
     options = published(kafka, tmp_path, *tutorial())
-    settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}")
+    settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}", SPARK_SUBMIT_OPTS=QUICK)
     command = ["spark-submit", str(audit.__file__), *options]
     done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
     assert done.returncode == 2, done.stderr
     # spark-submit gives a driver one stream for both, standard output.
-    assert done.stdout.startswith("cdc-audit: Spark has no Kafka connector")
+    assert done.stdout.startswith("cdc-audit: [CDC-AUDIT-NO-CONNECTOR] Spark has no Kafka connector")
     assert done.stdout.count("\n") == 1
     assert f"--packages org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}" in done.stdout
 
@@ -171,7 +172,7 @@ def test_a_connector_that_cannot_be_fetched_is_no_verdict(kafka: Kafka, tmp_path
     done = run("cdc-audit", *options, env=settings)
     assert done.returncode == 2, done.stderr
     assert "nowhere.xml" in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("cdc-audit: Spark ended before the program did")
+    assert done.stderr.splitlines()[-1].startswith("cdc-audit: [CDC-SPARK-ENDED] Spark ended before the program did")
 
 
 def test_no_jdk(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from tests.harness.seed import SEED
 
 pytestmark = pytest.mark.spark
 
-STREAMS = int(os.environ.get("CDC_DAMAGED_RECORDS", "1200"))
+STREAMS = int(os.environ.get("CDC_DAMAGED_RECORDS", "300"))
 RESOURCE = "mysql-srv1"
 RAN_NONE = StatementSequences(RESOURCE)
 SCHEMA = "side STRING, partition STRING, offset BIGINT, value BINARY"

@@ -11,8 +11,8 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.spark.compare import causes
 from cdc.spark.lag.summary import STAGES
-from cdc.spark.page.document import page
 from cdc.spark.report.outcome import Audit, to_json
+from cdc.spark.report.page import page
 from tests.checks import json_schema
 from tests.checks.html_page import Page
 from tests.harness.pair import Pair

@@ -47,11 +47,14 @@ def test_statements_are_known_by_the_ledger(judged: Judge) -> None:
     assert (audit.verdict, audit.foreign_writes, audit.schema_drift) == ("drift", 1, 1)
 
 
-def test_many_rows_in_few_records_are_sorted_by_many_tasks(judged: Judge, spark: SparkSession) -> None:
-    rows = [(number, "ball") for number in range(110_000)]
+def test_many_rows_in_few_records_are_sorted_by_many_tasks(
+    judged: Judge, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cdc.spark.job.session._A_SMALL_TASK", 200)
+    rows = [(number, "ball") for number in range(110)]
     create = query("CREATE DATABASE flvDb", "flvDb", ("CreateDatabase", "flvDb"))
     assert judged(*both([create], [KEYED.add(*rows)])).verdict == "no drift"
-    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"  # 110 000 rows on each side, 200 000 a task
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"  # 110 rows on each side, 200 a task
 
 
 def test_a_change_the_consumer_lost_is_drift_without_a_foreign_write(judged: Judge) -> None:

@@ -24,7 +24,7 @@ from tests.harness.supervised import Supervised
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.crash]
 
-KILLS = int(os.environ.get("CDC_COPY_KILLS", "2"))
+KILLS = int(os.environ.get("CDC_COPY_KILLS", "1"))
 _OF_A_HISTORY = 10
 
 
@@ -81,7 +81,10 @@ def _history(
     return KilledHistory(pair, name=name, seed=f"{SEED} {name}", servers=killed), pair
 
 
+@pytest.mark.long
 def test_random_kills_during_repairs(tmp_path: Path, pair: Pair, kafka: Kafka, spark: SparkSession) -> None:
+    """`make test` has the kills of test_random_kills_during_copies, whose chunks go the way of repairs, and repairs
+    without kills in test_copied_leader.test_drifted_rows_are_repaired."""
     name, chance = "random_kills_during_repairs", random.Random(SEED)
     filters = {"filters": {"include_dbs": [name]}, "producer": {"copy_rows_per_second": 40}}
     pair = Pair.make(

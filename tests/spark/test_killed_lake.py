@@ -28,6 +28,7 @@ from tests.harness.pair import Pair
 from tests.harness.programs import run_well
 from tests.harness.seed import SEED
 from tests.harness.wait import LIMIT_SECONDS
+from tests.spark.test_cdc_audit import QUICK
 from tests.spark.test_lake import FORMATS, Opened, changes_compared
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
@@ -91,7 +92,7 @@ def killed(profile: Path, lake: Path, form: str, point: str, number: int, second
     command = [sys.executable, "-m", "tests.altered.killed_lake", point, str(number), str(seconds)]
     done = subprocess.run(
         [*command, profile, "--to", lake, "--format", form, "--history"],
-        env=dict(os.environ) | {"CDC_SPARK_JARS": jars}, cwd=ROOT,
+        env=dict(os.environ) | {"CDC_SPARK_JARS": jars, "SPARK_SUBMIT_OPTS": QUICK}, cwd=ROOT,
         start_new_session=True, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False,
     )  # fmt: skip
     assert done.returncode in (0, -signal.SIGKILL), done.stderr

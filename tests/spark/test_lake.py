@@ -125,7 +125,9 @@ def test_an_iceberg_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp
     follows(pair, spark, tmp_path, "iceberg", "an_iceberg_lake_follows_its_leader")
 
 
+@pytest.mark.long
 def test_a_parquet_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
+    """In `make test` the lake of test_random_histories is of this format, through statements and kills."""
     follows(pair, spark, tmp_path, "parquet", "a_parquet_lake_follows_its_leader")
 
 
@@ -253,7 +255,7 @@ def test_random_histories(
         done = run_deeds(leader, database, chance, deeds=DEEDS, log=log)
     run_well("cdc-producer", profile, "--until-current")
     logged, found, form = records(profile), Counter[str](), chance.choice(list(FORMATS))
-    form = form if DEEDS >= MANY else "parquet"  # the other two have tests of their own in any run
+    form = form if DEEDS >= MANY else "parquet"  # the other two have tests of their own in make test
     at = sorted([*chance.sample(range(len(done.moments)), min(MOMENTS, len(done.moments))), len(done.moments) - 1])
     for moment in (done.moments[each] for each in dict.fromkeys(at)):
         sequence = max((each.sequence for each in logged if each.position < moment.position), default=-1)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DateType, TimestampNTZType, TimestampType
+from pyspark.sql.types import DataType, DateType, StructType, TimestampNTZType, TimestampType
 
 from cdc.lake.folder import folder as folder_of
 from cdc.lake.folder import quoted
@@ -22,6 +22,7 @@ from cdc.spark.ddl.lineage import Name
 from cdc.spark.frames.versions import plan
 from tests.checks.exact import Shown
 from tests.checks.folded import Rows, shown
+from tests.checks.type_table import lake_type
 from tests.checks.typed import server_row, typed_row
 from tests.generators.random_tables import LAX
 from tests.harness.programs import run_well, write_profile
@@ -37,7 +38,9 @@ DATABASES = ("cdc_types", "Cdc_Mixed", "cdc schema-with.odd$chars", "схема"
 NOT_READ = ("t_json",)  # a name of 65 535 characters, more than Spark's parser takes
 
 
+@pytest.mark.long
 def test_all_types(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, spark: SparkSession) -> None:
+    """`make test` has the types by test_tables.test_all_types, and random ones in test_lake.test_random_histories."""
     leader, chance = mysql_server(*DURABLE_ENOUGH, server_id=3), random.Random(f"{SEED} lake types")
     load(leader)
     profile = write_profile(tmp_path, leader, kafka, name="lake-types")
@@ -87,7 +90,10 @@ def advanced(lake: Opened, every: dict[Name, Rows]) -> dict[str, int]:
         here, found = Counter[tuple[Shown, ...]](), Counter[tuple[Shown, ...]]()
         for row, times in rows.items():
             here[server_row(row, types)] += times
-        for row in as_texts(lake.read(folder_of(*name))).collect():
+        there_now = lake.read(folder_of(*name))
+        wanted = [StructType.fromDDL(f"c {lake_type(kind, lake.form)}")[0].dataType for kind in types]
+        assert [each.dataType for each in there_now.schema] == wanted, (SEED, lake.form, name)
+        for row in as_texts(there_now).collect():
             found[typed_row(with_times(row, types), types)] += 1
         assert found == here, (SEED, lake.form, name, found - here, here - found)
         _, _, elsewhere = lake.elsewhere(folder_of(*name))

@@ -15,6 +15,7 @@ from cdc.spark.ddl.lineage import Beginning, lineage
 from cdc.spark.input.records import LEADER, parse
 from cdc.spark.streams.contents import statements
 from tests.generators.streams import Stream, Table, checkpoint, follower_stream, messages, query
+from tests.harness.long_runs import in_long_runs
 from tests.harness.seed import SEED
 from tests.spark.conftest import Judge
 
@@ -71,7 +72,7 @@ class Older:
         return shape.delete((key, before)) if new is None else shape.update(((key, before), (key, new)))
 
 
-@pytest.mark.parametrize("folded", [False, True])
+@pytest.mark.parametrize("folded", [False, in_long_runs(True)])
 def test_whatever_was_there_before_what_differs_is_told(judged: Judge, folded: bool) -> None:
     """All differences are of rows that one of the sides has changed, and logged."""
     made, which = Older(f"{SEED} {folded}"), f"CDC_SEED={SEED}"

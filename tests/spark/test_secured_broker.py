@@ -6,6 +6,13 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
 from pyspark.sql import SparkSession
 
 from cdc.config.profile import Kafka as KafkaProfile
@@ -43,8 +50,8 @@ def make_certificates(folder: Path) -> None:
 
 
 @pytest.fixture
-def address(tmp_path: Path) -> Iterator[str]:
-    """Where the broker asks for certificates."""
+def broker(tmp_path: Path) -> Iterator[tuple[Kafka, str]]:
+    """A broker, where all may do all, and the address at which it asks for certificates and looks at ACLs."""
     make_certificates(tmp_path)
     plain, secured, controller = (free_port() for _ in range(3))
     settings = {
@@ -53,14 +60,26 @@ def address(tmp_path: Path) -> Iterator[str]:
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL",
         "ssl.client.auth": "required", "ssl.keystore.type": "PEM", "ssl.truststore.type": "PEM",
         "ssl.keystore.location": str(tmp_path / "broker.pem"), "ssl.truststore.location": str(tmp_path / "ca.pem"),
-        "auto.create.topics.enable": "true",
+        "auto.create.topics.enable": "true", "super.users": "User:ANONYMOUS",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     }  # fmt: skip
     broker = Kafka(tmp_path / "kafka", port=plain, settings=settings).start()
-    yield f"127.0.0.1:{secured}"
+    yield broker, f"127.0.0.1:{secured}"
     broker.kill()
 
 
-def test_a_client_with_a_certificate(address: str, tmp_path: Path, spark: SparkSession) -> None:
+# Those that docs/deployment.md has for what reads by Spark. Its consumers have groups, of which they use nothing.
+ACLS = ((ResourceType.TOPIC, "secured"), (ResourceType.GROUP, "cdc-producer"))
+
+
+def acl(kind: ResourceType, name: str) -> AclBinding:
+    pattern, allowed = ResourcePatternType.PREFIXED, AclPermissionType.ALLOW
+    return AclBinding(kind, name, pattern, "User:CN=client", "*", AclOperation.READ, allowed)
+
+
+def test_a_client_with_a_certificate(broker: tuple[Kafka, str], tmp_path: Path, spark: SparkSession) -> None:
+    kafka, address = broker
+    admin = kafka.admin()
     properties = {
         "security.protocol": "SSL",
         "ssl.ca.location": str(tmp_path / "ca.pem"),
@@ -69,7 +88,9 @@ def test_a_client_with_a_certificate(address: str, tmp_path: Path, spark: SparkS
         "ssl.key.password": PASSWORD,
     }
     profile = KafkaProfile(bootstrap_servers=address, topic="secured", librdkafka=properties)
-    producer = Producer({"bootstrap.servers": address, **properties})
+    for each in ACLS:
+        admin.create_acls([acl(*each)])[acl(*each)].result(LIMIT_SECONDS)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     producer.produce("secured", b"a record")
     assert producer.flush(LIMIT_SECONDS) == 0
     del producer  # else it tries to connect for as long as pytest keeps it

@@ -36,10 +36,11 @@ from tests.harness.wait import LIMIT_SECONDS, until
 from tests.integration.pair.test_random_history import Moment, run_deeds
 from tests.integration.pair.test_types import DURABLE_ENOUGH, NOT_TRANSACTIONAL
 from tests.integration.pair.test_types import load as load_types
+from tests.spark.test_cdc_audit import QUICK
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
-KILLS = int(os.environ.get("CDC_SEED_KILLS", "2"))
+KILLS = int(os.environ.get("CDC_SEED_KILLS", "1"))
 DEEDS = int(os.environ.get("CDC_SEEDED_DEEDS", "40"))
 A_ROUND = 40  # deeds in one database
 
@@ -200,7 +201,9 @@ def test_a_follower_of_a_program_that_is_killed(pair: Pair, spark: SparkSession)
     status, errors = signalled(pair, signal.SIGINT)
     assert status == 2, errors
     told = [line for line in errors.splitlines() if " info " not in line]
-    assert told == ["cdc-seed: stopped before the follower was whole; hint: run cdc-seed again, which goes on"], errors
+    assert told == [
+        "cdc-seed: [CDC-SEED-STOPPED] stopped before the follower was whole; hint: run cdc-seed again, which goes on"
+    ], errors
     assert "cdc-seed has not ended" in refused("cdc-consumer", pair.target, "--until-current")
     kills = (signalled(pair, signal.SIGKILL, seconds=chance.random() * 12)[0] for _ in range(KILLS // 5))
     if 0 not in kills:
@@ -214,7 +217,8 @@ def signalled(pair: Pair, number: int, *, seconds: float | None = None) -> tuple
     jars = ",".join(map(str, spark_connector_jars(version("pyspark"))))
     process = subprocess.Popen(
         [BIN / "cdc-seed", "--leader", pair.source, "--follower", pair.target], start_new_session=True, text=True,
-        env=dict(os.environ) | {"CDC_SPARK_JARS": jars}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        env=dict(os.environ) | {"CDC_SPARK_JARS": jars, "SPARK_SUBMIT_OPTS": QUICK},
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
     if seconds is None:
         until(lambda: process.poll() is not None or seed_in_follower(pair), what="cdc-seed begins with the follower")
@@ -270,8 +274,10 @@ def test_a_follower_that_is_not_empty(pair: Pair, spark: SparkSession) -> None:
     assert "cdc" not in databases(pair.follower)
 
 
+@pytest.mark.long
 def test_all_types(tmp_path: Path, mysql_server: MySqlFactory, empty: MySql, kafka: Kafka, spark: SparkSession) -> None:
-    """Each table of all_types.sql is as on the leader, cell by cell, or refused by name."""
+    """Each table of all_types.sql is as on the leader, cell by cell, or refused by name. In `make test` the tables of
+    test_random_histories are of random types."""
     leader = mysql_server(*DURABLE_ENOUGH, server_id=3)
     load_types(leader)
     source = write_profile(tmp_path, leader, kafka, name="seeded-types")

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act
-from cdc.spark.page.document import page
+from cdc.spark.report.page import page
 from cdc.spark.report.terminal import terminal
 from cdc.spark.streams.skipped_events import CAUSE, skipped_event_drift
 from tests.harness.pair import Pair

@@ -8,15 +8,20 @@ import pytest
 
 from cdc.config.filters import Filters
 from cdc.spark.job.options import Terms
-from cdc.spark.page.document import page
 from cdc.spark.report.outcome import Audit
+from cdc.spark.report.page import page
 from cdc.spark.report.terminal import terminal
 from tests.checks.verdicts import Case, Histories, cases, summary
+from tests.harness.long_runs import LONG
 from tests.spark.conftest import Judge
 
 pytestmark = pytest.mark.spark
 
-_WAYS = {"by digests, and by folding all rows": [False, True], "by folding all rows": [True]}
+_WAYS = {
+    "by digests, and by folding all rows": [False, True],
+    "by digests, and in long runs by folding all rows": [False, True] if LONG else [False],
+    "by folding all rows": [True],
+}
 
 
 @pytest.mark.parametrize("case", [*cases()], ids=lambda case: f"{case.where}: {case.name}")

@@ -191,7 +191,7 @@ def test_the_watch_ends_with_its_jvm(kafka: Kafka, tmp_path: Path, stopped: bool
         assert (process.returncode, errors) == (1, "")
     else:
         assert process.returncode == 2, errors
-        assert errors.startswith("cdc-audit: Spark's JVM has ended; hint: start cdc-audit again")
+        assert errors.startswith("cdc-audit: [CDC-SPARK-ENDED] Spark's JVM has ended; hint: start cdc-audit again")
         assert errors.count("\n") == 1
 
 

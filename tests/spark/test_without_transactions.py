@@ -31,7 +31,9 @@ def made_pair(
     tables = {"kafka": {"transactions": transactions}, "filters": {"include_dbs": [name]}}
     source = tables | {"filters": tables["filters"] | filters}
     capture = tables | {"filters": {"include_dbs": [name, "cdc"]}}
-    return Pair.make(folder, pair.leader, pair.follower, kafka, name=name, source=source, target=tables, capture=capture)
+    return Pair.make(
+        folder, pair.leader, pair.follower, kafka, name=name, source=source, target=tables, capture=capture
+    )
 
 
 def test_a_producer_that_was_replaced_and_still_writes(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from cdc.consumer.apply.committed import Committed, lost
 from cdc.consumer.apply.execution import Execution
 from cdc.consumer.apply.parallel import RunFailed
+from cdc.consumer.apply.planned_batch import PlannedBatch, State
 from cdc.consumer.apply.preparation import Preparation
 from cdc.consumer.errors import Interrupted, Refused, WaitedOut
 from cdc.consumer.follower.session import Session
@@ -63,9 +64,10 @@ class Applier:
         self._committed = committed
         self._retry = retry
         self._stop = stop
-        # Not known to be committed, in order. Of a large transaction, only the last executed part is kept.
-        self._queue: deque[Batch] = deque()
-        self._sent = 0  # so many of these, from the first on
+        # All that is not known to be committed, in order: what has been given to the executors, and what follows. Of a
+        # large transaction, only the last executed part is kept.
+        self._under_way: deque[PlannedBatch] = deque()
+        self._waiting: deque[Batch] = deque()
         self._applied: list[Applied] = []
 
     @property
@@ -86,7 +88,7 @@ class Applier:
         """
         for batch in batches:
             if batch is not None:
-                self._queue.append(batch)
+                self._waiting.append(batch)
             try:
                 if not self._persist(wait=batch is None):
                     return
@@ -101,7 +103,7 @@ class Applier:
         yield from self._take_applied()
 
     def _persist(self, *, wait: bool) -> bool:
-        """Send the queue until it is accepted and, with ``wait``, committed. False where ``stop`` was set before."""
+        """Send what waits until it is accepted and, with ``wait``, committed. False where ``stop`` was set before."""
         while True:
             try:
                 self._try_persist(wait=wait)
@@ -119,6 +121,7 @@ class Applier:
             except Refused as error:
                 raise PromiseError(
                     f"the follower refuses: {error}",
+                    code="CDC-FOLLOWER-REFUSES",
                     where=f"the batch after sequence {self.checkpoint.sequence}",
                     hint="nothing of the batch was applied; fix the account, its grants or the schema cdc",
                 ) from None
@@ -128,13 +131,13 @@ class Applier:
     def _try_persist(self, *, wait: bool) -> None:
         if not self._session.connected or self._execution.failed:
             self._recover()
-        while self._sent < len(self._queue):
-            self._send(self._queue[self._sent])
+        while self._waiting:
+            self._send(self._waiting[0])
         if wait:
             self._commit()
             self._session.keep()
             self._preparation.rest()
-            if not self._queue:
+            if not self._under_way:
                 # With nothing left to do, a connection that was lost and opened again counts as recovered.
                 self._retry.success()
 
@@ -144,18 +147,18 @@ class Applier:
         elif self._preparation.runs(batch):
             self._execution.settle()
         try:
-            prepared = self._preparation.prepare(batch, self._execution.commit)
+            planned = self._preparation.prepare(batch, self._execution.commit)
         except (CdcError, Refused):
             # What comes before is applied; where the connection was lost, it is executed again.
             self._commit()
             raise
         self._take_committed()
-        done, rest = batch.cut(len(prepared.pending.batch.statements))
+        self._waiting.popleft()
+        _, rest = batch.cut(len(planned.batch.statements))
         if rest is not None:
-            self._queue[self._sent] = done
-            self._queue.insert(self._sent + 1, rest)
-        self._execution.put(prepared)
-        self._sent += 1
+            self._waiting.appendleft(rest)
+        self._under_way.append(planned)
+        self._execution.put(planned)
         self._take_committed()
 
     def _commit(self) -> None:
@@ -176,32 +179,31 @@ class Applier:
                 raise
             raise Interrupted("the server that took the follower's place still executes its relay log") from None
         self._take_committed()
-        self._sent = 0
+        self._waiting.extendleft(planned.batch for planned in reversed(self._under_way))
+        self._under_way.clear()
         self._preparation.restart(self.checkpoint)
-        if self._execution.parts or self._committed.incomplete:
-            self._execution.forget_parts()
+        if self._committed.incomplete or (self._waiting and not self._waiting[0].begins):
             self._committed.incomplete = False
-            self._queue.clear()
+            self._waiting.clear()
             raise Reread
 
     def _take_committed(self) -> None:
         """Remove the batches that are no longer needed: committed ones, and all executed parts but the last."""
-        for pending in self._execution.take_committed():
-            self._retry.success()
-            self._committed.advance(pending.target)
-            seconds = time.monotonic() - pending.started
-            batch = pending.batch
-            self._applied.append(
-                Applied(batch.last, batch.offsets, pending.rows, pending.filtered, seconds, pending.chunk)
-            )
-            self._remove_first()
-        # The last part may only have been sent. Until it is executed, it must be there to be sent again.
-        while self._execution.parts and len(self._queue) > 1 and not self._queue[0].ends:
-            self._remove_first()
+        while self._under_way and self._is_done(self._under_way[0]):
+            planned = self._under_way.popleft()
+            if planned.state is State.COMMITTED:
+                self._has_committed(planned)
 
-    def _remove_first(self) -> None:
-        self._queue.popleft()
-        self._sent -= 1
+    def _is_done(self, first: PlannedBatch) -> bool:
+        # The last part may only have been sent. Until it is executed, it must be there to be sent again.
+        is_part = first.state is State.EXECUTED and not first.batch.ends
+        return first.state is State.COMMITTED or (is_part and len(self._under_way) > 1)
+
+    def _has_committed(self, planned: PlannedBatch) -> None:
+        self._retry.success()
+        self._committed.advance(planned.target)
+        seconds, batch = time.monotonic() - planned.started, planned.batch
+        self._applied.append(Applied(batch.last, batch.offsets, planned.rows, planned.filtered, seconds, planned.chunk))
 
     def _take_applied(self) -> list[Applied]:
         applied, self._applied = self._applied, []

@@ -1,23 +1,22 @@
 """Applies a chunk of a table that failed as it was planned: what is in its rows' way is removed, and counted.
 
 In the way are rows with the same keys outside of the range, and rows with the same values of other unique keys. The
-latter are none of the leader's (``plan.rewound``), so each is brought back, with its key, by what comes later.
+latter are none of the leader's (``plan.copying``), so each is brought back, with its key, by what comes later.
 """
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from cdc.consumer.apply.committed import Mismatch, check
 from cdc.consumer.apply.row_by_row import RowByRow
 from cdc.consumer.errors import Refused, Unapplicable
-from cdc.consumer.follower.range_rows import RangeRows
+from cdc.consumer.follower.range_rows import MISPLACED, RangeRows, misplaced
 from cdc.consumer.follower.row_counts import RowCounts
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.before_images import INCOMPARABLE
 from cdc.consumer.plan.covering import Covering, Repair
-from cdc.consumer.plan.packets import PACKET_BYTES, Statement, packets
+from cdc.consumer.plan.packets import PACKET_BYTES, Mismatch, Statement, check_counts, packets
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, Step, for_table, in_order
 from cdc.consumer.plan.statements import statements
 from cdc.consumer.plan.table_schema import TableSchema
@@ -77,8 +76,11 @@ class Chunks:
 
     def _apply_rows(self, covering: Covering) -> None:
         self._back()
-        self._run(_made(covering.emptying))
-        self._row_by_row.apply(in_order([covering.written]), again=False)
+        try:
+            self._run(_made(covering.emptying))
+        except Refused as error:
+            raise misplaced(covering.chunk) if error.code == MISPLACED else error from None
+        self._row_by_row.apply(in_order([covering.written]))
 
     def _apply_piece(self, covering: Covering) -> None:
         """Add the rows of a table that is copied as a whole: nothing can be in their way but rows of its pieces."""
@@ -123,7 +125,7 @@ class Chunks:
         found = []
         for packet in packets(made, limit=self._session.max_packet):
             counts = self._session.run([statement.sql for statement in packet])
-            check(packet, counts)
+            check_counts(packet, counts)
             found += [count for each, count in zip(packet, counts, strict=True) if each.sql.startswith(b"DELETE")]
         return found
 
@@ -164,6 +166,7 @@ def _clash(chunk: Record, what: str) -> Unapplicable:
     return Unapplicable(
         f"rows of table {chunk.uri.database}.{chunk.uri.table}, which is being copied, have the same value of a unique "
         f"key on the follower: {what}",
+        code="CDC-COPY-UNIQUE-KEY",
         record=chunk,
         hint="make the table's keys as on the leader (SHOW CREATE TABLE on both): with the same columns and collations",
     )

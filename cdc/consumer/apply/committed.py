@@ -1,67 +1,16 @@
-"""The checkpoint that the follower is known to have committed, read back from the server after a lost connection.
-
-A batch that was sent to the follower and is not committed yet, and the check of its statements' row counts.
-"""
+"""The checkpoint that the follower is known to have committed, read back from the server after a lost connection."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
 
+from cdc.consumer.apply.planned_batch import PlannedBatch
 from cdc.consumer.errors import HINTS, Interrupted
 from cdc.consumer.follower.session import Session
-from cdc.consumer.plan.covering import Covering
-from cdc.consumer.plan.packets import Statement
-from cdc.consumer.source.assembler import Batch
+from cdc.consumer.state import rewinds
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.consumer.state.rewinds import with_rewind
 from cdc.errors import Disconnected, PromiseError
-from cdc.model.record import Record
 from cdc.service.logs import event
 
-__all__ = ["FRONT_BYTES", "Committed", "Mismatch", "PendingBatch", "check", "loads", "lost", "moved", "sequence_in"]
-
-FRONT_BYTES = 64  # at most so many are sent in front of a packet: a COMMIT, a savepoint, a setting
-
-
-class Mismatch(Exception):
-    """A statement matched another number of rows than the leader changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class PendingBatch:
-    """``records`` are those that the filters let pass, ``tail`` commits with them and sets the checkpoint ``target``.
-
-    ``rows`` counts the rows of its follower transaction up to here, ``filtered`` those of them that the filters left
-    out. ``started`` is the monotonic time at which its preparation began. ``again``: it is applied once more. ``chunk``
-    is what it does if it is a chunk of a table.
-    """
-
-    batch: Batch
-    records: Sequence[Record]
-    tail: Sequence[Statement]
-    target: Checkpoint
-    rows: int
-    filtered: int
-    started: float
-    again: bool = False
-    chunk: Covering | None = None
-
-
-def loads(packet: Sequence[Statement], *, front: int = 0) -> dict[int, bytes]:
-    """The data of the statements that load rows, by their index behind ``front`` other statements."""
-    return {index: each.data for index, each in enumerate(packet, front) if each.data is not None}
-
-
-def check(packet: Sequence[Statement], counts: Sequence[int]) -> None:
-    """Raises Mismatch where a statement matched another number of rows than it must.
-
-    ``counts`` begins with those of the statements that were sent in front of the packet; they are ignored.
-    """
-    for statement, count in zip(packet, counts[len(counts) - len(packet) :], strict=True):
-        if statement.rows is not None and statement.rows != count:
-            table = statement.changes[0].record.uri if statement.changes else "the checkpoint"
-            raise Mismatch(f"{count} rows counted in {table} where {statement.rows} were due")
-
+__all__ = ["Committed", "lost", "moved", "sequence_in", "settle"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _AWAY = "start again when the server is up; consumer.retry_seconds says how long to wait for it"
@@ -122,28 +71,44 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
     """The checkpoint of the server that answers now, or ``checkpoint`` where the server's is above ``highest``.
 
     Records that this server lacks are still in the topics, or it has yet to execute them from its relay log. Raises
-    Interrupted or Refused, PromiseError where it was no replica of the former server.
+    Interrupted or Refused, PromiseError where it was no replica of the former server, UserError (``rewinds``).
     """
     rows = session.rows(Checkpoint.select(checkpoint.resource, schema=checkpoint.schema))
     # Layout "single" may have no table of the offsets in other topics, and needs none.
     select_others = Checkpoint.select_offsets(checkpoint.resource, schema=checkpoint.schema)
     others = session.rows(select_others) if checkpoint.others else []
     there = Checkpoint.from_rows(rows[0], others, schema=checkpoint.schema) if rows else None
-    there = with_rewind(session, there) if there else None
+    if there is not None:
+        rewinds.require_none(session, there)
     session.run([b"COMMIT"])
     if there is None or (there.topic, there.topic_id) != (checkpoint.topic, checkpoint.topic_id):
         raise PromiseError(
             "another server answers at the follower's address, which has no checkpoint of this stream",
+            code="CDC-CHECKPOINT-MISSING",
             where=f"{checkpoint.schema}.checkpoint of {checkpoint.resource!r}, after sequence {checkpoint.sequence}",
             hint="let a replica of the follower take its place, or start the consumer again",
         )
     return there if there.sequence <= highest else checkpoint
 
 
+def settle(session: Session, committing: PlannedBatch | None, checkpoint: Checkpoint) -> None:
+    """Find out whether the COMMIT of the batch that was ``committing`` over a lost connection has reached the server.
+
+    ``checkpoint`` is the one known to be committed. Raises PromiseError where the follower has neither this one nor the
+    batch's, Interrupted, Refused.
+    """
+    sequence = sequence_in(session, checkpoint.resource)
+    if committing is not None and sequence == committing.target.sequence:
+        committing.committed()
+    elif sequence != checkpoint.sequence:
+        raise moved(checkpoint)
+
+
 def moved(checkpoint: Checkpoint) -> PromiseError:
     """The error for a checkpoint in the follower that differs from the one written last."""
     return PromiseError(
         "the checkpoint in the follower has been moved by something else",
+        code="CDC-CHECKPOINT-MOVED",
         where=f"{checkpoint.schema}.checkpoint of {checkpoint.resource!r}, up to sequence {checkpoint.sequence}",
         hint=f"nothing was applied; run one consumer only, and leave the schema {checkpoint.schema} to it",
     )
@@ -153,6 +118,7 @@ def lost(error: Interrupted, *, after: int) -> Disconnected:
     """The error for a follower that did not execute the batch after sequence ``after``."""
     return Disconnected(
         f"the follower does not take the changes: {error}",
+        code="CDC-FOLLOWER-GONE",
         where=f"the batch after sequence {after}",
         hint=HINTS.get(error.code, _AWAY),
     )

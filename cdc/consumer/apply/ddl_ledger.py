@@ -239,6 +239,7 @@ class DdlLedger:
         if not (all(wanted) or in_copy or only_maintains(record)):
             raise Unapplicable(
                 f"a statement crosses the border of the filters: {excerpt(record.query)}",
+                code="CDC-CONSUMER-FILTERS-CROSSED",
                 record=record,
                 hint=way_across(record, self._passes),
             )
@@ -260,6 +261,7 @@ class DdlLedger:
         if reason:
             raise Unapplicable(
                 f"the follower may number the rows otherwise than the leader, {reason}: {excerpt(record.query)}",
+                code="CDC-FOLLOWER-NUMBERING",
                 record=record,
                 hint=_ANY_ORDER if effect.any_order else _OTHER_NUMBERS if effect.numbered else _OTHER_ZEROS,
             )
@@ -333,6 +335,7 @@ def _refusal(record: Record, error: Refused, version: int) -> Unapplicable:
         )
     return Unapplicable(
         f"the follower refuses a statement: {error}; tried: {excerpt(record.query)}",
+        code="CDC-FOLLOWER-REFUSES-RECORD",
         record=record,
         refused=None if error.code in _OF_ACCOUNTS else error,
         hint=hint,

@@ -1,29 +1,24 @@
 """Executes prepared batches on the follower: at the same time where they are independent, else one after the other."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Protocol
 
-from cdc.consumer.apply.committed import PendingBatch
 from cdc.consumer.apply.parallel import ParallelExecutor
+from cdc.consumer.apply.planned_batch import PlannedBatch
 from cdc.consumer.apply.serial import SerialExecutor
-from cdc.consumer.plan.packets import Statement
-from cdc.consumer.plan.planner import Step, independent, row_operations
-from cdc.consumer.plan.table_schema import TableSchema
+from cdc.consumer.plan.planner import independent, row_operations
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.model.record import Uri
 
-__all__ = ["Execution", "Executor", "PreparedBatch"]
+__all__ = ["Execution", "Executor"]
 
 _SERIAL_BATCHES = 64  # after a parallel run that failed
 
 
 class Executor(Protocol):
-    """Executes batches in their order. ``committed`` collects those whose commit is confirmed."""
+    """Executes batches in their order, and moves each along (``planned_batch``)."""
 
-    committed: list[PendingBatch]
-
-    def put(self, pending: PendingBatch, statements: Iterator[Statement]) -> None:
+    def put(self, batch: PlannedBatch) -> None:
         """Send the batch without waiting for its result, which a later call checks."""
 
     def commit(self) -> None:
@@ -34,16 +29,6 @@ class Executor(Protocol):
 
         Raises PromiseError where the follower's checkpoint is neither this one nor the one after it.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedBatch:
-    """A batch with its planned ``steps``, their ``statements`` (made when they are needed) and its tables' shapes."""
-
-    pending: PendingBatch
-    steps: Sequence[Step]
-    statements: Iterator[Statement]
-    shapes: Mapping[Uri, TableSchema]
 
 
 class Execution:
@@ -63,23 +48,19 @@ class Execution:
         return self._serial.conflicts
 
     @property
-    def parts(self) -> int:
-        """How many parts of a large transaction are executed and not committed."""
-        return self._serial.parts
-
-    @property
     def failed(self) -> bool:
         """Whether a parallel run has failed, so that ``recover`` is needed."""
         return self._parallel.failed
 
-    def put(self, batch: PreparedBatch) -> None:
+    def put(self, batch: PlannedBatch) -> None:
         """Send a batch. Raises PromiseError for what can't be applied, RunFailed, Interrupted."""
         chosen: Executor = self._serial
         other: Executor = self._parallel
         if self._is_independent(batch):
             chosen, other = other, chosen
+        batch.steps = ()  # as the statements are made of them, each is freed with its own
         other.commit()
-        chosen.put(batch.pending, batch.statements)
+        chosen.put(batch)
 
     def settle(self) -> None:
         """Wait until all batches are executed; the last one may be left to be committed. Raises as ``put``."""
@@ -104,25 +85,14 @@ class Execution:
         executor: Executor = self._parallel if self._parallel.running else self._serial
         executor.recover(checkpoint)
 
-    def forget_parts(self) -> None:
-        """The parts that were executed will be read from the topic again."""
-        self._serial.parts = 0
-
     def prefer_serial(self) -> None:
         """A parallel run failed: execute the next batches serially."""
         self._serial_batches, self._operations = _SERIAL_BATCHES, None
 
-    def take_committed(self) -> list[PendingBatch]:
-        """The batches that have committed since the last call, in order."""
-        found = [*self._serial.committed, *self._parallel.committed]
-        self._serial.committed.clear()
-        self._parallel.committed.clear()
-        return found
-
-    def _is_independent(self, batch: PreparedBatch) -> bool:
+    def _is_independent(self, batch: PlannedBatch) -> bool:
         """Whether the batch can be executed at the same time as those before it."""
         before, self._operations = self._operations, None
-        if not self._parallel.usable or not batch.pending.batch.full or self._serial_batches > 0:
+        if not self._parallel.usable or not batch.batch.full or self._serial_batches > 0:
             self._serial_batches = max(self._serial_batches - 1, 0)
             return False
         operations = self._operations = row_operations(batch.steps, batch.shapes.__getitem__)

@@ -12,14 +12,15 @@ identifies the cause, if there is one.
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 
-from cdc.consumer.apply.committed import FRONT_BYTES, Mismatch, PendingBatch, check, loads, moved, sequence_in
+from cdc.consumer.apply.committed import settle
+from cdc.consumer.apply.planned_batch import PlannedBatch
+from cdc.consumer.apply.prefetch import Prefetch
 from cdc.consumer.errors import LOCK_CONFLICT, Interrupted, Refused, Stopped, Unapplicable
 from cdc.consumer.follower.session import LOCK_WAIT_SECONDS, Session
-from cdc.consumer.plan.packets import Statement, packets
+from cdc.consumer.plan.packets import FRONT_BYTES, Mismatch, Statement, check_counts, loads, packets
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.service.logs import event
 
@@ -37,28 +38,17 @@ class RunFailed(Exception):
     """The batches that are not committed must be executed serially, after ``ParallelExecutor.recover``."""
 
 
-@dataclass(slots=True)
-class _Execution:
-    """A batch on its connection, and the packet whose counts are outstanding."""
-
-    session: Session
-    pending: PendingBatch
-    sent: list[Statement] = field(default_factory=list)
-
-
 class ParallelExecutor:
     """An ``Executor`` over up to ``connections`` connections; the additional ones are open only during a run.
 
-    After a failure ``failed`` is true, and nothing else may be done before ``recover``. ``read_ahead`` is called while
-    the server works.
+    After a failure ``failed`` is true, and nothing else may be done before ``recover``.
     """
 
-    def __init__(self, session: Session, *, connections: int, read_ahead: Callable[[], bool]) -> None:
+    def __init__(self, session: Session, *, connections: int, prefetch: Prefetch) -> None:
         self._sessions = [session, *(session.additional(number) for number in range(1, connections))]
-        self._read_ahead = read_ahead
-        self._executions: deque[_Execution] = deque()  # the oldest first
-        self._committing: PendingBatch | None = None  # its COMMIT was sent, or is about to be
-        self.committed: list[PendingBatch] = []
+        self._prefetch = prefetch
+        self._run: deque[tuple[Session, PlannedBatch]] = deque()  # each batch with its connection, the oldest first
+        self._committing: PlannedBatch | None = None
         self.failed = False
 
     @property
@@ -69,28 +59,29 @@ class ParallelExecutor:
     @property
     def running(self) -> bool:
         """Whether there is a run, or one that failed, which occupies the first connection too."""
-        return bool(self._executions) or self.failed
+        return bool(self._run) or self.failed
 
-    def put(self, pending: PendingBatch, statements: Iterator[Statement]) -> None:
+    def put(self, batch: PlannedBatch) -> None:
         """Send the statements of a batch that is independent of all others in the run.
 
         Raises RunFailed, Interrupted.
         """
         try:
-            self._put(pending, statements)
+            self._put(batch)
         except (Mismatch, Refused, Unapplicable, Interrupted) as error:
             raise self._failure(error) from None
 
     def commit(self) -> None:
         """Commit all batches of the run, if there is one, and end it. Raises RunFailed, Interrupted."""
-        if not self._executions:
+        if not self._run:
             return
         try:
-            while self._executions:
-                self._settle(self._executions[0])
-                self._run(self._executions[0].session, [b"COMMIT"])
+            while self._run:
+                session, batch = self._run[0]
+                self._execute(session, batch)
+                self._ask(session, [b"COMMIT"])
                 self._has_committed()
-                self._executions.popleft()
+                self._run.popleft()
         except (Mismatch, Refused, Interrupted) as error:
             raise self._failure(error) from None
         self._close_additional()
@@ -98,22 +89,18 @@ class ParallelExecutor:
     def recover(self, checkpoint: Checkpoint) -> None:
         """Roll back what is not committed, after a failure or on a new first connection.
 
-        ``checkpoint`` is the target of the last element of ``committed``. Raises PromiseError where the follower has
-        another one, Interrupted, Refused.
+        ``checkpoint`` is that of the last batch that has committed. Raises PromiseError where the follower has another
+        one, Interrupted, Refused.
         """
         # Idle connections first: a busy one may wait for a lock that an idle one holds.
-        for execution in sorted(self._executions, key=lambda execution: execution.session.busy):
-            if execution.session.connected:
+        for session in sorted((session for session, _ in self._run), key=lambda session: session.busy):
+            if session.connected:
                 with suppress(Refused):
-                    _drain(execution.session)
-                execution.session.reset()
+                    _drain(session)
+                session.reset()
         self._close_additional()
-        sequence = sequence_in(self._sessions[0], checkpoint.resource)
-        if self._committing is not None and sequence == self._committing.target.sequence:
-            self._has_committed()
-        elif sequence != checkpoint.sequence:
-            raise moved(checkpoint)
-        self._executions.clear()
+        settle(self._sessions[0], self._committing, checkpoint)
+        self._run.clear()
         self._committing = None
         self.failed = False
 
@@ -121,29 +108,28 @@ class ParallelExecutor:
         for session in self._sessions[1:]:
             session.close()
 
-    def _put(self, pending: PendingBatch, statements: Iterator[Statement]) -> None:
-        found = packets(statements, limit=self._sessions[0].max_packet - FRONT_BYTES)
-        sent = next(found)  # made while the server executes the batches before it
-        if len(self._executions) < len(self._sessions):
+    def _put(self, batch: PlannedBatch) -> None:
+        found = packets(batch.statements, limit=self._sessions[0].max_packet - FRONT_BYTES)
+        first = next(found)  # made while the server executes the batches before it
+        if len(self._run) < len(self._sessions):
             session, front = self._opened(), [_SHORT_WAIT]
         else:
-            session, front = self._executions[0].session, [b"COMMIT", _SHORT_WAIT]
-            self._settle(self._executions[0])
-            self._executions.popleft()
-        execution = _Execution(session, pending, sent)
-        self._executions.append(execution)
-        self._send(execution, front)
+            session, oldest = self._run[0]
+            front = [b"COMMIT", _SHORT_WAIT]
+            self._execute(session, oldest)
+            self._run.popleft()
+        self._run.append((session, batch))
+        self._send(session, batch, first, front)
         for packet in found:
-            check(execution.sent, session.receive(self._read_ahead))
-            execution.sent = packet
-            self._send(execution, [])
+            check_counts(batch.outstanding, self._prefetch.receive(session))
+            self._send(session, batch, packet, [])
 
-    def _send(self, execution: _Execution, front: Sequence[bytes]) -> None:
-        data = loads(execution.sent, front=len(front))
-        execution.session.send([*front, *(each.sql for each in execution.sent)], data, self._read_ahead)
+    def _send(self, session: Session, batch: PlannedBatch, packet: Sequence[Statement], front: Sequence[bytes]) -> None:
+        batch.sent(packet)
+        self._prefetch.send(session, [*front, *(each.sql for each in packet)], loads(packet, front=len(front)))
 
     def _opened(self) -> Session:
-        session = self._sessions[len(self._executions)]
+        session = self._sessions[len(self._run)]
         if not session.connected:
             try:
                 session.connect()
@@ -154,23 +140,26 @@ class ParallelExecutor:
                 raise Refused(error.code, str(error)) from None
         return session
 
-    def _settle(self, execution: _Execution) -> None:
-        """Wait until the batch is executed and all before it have committed, and execute its tail."""
-        session = execution.session
-        check(execution.sent, session.receive(self._read_ahead))
-        execution.sent = []
-        for packet in packets(execution.pending.tail, limit=session.max_packet - FRONT_BYTES):
-            check(packet, self._run(session, [_USUAL_WAIT, *(statement.sql for statement in packet)]))
-        self._has_committed()
-        self._committing = execution.pending
+    def _execute(self, session: Session, batch: PlannedBatch) -> None:
+        """Wait until the rows are executed and all batches before have committed, and execute the batch's tail.
 
-    def _run(self, session: Session, packet: Sequence[bytes]) -> list[int]:
+        Its COMMIT must be sent next.
+        """
+        check_counts(batch.outstanding, self._prefetch.receive(session))
+        for packet in packets(batch.tail, limit=session.max_packet - FRONT_BYTES):
+            check_counts(packet, self._ask(session, [_USUAL_WAIT, *(statement.sql for statement in packet)]))
+        self._has_committed()
+        batch.executed()
+        batch.committing()
+        self._committing = batch
+
+    def _ask(self, session: Session, packet: Sequence[bytes]) -> list[int]:
         session.send(packet)
-        return session.receive(self._read_ahead)
+        return self._prefetch.receive(session)
 
     def _has_committed(self) -> None:
         if self._committing is not None:
-            self.committed.append(self._committing)
+            self._committing.committed()
         self._committing = None
 
     def _failure(self, error: Exception) -> Exception:

@@ -19,6 +19,7 @@ def ambiguous(record: Record, error: Refused) -> Unapplicable:
     """The error for a duplicate key that is not a column of the record."""
     return Unapplicable(
         f"conflict in {record.uri}: {error}; the record does not show which row clashes",
+        code="CDC-CONFLICT",
         record=record,
         refused=error,
         hint="fix the row that has this key on the follower by hand and start again",
@@ -30,6 +31,7 @@ def stopped(change: Change, reason: str) -> Unapplicable:
     record = change.record
     return Unapplicable(
         f"conflict: {record.operation} of {shown_key(change)} in {record.uri}: {reason}",
+        code="CDC-CONFLICT",
         record=record,
         refused=Refused(0, reason),
         hint='something else writes to the follower; fix the row there, or set on_conflict = "converge"',
@@ -41,10 +43,13 @@ def refusal(error: Refused, statement: Statement) -> PromiseError:
     text = statement.sql.decode("utf-8", "replace")
     tried = text if len(text) <= _SHOWN else text[:_SHOWN] + " …"
     if not statement.changes:
-        return PromiseError(f"the follower refuses a statement: {error}", where=tried)
+        return PromiseError(
+            f"the follower refuses a statement: {error}", code="CDC-FOLLOWER-REFUSES-RECORD", where=tried
+        )
     record = statement.changes[0].record
     return Unapplicable(
         f"the follower refuses a row of {record.uri}: {error}; tried: {tried}",
+        code="CDC-FOLLOWER-REFUSES-RECORD",
         record=record,
         refused=None if error.code in _HINTS else error,
         hint=_HINTS.get(error.code, _MEND),

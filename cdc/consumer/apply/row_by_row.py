@@ -19,9 +19,9 @@ from cdc.consumer.literals.rounded import Rounded
 from cdc.consumer.literals.row_sql_mode import LAX, STRICT, leader_modes, needs_comparison, setting, strict
 from cdc.consumer.literals.values import DEFAULT, identifier, table_name
 from cdc.consumer.plan.copied_numbers import apart
+from cdc.consumer.plan.copying import check_copying, clashes
 from cdc.consumer.plan.packets import Statement, packets, session_flags
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, Step
-from cdc.consumer.plan.rewound import check_copying, clashes
 from cdc.consumer.plan.statements import delete_exact, single
 from cdc.consumer.state import conflicts
 from cdc.consumer.state.conflicts import Conflict
@@ -34,7 +34,7 @@ __all__ = ["RowByRow"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _EMPTY_VECTOR: Value = {"Vector": ""}
-_AGAIN = "applied again (--rewind), where another row had a value of a unique key"
+_COPYING = "its table is being copied"
 
 
 class RowByRow:
@@ -63,21 +63,20 @@ class RowByRow:
         self._note_skip = note
         self._non_strict = NonStrictWriter(session, self._run_in, virtual=lambda uri: tables.shape(uri).virtual)
         self._mode: str | None = None
-        self._conflicts, self._again = 0, False
+        self._conflicts = 0
         self.removed = 0
 
-    def apply(self, steps: list[Step], *, again: bool) -> int:
+    def apply(self, steps: list[Step]) -> int:
         """Apply all rows; the number of conflicts that were resolved in the leader's favour.
 
-        Rows that are applied ``again`` find others than on the leader, which is no conflict unless another row must go.
-        Nor do those of a table that is being copied.
+        While a table is copied, a differing row is expected and not counted as a conflict.
 
         Raises Unapplicable for a conflict under "stop" and for a row that the follower refuses; Interrupted.
         """
         # The batch may have failed because another client has altered a table.
         self._tables.forget()
         self._tables.pause_loading(step.record.uri for step in steps if step.operation == "Add")
-        self._conflicts, self._again, self.removed = 0, again, 0
+        self._conflicts, self.removed = 0, 0
         for step in steps:
             self._run(session_flags(step.record.flags))
             self._mode = self._mode_of(step.record)
@@ -123,22 +122,21 @@ class RowByRow:
 
     def _change(self, change: Change) -> None:
         copying = change.record.copying
-        any_row = self._again or copying
         try:
             if copying:
                 check_copying(change.record, self._tables.shape(change.record.uri))
             statement = self._single(change)
-            reason = self._differences.of(change) if self._differences and not any_row else ""
+            reason = self._differences.of(change) if self._differences and not copying else ""
         except ValueError as error:
             raise unreadable(change.record, error) from None
         except Refused as error:
             raise refusal(error, statement) from None
         if reason and self._on_conflict == "stop":
             raise stopped(change, reason)
-        reason = _AGAIN if any_row else self._stored(change, statement, reason)
+        reason = _COPYING if copying else self._stored(change, statement, reason)
         if not reason:
             return
-        if self._on_conflict == "stop" and not any_row:
+        if self._on_conflict == "stop" and not copying:
             raise stopped(change, reason)
         try:
             # Removing rows that clash must not cascade to rows of other tables.
@@ -149,7 +147,7 @@ class RowByRow:
             raise refusal(error, statement) from None
         if copying:
             self._made_room(change, removed)
-        elif removed or not self._again:
+        else:
             self._note(Conflict(change.record, shown_key(change), reason, "; ".join(removed)))
 
     def _stored(self, change: Change, statement: Statement, reason: str) -> str:

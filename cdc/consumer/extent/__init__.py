@@ -1,1 +1,1 @@
-"""Which part of the stream is applied, and when."""
+"""Limits which part of the stream is applied, and when."""

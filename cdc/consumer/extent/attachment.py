@@ -1,7 +1,7 @@
-"""consumer.start: attaches a copy of the leader to a topic that goes on, where both together are certainly whole.
+"""Attaches a copy of the leader (consumer.start) to a topic, if copy and topic are together certainly complete.
 
-A transaction that is in neither would be missing for good, and nothing could show it. What came before the first record
-tells the commit log: exactly, or at most by its oldest entry, which has passed that and more.
+A transaction that is in neither would be missing for good, and nothing could show it. The commit log has the
+transactions before the first record: exactly, or an upper bound in its oldest entry, which has passed them and more.
 """
 
 import logging
@@ -29,7 +29,7 @@ _NEWER = "take a newer copy of the leader, which holds them, or start over with 
 
 
 class Beginning(Protocol):
-    """What a follower begins from; ``Attachment`` says what the methods do."""
+    """The interface of ``Attachment``: the state with which a follower begins."""
 
     def begin(self, session: Session) -> list[bytes]:
         """See ``Attachment``."""
@@ -39,8 +39,8 @@ class Beginning(Protocol):
 
 
 class Attachment:
-    """``start`` is the profile's ``consumer.start``. ``newest()`` and ``oldest()`` return the commit log's newest entry
-    and the oldest that compaction has left, None where there is none.
+    """Attaches the copy of ``start``, the profile's ``consumer.start``. ``newest()`` and ``oldest()`` return the commit
+    log's newest entry and the oldest that compaction has left, None if there is none.
     """
 
     def __init__(
@@ -52,9 +52,10 @@ class Attachment:
         self._oldest = oldest
 
     def begin(self, session: Session) -> list[bytes]:
-        """Check that the topic goes on where the copy ends; the statements that commit with the first checkpoint.
+        """Checks that the topic continues where the copy ends; returns the statements that commit with the first
+        checkpoint.
 
-        Raises UserError where rows may be missing, Disconnected where the producer has not written yet.
+        Raises UserError if rows may be missing, Disconnected if the producer has not written yet.
         """
         if self._wanted is None:
             return []
@@ -65,15 +66,16 @@ class Attachment:
         return [copied.insert(session.schema, self._resource, self._wanted).encode()]
 
     def copied(self, session: Session, *, now: bool) -> Copied:
-        """What the copy held that the follower with a checkpoint began from; ``now``: the checkpoint is new.
+        """The copy with which the follower with a checkpoint began; ``now``: the checkpoint is new.
 
-        Raises UserError where ``consumer.start`` says another one.
+        Raises UserError if ``consumer.start`` is another copy.
         """
         _require_no_seed(session, self._resource)
         held = self._noted(session)
         if self._wanted is not None and held != self._wanted:
             raise UserError(
                 "the follower has a checkpoint, and began from " + (f"a copy that held {held}" if held else "no copy"),
+                code="CDC-BASE-COPY-OTHER",
                 where=COPY_KEY,
                 hint=f"remove the key or set it to {str(held)!r}; for another copy {_fresh(session.schema)}"
                 if held
@@ -84,7 +86,7 @@ class Attachment:
         return Copied(held, new_from=self._new_from(session, held) if held else None)
 
     def _new_from(self, session: Session, held: GtidSet) -> int | None:
-        """The checkpoint's sequence where the last transaction that it knows is not one of the copy."""
+        """The checkpoint's sequence, if the last transaction that it knows is not in the copy; else None."""
         rows = session.rows(select_leader(self._resource, schema=session.schema))
         gtid = rows[0][2] if rows else None
         if gtid is None or gtid in held:
@@ -101,12 +103,13 @@ class Attachment:
         return GtidSet.parse(rows[0][0]) if rows else GtidSet()
 
     def _check_follower(self, session: Session, held: GtidSet) -> None:
-        """Raises UserError where the follower's own GTIDs say that it is another copy."""
+        """Raises UserError if the follower's own GTIDs show that it is another copy."""
         ((executed,),) = session.rows("SELECT @@GLOBAL.gtid_executed")
         there = GtidSet.parse(str(executed)).of_sources(held)
         if there and there != held:
             raise UserError(
                 f"the follower has executed {there} of the leader's transactions, the key says {held}",
+                code="CDC-BASE-COPY-GTIDS-DIFFER",
                 where=COPY_KEY,
                 hint="write the GTID set of the copy that this follower was made from; its gtid_executed has it, as a "
                 "rule, beside the GTIDs of its own",
@@ -114,24 +117,26 @@ class Attachment:
 
 
 def _require_no_seed(session: Session, resource: str) -> None:
-    """Raises UserError where cdc-seed has not ended: the checkpoint says how far it has come, the rows do not."""
+    """Raises UserError if cdc-seed has not ended: the checkpoint shows its progress, not that of the rows."""
     seed = seed_of(session, resource)
     if seed is not None:
         raise UserError(
             f"cdc-seed has not ended: the follower lacks rows that the leader has at sequence {seed.upto}",
+            code="CDC-FOLLOWER-BEING-SEEDED",
             where=f"{session.schema}.seeds of {resource!r}",
             hint="run cdc-seed again, which goes on; or start over with a fresh follower",
         )
 
 
 def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], Commits | None]) -> None:
-    """Raises UserError unless a copy that ``held`` these has all that came before the topic's first record.
+    """Raises UserError unless a copy that ``held`` these GTIDs has all transactions before the topic's first record.
 
-    ``newest`` and ``oldest()`` are entries of the commit log. Disconnected where there is none yet.
+    ``newest`` and ``oldest()`` are entries of the commit log. Raises Disconnected if there is none yet.
     """
     if newest is None:
         raise Disconnected(
             "the commit log has no entry yet, so it is not known what came before the topic's first record",
+            code="CDC-COMMIT-LOG-EMPTY",
             where=COPY_KEY,
             hint="start cdc-producer",
         )
@@ -139,15 +144,21 @@ def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], C
         _check_older_log(held, oldest() or newest)
     elif missing := GtidSet.parse(newest.origin).minus(held):
         raise UserError(
-            f"the topic begins after transactions that the copy lacks: {missing}", where=COPY_KEY, hint=_NEWER
+            f"the topic begins after transactions that the copy lacks: {missing}",
+            code="CDC-BASE-COPY-TOPIC-LATE",
+            where=COPY_KEY,
+            hint=_NEWER,
         )
 
 
 def _check_older_log(held: GtidSet, oldest: Commits) -> None:
-    """``check_topic`` for a log that an earlier version began: its ``oldest`` entry has passed all that came before."""
+    """Does ``check_topic`` for a log that an earlier version began: its ``oldest`` entry has passed all transactions
+    before the first record.
+    """
     if oldest.next_sequence and not oldest.gtid_set:
         raise UserError(
             "the leader has no GTIDs (gtid_mode), so it is not known which transactions the copy has",
+            code="CDC-BASE-COPY-NO-GTIDS",
             where=COPY_KEY,
             hint="start over with a new topic: producer.start takes the position of the copy",
         )
@@ -156,6 +167,7 @@ def _check_older_log(held: GtidSet, oldest: Commits) -> None:
         raise UserError(
             f"the topic may begin after transactions that the copy lacks, which are among {missing}: its commit log, "
             f"of an earlier version, goes back to sequence {oldest.next_sequence} only",
+            code="CDC-BASE-COPY-TOPIC-MAYBE-LATE",
             where=COPY_KEY,
             hint=f"{_NEWER}; where the log never goes back far enough, stop cdc-producer, make the copy, and start "
             "this consumer before it",
@@ -167,9 +179,9 @@ def _fresh(schema: str) -> str:
 
 
 def with_gtids(transactions: Iterable[Transaction | None], copied: Copied) -> Iterator[Transaction | None]:
-    """``transactions``; raises UserError for one of which it can't be known whether ``copied`` has it.
+    """Passes on ``transactions``; raises UserError for one of which it can't be known whether ``copied`` has it.
 
-    Of chunks of tables in what the copy has nothing is left.
+    Chunks of tables that the copy contains already are emptied.
     """
     told = False
     for item in transactions:

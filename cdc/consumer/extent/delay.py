@@ -1,9 +1,8 @@
-"""Holds each transaction until ``consumer.delay_seconds`` after its commit on the leader.
+"""Holds transactions back, in three ways.
 
-Holds all transactions from SIGUSR1 on, until SIGUSR2: the consumer keeps its place, its lock and its connections.
-
-Limits how many rows a second are applied (``consumer.rows_per_second``), so that others get their share of the
-follower.
+``Delay``: until ``consumer.delay_seconds`` after their commit on the leader. ``Pause``: from SIGUSR1 on, until SIGUSR2,
+while the consumer keeps its place, its lock and its connections. ``RateLimit``: at most ``consumer.rows_per_second``
+are applied, so that other clients get their share of the follower.
 """
 
 import logging
@@ -21,7 +20,7 @@ _RATE_LOOK_SECONDS = 0.5
 
 
 class RateLimit:
-    """``holding`` says that a transaction is held back, ``held_seconds`` for how long transactions were, in all.
+    """Limits the rows a second. ``holding``: a transaction is held back; ``held_seconds`` is the total time of that.
 
     A statement and a transaction without rows count as one row. ``stop`` ends a wait at once.
     """
@@ -34,11 +33,12 @@ class RateLimit:
         self.held_seconds = 0.0
 
     def paced(self, transactions: Iterable[Transaction | None]) -> Iterator[Transaction | None]:
-        """``transactions``; a None now and then while one is held back, so that those before commit.
+        """Passes on ``transactions``; gives a None now and then while one is held back, so that the batches before it
+        commit.
 
-        Ends where ``stop`` is set meanwhile. Without a limit (0) nothing is held back.
+        Ends if ``stop`` is set meanwhile. Without a limit (0) nothing is held back.
         """
-        # Where the records are read again, the generator of before has ended while it held one.
+        # If the records are read again, the former generator may have ended while it held one.
         self.holding = False
         free_at = 0.0  # when the rows so far have had their time
         for item in transactions:
@@ -65,9 +65,9 @@ _LOOK_SECONDS = 0.2
 
 
 class Pause:
-    """``wanted`` is set by a signal handler, at any moment; ``holding`` says that nothing more is applied.
+    """Pauses while ``wanted``, which a signal handler sets at any moment; ``holding``: nothing more is applied.
 
-    ``committed_at`` is when the leader committed the transaction that is held (``time.time()``); None while none is.
+    ``committed_at`` is the leader's commit time of the held transaction (``time.time()``); None while none is held.
     """
 
     def __init__(self) -> None:
@@ -78,12 +78,13 @@ class Pause:
     def between(
         self, transactions: Iterable[Transaction | None], *, stop: threading.Event, tell: Callable[[bool], object]
     ) -> Iterator[Transaction | None]:
-        """``transactions``; while a pause is wanted, a None now and then instead, so that those before commit.
+        """Passes on ``transactions``; during a pause gives a None now and then instead, so that the batches before it
+        commit.
 
-        ``tell`` is called with whether there is a pause, now and then and at its end. Ends where ``stop`` is set
+        ``tell`` is called with whether there is a pause, now and then and at its end. Ends if ``stop`` is set
         meanwhile.
         """
-        # Where the records are read again, the generator of before has ended while it held one.
+        # If the records are read again, the former generator may have ended while it held one.
         self.holding, self.committed_at = False, None
         inside = False  # of a large transaction, which is not left half applied
         for item in transactions:
@@ -115,11 +116,9 @@ _LEAST, _MOST = 0.1, 0.5  # seconds of a wait: what is due soon after one anothe
 
 
 class Delay:
-    """``due_at`` (``time.time()``) is when the transaction that is held is due; None while none is held.
+    """Delays transactions. ``due_at`` (``time.time()``) is when the held transaction is due; None while none is held.
 
-    Records up to ``again_upto`` were applied before (``--rewind``): until they are applied again the follower is in no
-    state that the leader had, so they are not held. The leader's clock is compared with ``clock``, this machine's.
-    ``stop`` ends a wait at once.
+    The leader's clock is compared with ``clock``, this machine's. ``stop`` ends a wait at once.
     """
 
     def __init__(
@@ -127,11 +126,9 @@ class Delay:
         seconds: int,
         *,
         stop: threading.Event,
-        again_upto: int | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._seconds = seconds
-        self._again_upto = -1 if again_upto is None else again_upto
         self._stop = stop
         self._clock = clock
         self._told = False
@@ -139,17 +136,18 @@ class Delay:
 
     @property
     def committed_at(self) -> float | None:
-        """When the leader committed the transaction that is held (``time.time()``); None while none is held."""
+        """The leader's commit time of the held transaction (``time.time()``); None while none is held."""
         due_at = self.due_at  # which another thread sets
         return None if due_at is None else due_at - self._seconds
 
     def due(self, transactions: Iterable[Transaction | None]) -> Iterator[Transaction | None]:
-        """``transactions``, each once it is due; a None now and then while one is held, so that those before commit.
+        """Gives each transaction once it is due; a None now and then while one is held, so that the batches before it
+        commit.
 
-        Ends where ``stop`` is set while one is held.
+        Ends if ``stop`` is set while one is held.
         """
         for item in transactions:
-            if item is not None and item.begins and self._seconds and item.records[0].sequence > self._again_upto:
+            if item is not None and item.begins and self._seconds:
                 yield from self._hold(item.records[0].ts_us / 1e6 + self._seconds)
                 if self.due_at is not None:
                     return
@@ -165,7 +163,7 @@ class Delay:
         self.due_at = None
 
     def _tell(self, due_at: float) -> None:
-        """Log the first wait: with a steady load nearly every transaction waits."""
+        """Logs the first wait: with a steady load nearly every transaction waits."""
         if not self._told:
             seconds = round(due_at - self._clock(), 1)
             event(_LOG, "transactions are held (consumer.delay_seconds)", delay=self._seconds, first=seconds)

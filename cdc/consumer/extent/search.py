@@ -1,4 +1,4 @@
-"""Looks for the transaction that ``--until`` names by its GTID in what is in the topics, before anything is applied."""
+"""Searches the topics for the transaction that ``--until`` names by its GTID, before anything is applied."""
 
 import logging
 
@@ -24,17 +24,17 @@ def search(
     commits: str,
     calls: RetriedCalls,
 ) -> None:
-    """Tell ``until`` where the transaction is; a GTID that the producer has not passed is left for later.
+    """Tells ``until`` that the transaction is in the topics; a GTID that the producer has not passed is left for later.
 
-    ``commits`` is the topic of the commit log. The source must be started again afterwards. Raises UserError where the
-    producer has passed the GTID, and no record after the checkpoint has it; otherwise as the source does.
+    ``commits`` is the topic of the commit log. The source must be started again afterwards. Raises UserError if the
+    producer has passed the GTID, and no record after the checkpoint has it; otherwise the errors of the source.
     """
     gtid = until.place.gtid
     if not gtid or calls.call(lambda: _comes_later(gtid, reader, commits)):
         return
 
     def start() -> None:
-        # Asked for now, so that it reaches as far as the commit log.
+        # The topic is requested now, so that it reaches as far as the commit log.
         topic = source.topic()
         if topic is not None:
             source.start(topic, checkpoint.offsets, sequence=checkpoint.sequence + 1, until_current=True)

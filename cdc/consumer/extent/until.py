@@ -1,6 +1,6 @@
-"""Ends the stream of transactions at the place that ``--until`` names, always between two leader transactions. Pure.
+"""Ends the stream of transactions at the place of ``--until``, always between two leader transactions. Pure.
 
-Reads ``--until``: a place in the leader's stream, named by a sequence, a GTID or a time. Pure.
+The place is a sequence, a GTID or a time.
 """
 
 import re
@@ -23,8 +23,10 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """After record ``sequence``, before the transaction ``gtid``, or before the first one that the leader committed at
-    ``time_us`` (µs since 1970) or later. One of the three is given; ``text`` is the option's."""
+    """A place in the leader's stream: after record ``sequence``, before the transaction ``gtid``, or before the first
+    one that the leader committed at ``time_us`` (µs since 1970) or later. One of the three is given; ``text`` is the
+    option's.
+    """
 
     text: str
     sequence: int | None = None
@@ -33,7 +35,7 @@ class Place:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the option's value. Raises UserError."""
+        """Parses the option's value. Raises UserError."""
         if re.fullmatch(r"\d{1,18}", text, re.ASCII):
             return cls(text, sequence=int(text))
         if is_gtid(text.lower()):
@@ -43,6 +45,7 @@ class Place:
         except ValueError:
             raise UserError(
                 f"{text!r} names no place in the stream",
+                code="CDC-UNTIL-ARGUMENT",
                 where=OPTION,
                 hint="write a record's sequence (4711), a transaction's GTID (uuid:1234), or a time with its zone "
                 "(2026-03-01T12:30:00+01:00)",
@@ -50,6 +53,7 @@ class Place:
         if time.utcoffset() is None:
             raise UserError(
                 f"{text!r} has no time zone",
+                code="CDC-UNTIL-ARGUMENT",
                 where=OPTION,
                 hint=f"write {text}Z for UTC, or {text}+02:00 where clocks are two hours ahead of it",
             )
@@ -61,8 +65,9 @@ _BACK = "to go back, restore a copy of the leader from before, with its checkpoi
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The place was reached: record ``sequence`` is the last to be applied, ``following`` begins the next transaction,
-    None where it is not in the topic yet. ``inside``: the place is inside of that transaction."""
+    """The place as it was reached: record ``sequence`` is the last to be applied, ``following`` begins the next
+    transaction, None if it is not in the topic yet. ``inside``: the place is inside of that transaction.
+    """
 
     sequence: int
     following: Record | None
@@ -81,9 +86,10 @@ class Reached:
 
 
 class Until:
-    """``reached`` says how the last stream of ``up_to`` ended, None where it did not get to the place.
+    """Ends the stream at ``place``. ``reached`` is the end of the last stream of ``up_to``, None if it did not get to
+    the place.
 
-    ``again``: it ended early, and everything must be read again from the checkpoint on.
+    ``again``: the stream ended early, and everything must be read again from the checkpoint on.
     """
 
     def __init__(self, place: Place) -> None:
@@ -96,7 +102,7 @@ class Until:
         self._whole = -1  # the first record of a transaction of which the last one is not behind the place
 
     def check_start(self, checkpoint: Checkpoint, *, executed: int) -> None:
-        """Raises UserError where the follower is behind the place already.
+        """Raises UserError if the follower has passed the place already.
 
         ``executed`` is the sequence of the last statement that it has executed, which may be after the checkpoint.
         """
@@ -108,6 +114,7 @@ class Until:
         if passed:
             raise UserError(
                 f"the follower has passed {wanted.text}: it is at sequence {checkpoint.sequence}",
+                code="CDC-UNTIL-PASSED",
                 where=OPTION,
                 hint=f"nothing was applied; {_BACK}",
             )
@@ -115,7 +122,7 @@ class Until:
             self._check_executed(wanted.sequence, hint=f"nothing was applied; {_BACK}")
 
     def check_reached(self) -> None:
-        """Raises UserError where the place is reached, but the follower has executed a statement behind it before."""
+        """Raises UserError if the place is reached, but the follower has executed a statement behind it before."""
         if self.reached is not None:
             self._check_executed(self.reached.sequence, hint=f"everything before is applied; {_BACK}")
 
@@ -124,12 +131,13 @@ class Until:
             raise UserError(
                 f"the follower has passed {self.place.text}: a consumer that was killed has executed statement "
                 f"{self._executed} there",
+                code="CDC-UNTIL-EXECUTED",
                 where=OPTION,
                 hint=hint,
             )
 
     def found(self) -> None:
-        """Note that the transaction which the place names is in the topic, and not applied yet."""
+        """Notes that the transaction of the place is in the topic, and not applied yet."""
         self._found = True
 
     def not_ahead(self, sequence: int) -> UserError:
@@ -137,14 +145,15 @@ class Until:
         return UserError(
             f"{self.place.gtid} is in no record after sequence {sequence}, though the producer has passed it: it is "
             "applied already, or the producer's filters left out all of it",
+            code="CDC-UNTIL-NO-RECORD",
             where=OPTION,
             hint="nothing was applied; name a sequence or a time with --until",
         )
 
     def up_to(self, transactions: Iterable[Transaction | None], *, applied: int) -> Iterator[Transaction | None]:
-        """``transactions``, which follow record ``applied``, up to the place; each None is passed on.
+        """Passes on ``transactions``, which follow record ``applied``, up to the place, and each None.
 
-        Raises UserError where the place can't come any more.
+        Raises UserError if the place can't come any more.
         """
         self.reached, self.again = None, False
         items = iter(transactions)
@@ -185,22 +194,28 @@ class Until:
         return self.reached is not None
 
     def _check_comes(self, begun: Record) -> None:
-        """Raises UserError where the transaction that the place names can't follow ``begun``: GTIDs are in order."""
+        """Raises UserError if the transaction of the place can't follow ``begun``: GTIDs are in order."""
         source, _, number = self.place.gtid.rpartition(":")
         theirs, _, other = begun.transaction.rpartition(":")
         hint = "everything before is applied; start again, or name a sequence or a time with --until"
         where = f"{OPTION}, before sequence {begun.sequence}"
         if not is_gtid(begun.transaction):
-            raise UserError(f"the leader has no GTIDs, so {self.place.gtid} never comes", where=where, hint=hint)
+            raise UserError(
+                f"the leader has no GTIDs, so {self.place.gtid} never comes",
+                code="CDC-UNTIL-NO-GTID",
+                where=where,
+                hint=hint,
+            )
         if theirs == source and int(other) > int(number):
             raise UserError(
                 f"{self.place.gtid} has no records in the topic, or comes out of order: {begun.transaction} is next",
+                code="CDC-UNTIL-NO-GTID",
                 where=where,
                 hint=hint,
             )
 
     def _must_look_ahead(self, item: Transaction) -> bool:
-        """Whether ``item`` is applied for good before it is known that the whole transaction may be.
+        """Whether ``item`` would be committed before it is known that the whole transaction is before the place.
 
         A statement commits by itself; all other parts of a transaction can be rolled back.
         """
@@ -208,7 +223,7 @@ class Until:
         return partial and self.place.sequence is not None and item.records[0].sequence != self._whole
 
     def _look_ahead(self, items: Iterator[Transaction | None]) -> Iterator[None]:
-        """Read the rest of the transaction without applying it, to know whether the place is behind it."""
+        """Reads the rest of the transaction without applying it, to know whether the place is behind it."""
         for item in items:
             if item is None:
                 yield None
@@ -221,7 +236,9 @@ class Until:
                 return
 
     def _reach(self, items: Iterator[Transaction | None], *, after: int) -> None:
-        """The transaction that ends with record ``after`` is the last one. An error in what follows does not matter."""
+        """Ends the stream with the transaction whose last record is ``after``. An error in later records does not
+        matter.
+        """
         self.reached = Reached(after, None)
         following = next(items, None)
         if following is not None:

@@ -1,4 +1,6 @@
-"""Finds how the follower defines the column that refuses a row, and the statement that makes it as on the leader."""
+"""Finds how the follower defines the column that refuses a row, and the statement that changes it to the leader's
+definition.
+"""
 
 import re
 from collections.abc import Mapping
@@ -10,15 +12,15 @@ from cdc.model.record import Record
 
 __all__ = ["define"]
 
-# In what the server says of a value, of a column that does not exist, and of one that gets no value.
+# In the server's errors about a value, about a column that does not exist, and about one without a default.
 _COLUMN = re.compile(r"(?:column|field) '([^']+)'", re.I)
 _NO_SUCH_TABLE = 1146
 
 
 def define(error: Unapplicable, session: Session, types: Mapping[str, str]) -> None:
-    """Add both definitions of the column, and the statement that mends it, to the error for a row.
+    """Adds both definitions of the column, and the statement that corrects it, to the error for a row.
 
-    ``types`` are those of the leader's columns, as far as they are known. Nothing is added where the follower's
+    ``types`` are the types of the leader's columns, as far as they are known. Nothing is added if the follower's
     definition can't be read.
     """
     record, found = error.record, _COLUMN.search(error.refused.text) if error.refused else None
@@ -36,7 +38,7 @@ def define(error: Unapplicable, session: Session, types: Mapping[str, str]) -> N
 
 
 def _defined(session: Session, record: Record, column: str) -> str:
-    """The column as the follower has it; empty where it has none."""
+    """The follower's definition of the column; empty if it has none."""
     where = f"TABLE_SCHEMA={quoted(record.uri.database)} AND TABLE_NAME={quoted(record.uri.table or '')}"
     rows = session.rows(
         "SELECT CONCAT(COLUMN_TYPE, IFNULL(CONCAT(' character set ', CHARACTER_SET_NAME), ''), "

@@ -1,7 +1,8 @@
 """The named locks of a follower's consumer (MySQL manual, "Locking Functions"), each held by one of its connections.
 
 The lock of the first connection keeps a second consumer out. Each additional connection holds a lock of its own: once
-another connection can take that lock, the server has ended the additional connection and rolled back what was open.
+another connection can take that lock, the server has ended the additional connection and rolled back its open
+transaction.
 """
 
 import hashlib
@@ -14,9 +15,9 @@ __all__ = ["MOST_ADDITIONAL", "SILENT_SECONDS", "is_paused", "lock_name", "outla
 
 MOST_ADDITIONAL = 7
 _PAUSED = -1  # the number of a lock that the first connection holds too while the consumer is paused
-# A connection that was cut without notice keeps its locks until the server has heard nothing for so long.
+# A connection that was cut without notice keeps its locks until the server has received nothing for so long.
 SILENT_SECONDS = 60
-_LOCK_SECONDS = 5  # the server may take a moment to see that a killed consumer is gone
+_LOCK_SECONDS = 5  # the server may take a moment to notice the end of a killed consumer
 
 
 class _Session(Protocol):
@@ -32,13 +33,13 @@ def lock_name(resource: str, number: int = 0) -> str:
 
 
 def take(session: _Session, name: str, *, former: int) -> None:
-    """Take the lock ``name``; if ``former``, a lost connection of ours, still holds it, kill that connection first.
+    """Takes the lock ``name``; if ``former``, a lost connection of ours, still holds it, kills that connection first.
 
-    Raises Locked where another session holds the lock.
+    Raises Locked if another session holds the lock.
     """
     if _holder(session, name) == former:
-        # The server has not noticed yet that the connection is lost. Killed only if it holds the lock: after a restart
-        # of the server the same id may belong to another client.
+        # The server has not noticed yet that the connection is lost. It is killed only if it holds the lock: after a
+        # restart of the server the same id may belong to another client.
         try:
             session.run([f"KILL {former}".encode()])
         except Refused as error:
@@ -53,9 +54,9 @@ def take(session: _Session, name: str, *, former: int) -> None:
 
 
 def outlast(session: _Session, resource: str, *, formers: Mapping[int, int]) -> None:
-    """Wait until all additional connections have released their locks; ``formers`` are lost ones of ours, by number.
+    """Waits until all additional connections have released their locks; ``formers`` are lost ones of ours, by number.
 
-    Raises Locked where one keeps its lock.
+    Raises Locked if one keeps its lock.
     """
     names = {number: lock_name(resource, number) for number in range(1, MOST_ADDITIONAL + 1)}
     asked = ",".join(f"IS_USED_LOCK('{name}')" for name in names.values())
@@ -73,7 +74,9 @@ def _holder(session: _Session, name: str) -> int | None:
 
 
 def tell_pause(session: _Session, resource: str, paused: bool) -> None:
-    """Let ``is_paused`` answer so, for as long as this connection lasts. Raises Interrupted or Refused."""
+    """Shows other sessions, through a lock, whether the consumer is ``paused`` (``is_paused``), for as long as this
+    connection lasts. Raises Interrupted or Refused.
+    """
     name = lock_name(resource, _PAUSED)
     # A lock that is taken twice must be released twice.
     taken = f"SELECT IF(IS_USED_LOCK('{name}') <=> CONNECTION_ID(), 1, GET_LOCK('{name}', 0))"

@@ -1,4 +1,4 @@
-"""Asks the follower what it has of a chunk of a table, before the statements are made that bring what it lacks."""
+"""Compares the follower's rows with a chunk of a table, before the statements are planned that make them equal."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -19,13 +19,15 @@ from cdc.model.record import Record, Row
 from cdc.model.uri import Uri
 from cdc.sql.key_range import misplaced_rows
 
-__all__ = ["RangeRows"]
+__all__ = ["MISPLACED", "RangeRows", "misplaced"]
 
-_MOST_OTHERS = 3  # rows on the follower for one of the chunk: of more only those that are equal are read
+MISPLACED = 1863  # the server's error where it is to remove or change a row in a wrong partition
+
+_MOST_OTHERS = 3  # for each row of the chunk; if more such rows exist, only equal ones are read
 
 
 class RangeRows:
-    """Until what ``covering`` returns is executed nothing else may change the table."""
+    """Plans chunks by the follower's rows. Until a plan is executed nothing else may change the table."""
 
     def __init__(self, session: Session, counts: RowCounts) -> None:
         self._session = session
@@ -33,7 +35,7 @@ class RangeRows:
         self._placed: dict[Uri, TableSchema] = {}
 
     def covering(self, chunk: Record, schema: TableSchema, *, size: int) -> Covering:
-        """How the chunk is applied, by statements of about ``size`` bytes. Raises Unapplicable, Interrupted."""
+        """Plans how the chunk is applied, by statements of about ``size`` bytes. Raises Unapplicable, Interrupted."""
         try:
             check_chunk(chunk, schema)
             self._require_placed(chunk, schema)
@@ -42,29 +44,26 @@ class RangeRows:
             raise unreadable(chunk, error) from None
 
     def _require_placed(self, chunk: Record, schema: TableSchema) -> None:
-        """Raises Unapplicable where rows lie in a partition in which the chunk's range would not find them."""
+        """Raises Unapplicable if rows lie in a partition in which the chunk's range would not find them."""
         assert chunk.range is not None
         after, upto, _, piece, keys = chunk.range
         begins = after is None and piece is None and (upto is not None or keys is not None)
         if not begins or self._placed.get(chunk.uri) is schema:
             return
         uri, key = chunk.uri, [*map(identifier, chunk.key or ())]
+        # Without it the server may look at all rows for each row.
+        index = f"FORCE INDEX ({identifier(name)})" if (name := schema.index_of(chunk.key or ())) else ""
         names = f"TABLE_SCHEMA={quoted(uri.database)} AND TABLE_NAME={quoted(uri.table or '')}"
         for (partition,) in self._session.rows(
             "SELECT COALESCE(SUBPARTITION_NAME,PARTITION_NAME) FROM information_schema.PARTITIONS "
             f"WHERE {names} AND PARTITION_NAME IS NOT NULL"
         ):
-            if self._session.rows(misplaced_rows(table_name(uri), identifier(partition), key)):
-                raise Unapplicable(
-                    f"partition {partition} of the follower's table {uri.database}.{uri.table} has rows that belong "
-                    "into another one, where a copy does not find them",
-                    record=chunk,
-                    hint=f"ALTER TABLE {table_name(uri)} REPAIR PARTITION ALL on the follower, and start again",
-                )
+            if self._session.rows(misplaced_rows(table_name(uri), identifier(partition), key, index=index)):
+                raise misplaced(chunk, partition)
         self._placed[uri] = schema
 
     def lacks(self, chunk: Record, schema: TableSchema, *, size: int) -> int:
-        """How many of the chunk's rows are not there by their exact keys, after they were written."""
+        """The number of the chunk's rows that do not exist by their exact keys after they were written."""
         if not len(chunk.rows):
             return 0
         found = self._compared(chunk, schema, 0, size)
@@ -86,7 +85,7 @@ class RangeRows:
         images = [row.after or [] for row in chunk.rows]
         if len(set(map(row_identity(chunk), images))) < len(images):
             raise ValueError("two rows with the same key")
-        # Virtual columns have no stored value that could be another one.
+        # Virtual columns have no stored value that could differ.
         compared = [index for index, name in enumerate(chunk.columns) if name in schema.columns | schema.stored]
         names, parts = [chunk.columns[index] for index in compared], [[image[i] for i in compared] for image in images]
         rows = image_keys(names, parts, self._counts.texts(parts, size=size))
@@ -103,7 +102,7 @@ class RangeRows:
         return self._with_others(chunk, {number: images[number] for number in lacking}, found, rows, size)
 
     def _with_others(self, chunk: Record, lacking: dict[int, Image], found: Found, rows: ImageKeys, size: int) -> Found:
-        """What was found, with the rows that are there by their keys and not equal, or not in the range."""
+        """Adds to ``found`` the rows whose keys exist with other values, or outside of the range."""
         if not lacking:
             return found
         key = [chunk.columns.index(column) for column in chunk.key or ()]
@@ -130,6 +129,18 @@ class RangeRows:
         return self._session.rows(sql)
 
 
+def misplaced(chunk: Record, partition: str = "") -> Unapplicable:
+    """The error for rows of the follower that a copy does not find, or can't remove; ``partition`` is where known."""
+    uri, which = chunk.uri, f"partition {partition}" if partition else "a partition"
+    return Unapplicable(
+        f"{which} of the follower's table {uri.database}.{uri.table} has rows that belong into another one, where a "
+        "copy does not find them",
+        code="CDC-COPY-MISPLACED-ROWS",
+        record=chunk,
+        hint=f"ALTER TABLE {table_name(uri)} REPAIR PARTITION ALL on the follower, and start again",
+    )
+
+
 def _shown(keys: ImageKeys) -> str:
     return f"LOWER(HEX({keys.expression}))"
 
@@ -140,7 +151,7 @@ def _among(expression: str, values: Iterable[str]) -> str:
 
 
 def _by_keys(chunk: Record, images: Sequence[Image], size: int) -> Iterator[str]:
-    """What follows SELECT in queries for the rows with the keys of these rows of the chunk."""
+    """The part after SELECT in queries for the rows with the keys of these rows of the chunk."""
     if not images:
         return
     changes = [Change(chunk, Row(image, None)) for image in images]

@@ -1,4 +1,4 @@
-"""Asks the follower how often rows without a key are there, before the statements are made that delete them."""
+"""Counts rows without a key on the follower, before the statements that delete them are planned."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ class RowCounts:
         self._session = session
 
     def prepared(self, steps: Sequence[Step], *, schema: Callable[[Uri], TableSchema], size: int) -> list[Step]:
-        """The steps, where each Remove has its statements, of about ``size`` bytes. Raises Interrupted.
+        """The steps, in which each Remove has its statements, of about ``size`` bytes. Raises Interrupted.
 
         A step whose rows the follower cannot count stays as it is, and finds its rows one by one.
         """
@@ -46,7 +46,7 @@ class RowCounts:
     def _prepared(self, step: Step, schema: TableSchema, size: int) -> Iterator[Step]:
         documents = self.texts([change.row.before or [] for change in step.changes], size=size)
         for removal in removals(step, schema, documents, size=size):
-            # As a rule the leader's rows stand in the same order, so those that go are the first ones here, too.
+            # As a rule the leader's rows have the same order, so those that go are the first ones here, too.
             if removal.ordered and removal.is_all(self._keys(removal)):
                 yield from removal.of_first()
                 continue
@@ -60,7 +60,7 @@ class RowCounts:
         return [key.hex() for (key,) in self._rows(removal.first())]
 
     def texts(self, images: Sequence[Sequence[object]], *, size: int) -> dict[str, str]:
-        """The server's text of each document in the images, by its literal."""
+        """Maps the literal of each document in the images to the server's text of it."""
         texts: dict[str, str] = {}
         literals = document_literals(images)
         while literals:

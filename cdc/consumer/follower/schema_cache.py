@@ -18,20 +18,20 @@ __all__ = ["SchemaCache", "changed_tables"]
 
 # Expressions whose value depends on settings of the leader's session that are not in its binlog: the digits of a
 # division, how a literal is parsed (NO_BACKSLASH_ESCAPES, default_collation_for_utf8mb4; stored expressions are parsed
-# again) and block_encryption_mode. And on the sql_mode, which it may have changed since the BEGIN that has it: how
-# unsigned numbers are subtracted, and seconds cut. What parses a document depends on the server's parser of JSON.
+# again) and block_encryption_mode. Others depend on the sql_mode, which the session may have changed since the BEGIN
+# that names it: how unsigned numbers are subtracted, and seconds cut. Text that becomes a document depends on the
+# server's JSON parser.
 _DOUBTFUL = re.compile("/|'|aes_|-|time|date|unix|json|member of", re.IGNORECASE)
 _SECONDS = ("TIME", "DATETIME", "TIMESTAMP")
-_PAUSE = 1000  # batches of a table that are not loaded after one with its rows has failed
+_PAUSE = 1000  # so many batches of a table are not loaded after a load of its rows has failed
 
 
-# What was changed on the follower by hand is seen after the first statement that comes so long after the
-# tables were read.
+# A change on the follower by hand is noticed with the first statement that comes so long after the tables were read.
 _TRUSTED_SECONDS = 10.0
-_MOST_COLUMNS = 300_000  # of all tables that are kept; each takes some 200 bytes
+_MOST_COLUMNS = 300_000  # of all cached tables; each takes some 200 bytes
 
 
-_PASSIVE = ("NO ACTION", "RESTRICT")  # what a foreign key does about a change that it does not allow
+_PASSIVE = ("NO ACTION", "RESTRICT")  # rules by which a foreign key refuses a change
 
 _COLUMNS = (
     "SELECT COLUMN_NAME, GENERATION_EXPRESSION, EXTRA, DATA_TYPE, IS_NULLABLE, COLUMN_TYPE, NUMERIC_PRECISION, "
@@ -53,11 +53,11 @@ class Column(NamedTuple):
     collation: str | None
 
     def has_fractions(self) -> bool:
-        """Whether it has fractions of seconds."""
+        """Whether the column has fractions of seconds."""
         return self.data_type.upper() in _SECONDS and "(" in self.type
 
     def rounded(self) -> Rounded | None:
-        """A column FLOAT(M,D) or DOUBLE(M,D) that can be written."""
+        """The digits of a writable column FLOAT(M,D) or DOUBLE(M,D); None for any other column."""
         kind, _, more = self.type.upper().partition("(")
         if kind not in ("FLOAT", "DOUBLE") or self.digits is None or self.decimals is None or self.expression:
             return None
@@ -65,9 +65,9 @@ class Column(NamedTuple):
 
 
 class SchemaCache:
-    """What it has read holds until ``forget``: a DDL statement may change it.
+    """Caches table definitions until ``forget``: a DDL statement may change them.
 
-    ``triggers`` checks each table, too. ``passes(uri)`` says which tables are replicated.
+    ``triggers`` checks each table, too. ``passes(uri)`` decides which tables are replicated.
     """
 
     def __init__(self, session: Session, triggers: Triggers, *, passes: Callable[[Uri], bool]) -> None:
@@ -75,19 +75,19 @@ class SchemaCache:
         self._triggers = triggers
         self._passes = passes
         self._shapes: dict[Uri, TableSchema] = {}
-        self._columns = 0  # that were read since then, those of the tables that are kept among them
+        self._columns = 0  # read since then, also for tables that are not cached any more
         self._forgot_at = time.monotonic()
         self._pauses: dict[Uri, int] = {}
 
     def forget(self) -> None:
-        """Read all tables again when they are needed."""
+        """Drops all cached tables, so that they are read again when needed."""
         self._shapes.clear()
         self._columns = 0
         self._triggers.forget()
         self._forgot_at = time.monotonic()
 
     def forget_changed(self, statements: Sequence[Record]) -> None:
-        """Read those tables again that the statements may have changed, and now and then all."""
+        """Drops the cached tables that the statements may have changed, and now and then all."""
         names = changed_tables(statements)
         if names is None or time.monotonic() - self._forgot_at > _TRUSTED_SECONDS:
             self.forget()
@@ -117,7 +117,9 @@ class SchemaCache:
         return known
 
     def loadable(self, table: Uri) -> Mapping[str, frozenset[str]]:
-        """The columns into which the next batch may be loaded, with the tags of the values. Raises as ``shape``."""
+        """The columns into which the next batch may be loaded, with the tags of the values. Raises the errors of
+        ``shape``.
+        """
         if not self._session.local_infile:
             return {}
         if (pause := self._pauses.get(table, 0)) > 0:
@@ -126,7 +128,7 @@ class SchemaCache:
         return self.shape(table).loadable
 
     def pause_loading(self, tables: Iterable[Uri]) -> None:
-        """The next batches of these tables are inserted: what LOAD DATA warns of may be nothing to an INSERT."""
+        """Has the next batches of these tables inserted: an INSERT may accept what LOAD DATA warns of."""
         self._pauses |= dict.fromkeys(tables, _PAUSE)
 
     def _read(self, table: Uri) -> TableSchema:
@@ -152,7 +154,7 @@ class SchemaCache:
         )
 
     def generated(self, table: Uri) -> frozenset[str]:
-        """The generated columns. Raises as ``shape``."""
+        """The generated columns. Raises the errors of ``shape``."""
         return self.shape(table).generated
 
     def _check_engine(self, table: Uri) -> None:
@@ -168,12 +170,14 @@ class SchemaCache:
             if kind == "VIEW":
                 raise PromiseError(
                     "the leader's table is a view on the follower: its rows would go to other tables",
+                    code="CDC-FOLLOWER-VIEW",
                     where=str(table),
                     hint="rename the view and make the table, or leave it out with the filters",
                 )
             if engine is not None and transactions != "YES":
                 raise PromiseError(
                     f"the follower's table is kept by {engine}, which has no transactions: rows could be applied twice",
+                    code="CDC-FOLLOWER-ENGINE",
                     where=str(table),
                     hint='for tables to come set consumer.engine = "InnoDB"; on the follower, for all there are: '
                     + "; ".join(f"ALTER TABLE {table_name(each)} ENGINE = InnoDB" for each in self._like(table)),
@@ -190,7 +194,7 @@ class SchemaCache:
         return list(dict.fromkeys([table, *filter(self._passes, uris)]))
 
     def _keys(self, table: Uri) -> tuple[dict[str, tuple[KeyPart, ...]], frozenset[str], bool]:
-        """The unique keys, the columns with which a key begins, and whether an expression is in any key."""
+        """The unique keys, the columns with which a key begins, and whether any key has an expression."""
         keys: dict[str, tuple[KeyPart, ...]] = {}
         first: dict[str, str | None] = {}
         functional = False
@@ -203,7 +207,9 @@ class SchemaCache:
         return keys, frozenset(column for column in first.values() if column is not None), functional
 
     def _relations(self, table: Uri) -> tuple[bool, bool]:
-        """Whether a foreign key leads from the table, or to it, and whether one to it changes rows of its own table."""
+        """Whether a foreign key refers from the table or to it, and whether one that refers to it changes rows of its
+        own table.
+        """
         database, name = quoted(table.database), quoted(table.table or "")
         of = f"CONSTRAINT_SCHEMA = {database} AND TABLE_NAME = {name}"
         to = f"UNIQUE_CONSTRAINT_SCHEMA = {database} AND REFERENCED_TABLE_NAME = {name}"
@@ -218,10 +224,10 @@ class SchemaCache:
 
 
 def _unpredictable(columns: Collection[Column], expressions: Mapping[str, str]) -> set[str]:
-    """The generated columns with doubtful ``expressions``, and those that are computed from such columns.
+    """The generated columns with doubtful ``expressions``, and those computed from such columns.
 
-    So are all from a CHAR, which the sql_mode pads, and from fractions of seconds, and documents, which may be parsed
-    from text.
+    Columns computed from a CHAR, which the sql_mode pads, and from fractions of seconds are doubtful too, and so are
+    documents, which may be parsed from text.
     """
     found = {name for name, expression in expressions.items() if _DOUBTFUL.search(expression)}
     found |= {each.name for each in columns if each.name in expressions and each.data_type.upper() == "JSON"}
@@ -238,8 +244,8 @@ def _unpredictable(columns: Collection[Column], expressions: Mapping[str, str]) 
 def changed_tables(statements: Sequence[Record]) -> set[str] | None:
     """The names, in lower case and of any database, of all tables that the statements may change; None for all tables.
 
-    Another table than those that a statement names changes only where it gets a foreign key to it. The database may
-    have another name on the follower, and the name may be in another case than rows have it.
+    A statement changes a table that it does not name only by giving it a foreign key. The database may have another
+    name on the follower, and the statement may write the name in another case than the rows.
     """
     if any("REFERENCES" in statement.query.upper() for statement in statements):
         return None

@@ -1,14 +1,11 @@
-"""Our session on the follower: SQL in packets goes in, counts of matched rows and result rows come out.
+"""A session on the follower: sends packets of SQL, and receives the counts of matched rows and the rows of results.
 
-Whether the server answers a new connection, the classes of its errors, and its version.
+It checks whether the server answers a new connection, translates its errors, and reads from the socket without blocking
+for long.
 
-A packet of statements that was sent: answers the server's requests for data, and receives the counts.
-
-A server can answer any statement by asking for any file of the client's. This program never opens one: the data of a
-LOAD DATA LOCAL come from memory, the name in the request is not looked at, and where no data were sent along with the
-statement pymysql refuses the request.
-
-The bytes that a MySQL server sends, read from the socket for pymysql without blocking for long.
+A server can answer any statement by requesting any file of the client's. This program never opens one: the data of a
+LOAD DATA LOCAL come from memory, the name in the request is ignored, and if no data were sent along with the statement
+pymysql refuses the request.
 """
 
 import re
@@ -17,9 +14,9 @@ import socket
 import ssl
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, Self
 from weakref import WeakSet
 
@@ -59,7 +56,7 @@ class SocketReader:
     """Replaces the file object from which a pymysql connection reads.
 
     ``waiting(seconds)`` is called several times a second while nothing arrives, with the seconds waited so far. It may
-    raise to end the wait: any exception but OSError, which pymysql translates.
+    raise to end the wait: any exception except OSError, which pymysql translates.
     """
 
     def __init__(self, connected: socket.socket, waiting: Callable[[float], None]) -> None:
@@ -70,7 +67,9 @@ class SocketReader:
         self._poll.register(connected, select.POLLIN)
 
     def read(self, size: int) -> bytes:
-        """``size`` bytes; fewer where the connection has ended. Raises OSError, and what ``waiting`` raises."""
+        """Reads ``size`` bytes; fewer if the connection has ended. Raises OSError, and the exceptions of
+        ``waiting``.
+        """
         while len(self._buffer) < size:
             self._wait()
             data = self._socket.recv(_RECEIVED_BYTES)
@@ -82,15 +81,15 @@ class SocketReader:
         return data
 
     def arrived(self, seconds: float) -> bool:
-        """Whether there is something to read, after at most ``seconds``; also where the connection has ended."""
+        """Whether there is something to read, after at most ``seconds``; True too if the connection has ended."""
         return bool(self._buffer) or self._readable(seconds)
 
     def abort(self) -> None:
-        """Close the socket at once, so that nothing is sent or received on it any more."""
+        """Closes the socket at once, so that nothing more is sent or received on it."""
         self._socket.close()
 
     def close(self) -> None:
-        """Nothing: the connection closes its socket itself."""
+        """Does nothing: the connection closes its socket itself."""
 
     def _wait(self) -> None:
         started = time.monotonic()
@@ -109,7 +108,7 @@ _OLDEST = 8
 
 
 def ask(database: Database, *, seconds: float) -> None:
-    """Run a query over a connection of its own. Raises Interrupted or Refused where no result comes in time."""
+    """Runs a query over a connection of its own. Raises Interrupted or Refused if no result comes in time."""
     limits = {"connect_timeout": seconds, "read_timeout": seconds, "write_timeout": seconds}
     try:
         with connected(**database.settings() | limits) as connection, connection.cursor() as cursor:
@@ -130,7 +129,7 @@ def responds(database: Database) -> bool:
 
 
 def translated(error: Exception) -> Interrupted | Refused:
-    """The error of our own for one of pymysql's, or of the socket's."""
+    """The error of this program for one of pymysql's, or of the socket's."""
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
     # pymysql reports a connection that is already closed as InterfaceError 0.
@@ -139,9 +138,14 @@ def translated(error: Exception) -> Interrupted | Refused:
 
 
 def require_mysql(version: str, *, where: str) -> None:
-    """Raise UserError where a server with this ``VERSION()`` is no MySQL, or too old."""
+    """Raises UserError if a server with this ``VERSION()`` is no MySQL, or too old."""
     if "mariadb" in version.lower() or int(re.findall(r"\d+", version)[0]) < _OLDEST:
-        raise UserError(f"the follower is {version}", where=where, hint="MySQL 8.0 or newer is needed, not MariaDB")
+        raise UserError(
+            f"the follower is {version}",
+            code="CDC-FOLLOWER-SETTINGS",
+            where=where,
+            hint="MySQL 8.0 or newer is needed, not MariaDB",
+        )
 
 
 def version_text(number: int) -> str:
@@ -159,25 +163,24 @@ def version_number(version: str) -> int:
 LOCK_WAIT_SECONDS = 10
 _SETUP = f"SET SESSION {own_variables(lock_wait_seconds=LOCK_WAIT_SECONDS)}"
 _KEPT = f", wait_timeout={SILENT_SECONDS}".encode()
-# The read timeout holds until the connection is set up, after that ``_check_wait`` decides. The write timeout is for a
+# The read timeout holds until the connection is set up; after that ``_check_wait`` decides. The write timeout is for a
 # whole packet.
 _TIMEOUTS = {"read_timeout": 10, "write_timeout": 300}
 _STOP_SECONDS, _LONG_SECONDS = 2.0, 10.0
-_RESET_CONNECTION = 0x1F  # COM_RESET_CONNECTION, which pymysql has no name for
-# A firewall forgets a connection on which nothing is sent while a statement works for hours, and the reply never comes.
+_RESET_CONNECTION = 0x1F  # COM_RESET_CONNECTION, for which pymysql has no name
+# A firewall forgets a connection on which nothing is sent while a statement works for hours, and the reply never
+# arrives.
 _KEEPALIVE = {socket.TCP_KEEPIDLE: 60, socket.TCP_KEEPINTVL: 15, socket.TCP_KEEPCNT: 4}
-_PAUSE_SECONDS = 0.005  # between two calls of ``meanwhile`` where the first had nothing to do
 
-Work = Callable[[], bool]
 Data = Mapping[int, bytes]
 
 
 class Session:
     """One connection to the follower, not connected at first, that can be opened again after it was lost.
 
-    ``lock`` names the leader whose lock it takes, if any; it lives and dies with the connection that applies.
-    ``number`` is not 0 for an additional connection, which has a lock of its own. Once ``stop`` is set, statements
-    that take long are given up. A session with a ``parent`` runs single statements: the server refuses a text with
+    ``lock`` names the leader whose lock it takes, if any; the lock lives and dies with the connection that applies.
+    ``number`` is not 0 for an additional connection, which has a lock of its own. Once ``stop`` is set, statements that
+    take long are interrupted. A session with a ``parent`` runs single statements: the server refuses a text with
     several, and the parent's connection is kept alive while it waits. ``meanwhile`` is called several times a second
     while a statement runs, with the seconds that it has taken so far.
     """
@@ -199,19 +202,20 @@ class Session:
         self._number = number
         self._stop = stop
         self.meanwhile: Callable[[float], None] = lambda _: None
-        self._probed_at = 0.0  # in seconds of the wait that is going on
+        self._probed_at = 0.0  # in seconds of the present wait
         self._connection: Any = None
         self._replies: SocketReader | None = None
-        self._thread_ids: dict[str, int] = {}  # of the newest connection to each server, by the server's UUID
+        self._thread_ids: dict[str, int] = {}  # the newest connection to each server, by the server's UUID
         self._additional: dict[int, Session] = {}
         self._others: WeakSet[Session] = WeakSet()
         self._last_sent_at = 0.0
         self._sent: SentPacket | None = None
+        self._waits_since = 0.0  # for the reply that is next
         self.local_infile = False  # whether the server takes LOAD DATA LOCAL
         self.max_packet = 0
-        self.changes_doubles = False  # whether its JSON parser takes some doubles for others
-        self.binlog_room = 0  # bytes of records that surely fit into one transaction of its binlog
-        self._row_format = b""  # the assignment that makes it log rows, where the server's own value is another one
+        self.changes_doubles = False  # whether its JSON parser changes some doubles
+        self.binlog_room = 0  # bytes of records that certainly fit into one transaction of its binlog
+        self._row_format = b""  # the assignment that makes it log rows, if the server's own value is another one
         self.version = 0
         self.server = ""  # its UUID: after a failover another server answers at the same address
 
@@ -222,10 +226,10 @@ class Session:
         self.close()
 
     def another(self) -> "Session":
-        """A session with the same server that is not connected, holds no lock and runs single statements.
+        """A new session with the same server, not connected, that holds no lock and runs single statements.
 
-        While it waits this one is kept alive: a statement may take longer than the server allows silence. It ends with
-        this one.
+        While it waits this session is kept alive: a statement may take longer than the server allows silence. It ends
+        with this session.
         """
         other = self._single()
         self._others.add(other)
@@ -260,9 +264,9 @@ class Session:
         return self._sent is not None
 
     def connect(self) -> None:
-        """Connect with the settings that literals and row counts rely on, and take the lock.
+        """Connects with the settings that literals and row counts rely on, and takes the lock.
 
-        Raises Interrupted where the server cannot be reached or another session holds the lock, Denied for a wrong
+        Raises Interrupted if the server cannot be reached or another session holds the lock, Denied for a wrong
         password, UserError for a server that is no MySQL.
         """
         self.close()
@@ -270,7 +274,7 @@ class Session:
             self._connection = connected(
                 **self._database.settings() | _TIMEOUTS,
                 # Matched rows instead of changed ones: an update that changes nothing has still found its row.
-                # LOCAL_FILES without pymysql's ``local_infile``: memory is sent (``sent_packet``), files never are.
+                # LOCAL_FILES without pymysql's ``local_infile``: memory is sent (``SentPacket``), files never are.
                 client_flag=CLIENT.FOUND_ROWS | (0 if self._parent else CLIENT.MULTI_STATEMENTS | CLIENT.LOCAL_FILES),
                 autocommit=False,
             )
@@ -291,10 +295,10 @@ class Session:
             raise
 
     def renew(self) -> None:
-        """Give the connection the state of a new one, of which nothing is left but the default database.
+        """Resets the connection to the state of a new one; only the default database stays.
 
-        The server ends what is open, drops temporary tables and gives all session variables their global values.
-        Raises Interrupted or Refused.
+        The server rolls back the open transaction, drops temporary tables and gives all session variables their global
+        values. Raises Interrupted or Refused.
         """
         self._check_idle()
         try:
@@ -303,7 +307,7 @@ class Session:
         except (pymysql.MySQLError, OSError) as error:
             raise translated(error) from None
         self._last_sent_at = time.monotonic()
-        # pymysql sends SET NAMES, too, over a new connection.
+        # pymysql sends SET NAMES over a new connection, too.
         self.run([b"SET NAMES utf8mb4, " + _SETUP.removeprefix("SET ").encode() + _KEPT + self._row_format])
 
     def _set_up(self) -> None:
@@ -314,7 +318,8 @@ class Session:
         row = self.rows(f"SELECT {what}, @@GLOBAL.max_binlog_cache_size, @@binlog_format='ROW', {EXACT}")[0]
         self.max_packet, self.version, self.server = int(row[0]), version_number(row[1]), row[2]
         self.local_infile, self.binlog_room, self.changes_doubles = bool(row[3]), int(row[4]) // 2, not row[6]
-        # Only where it is needed: newer servers warn of it, and it takes a privilege, which one for the status lacks.
+        # Only if needed: newer servers warn of it, and it takes a privilege, which a user who only reads the status
+        # lacks.
         writes = self._lock is not None or self._parent is not None
         self._row_format = b", binlog_format='ROW'" if writes and not row[5] else b""
         if self._row_format:
@@ -327,29 +332,32 @@ class Session:
         self._thread_ids[self.server] = self._connection.thread_id()
 
     def _require_mysql(self) -> None:
-        """Raise UserError where our settings mean nothing to the server, since it is another one than MySQL 8.0."""
+        """Raises UserError if the server is another one than MySQL 8.0 or newer, to which our settings would mean
+        nothing.
+        """
         require_mysql(str(self.rows("SELECT VERSION()")[0][0]), where=str(self._database))
 
     def _former(self, server: str) -> int:
-        """The server's id of our previous connection to it, 0 for none. Other servers have their own ids."""
+        """The server's id of our previous connection to it, 0 if there was none. Other servers have their own ids."""
         return self._thread_ids.get(server, 0)
 
     def keep(self) -> None:
-        """Send a statement if the server has heard nothing for long: to be called often while there is nothing to do.
+        """Sends a statement if the server has received nothing for long; to be called often while there is nothing to
+        do.
 
-        Raises Interrupted where the connection is lost.
+        Raises Interrupted if the connection is lost.
         """
         if not self._sent and time.monotonic() - self._last_sent_at > SILENT_SECONDS / 4:
             self.run([b"DO 0"])
 
     def try_keep(self) -> None:
-        """``keep``, but a lost connection is ignored: the next statement reports it."""
+        """Calls ``keep`` and ignores a lost connection: the next statement reports it."""
         if self.connected:
             with suppress(Interrupted, Refused):
                 self.keep()
 
     def close(self) -> None:
-        """End this connection and those made from it; the server rolls back what is not committed."""
+        """Ends this connection and those made from it; the server rolls back open transactions."""
         for other in (*self._additional.values(), *self._others):
             other.close()
         self._sent = None
@@ -359,9 +367,9 @@ class Session:
                 connection.close()
 
     def _check_wait(self, waited: float) -> None:
-        """Raises Interrupted where waiting for the server makes no sense after so many seconds without a reply.
+        """Raises Interrupted if waiting for the server makes no sense after so many seconds without a reply.
 
-        A server may work on one statement for hours: whether it is still there is found out by a new connection.
+        A server may work on one statement for hours: a new connection shows whether it still runs.
         """
         if self._parent is not None:
             self._parent.try_keep()
@@ -374,45 +382,62 @@ class Session:
             if not responds(self._database):
                 raise Interrupted(f"no answer for {waited:.0f} s, nor to a new connection")
 
-    def send(self, packet: Sequence[bytes], loads: Data | None = None, meanwhile: Work | None = None) -> None:
+    def send(self, packet: Sequence[bytes], loads: Data | None = None) -> None:
         """Send the statements of one packet, and return at once; ``receive`` waits. Raises Interrupted or Refused.
 
-        ``loads`` are the data of the LOAD DATA LOCALs among them, by their index; with these it waits until the server
-        has asked for all of them, and calls ``meanwhile`` as ``receive`` does.
+        ``loads`` are the data of the LOAD DATA LOCALs among them, by their index. The server asks for each once it has
+        executed all before, and gets it while the replies are looked for or received.
         """
         self._check_idle()
         try:
-            # The first half of pymysql's query(): while the server executes this, the next packet can be made.
+            # The first half of pymysql's query(): while the server executes this packet, the next can be built.
             self._connection._execute_command(COMMAND.COM_QUERY, memoryview(b";".join(packet)))  # sliced, not copied
         except (pymysql.MySQLError, OSError) as error:
             raise translated(error) from None
-        self._last_sent_at = time.monotonic()
+        self._last_sent_at = self._waits_since = time.monotonic()
         self._sent = SentPacket(self._connection, len(packet), loads or {}, max_packet=self.max_packet)
-        self._sent.feed(partial(self._work_until_reply, meanwhile))
 
-    def receive(self, meanwhile: Work | None = None) -> list[int]:
+    def fed(self, seconds: float) -> bool:
+        """Whether the server has all data of the packet that was sent last, after at most ``seconds``."""
+        while self._sent is not None and not self._sent.fed:
+            if not self._next_reply(self._sent, seconds):
+                return False
+        return True
+
+    def answered(self, seconds: float) -> bool:
+        """Whether ``receive`` has nothing to wait for, after at most ``seconds``. To be asked again and again."""
+        while self._sent is not None and not self._sent.complete:
+            if not self._next_reply(self._sent, seconds):
+                return False
+        return True
+
+    def _next_reply(self, sent: "SentPacket", seconds: float) -> bool:
+        """Take the next reply if it arrives within ``seconds``. What fails is for ``receive`` to raise."""
+        assert self._replies is not None
+        if self._replies.arrived(seconds):
+            sent.step()
+            self._waits_since = time.monotonic()
+            return True
+        try:
+            self._check_wait(time.monotonic() - self._waits_since)
+        except Interrupted as error:
+            # As pymysql does where it waits: the reply that is outstanding must not become another statement's, and
+            # closing a connection later must not wait until a server that is gone takes a last message.
+            self._replies.abort()
+            sent.failure = error
+            return True
+        return False
+
+    def receive(self) -> list[int]:
         """The number of rows that each statement of the last packet has matched; an empty list if none is pending.
 
-        ``meanwhile`` is called again and again until the reply to each statement arrives: it does a small piece of
-        other work and returns whether there is more of it. Raises Interrupted or Refused.
+        Waits for the replies. Raises Interrupted or Refused.
         """
         sent, self._sent = self._sent, None
-        return sent.receive(partial(self._work_until_reply, meanwhile)) if sent is not None else []
-
-    def _work_until_reply(self, meanwhile: Work | None) -> None:
-        more, started = True, time.monotonic()
-        while meanwhile and self._replies and not self._replies.arrived(0 if more else _PAUSE_SECONDS):
-            more = meanwhile()
-            try:
-                self._check_wait(time.monotonic() - started)
-            except Interrupted:
-                # As pymysql does where it waits: the reply that is outstanding must not become another statement's,
-                # and closing a connection later must not wait until a server that is gone takes a last message.
-                self._replies.abort()
-                raise
+        return sent.receive() if sent is not None else []
 
     def run(self, packet: Sequence[bytes]) -> list[int]:
-        """``send`` and ``receive``."""
+        """Calls ``send`` and ``receive``."""
         if self._parent is not None and len(packet) > 1:
             return [count for statement in packet for count in self.run([statement])]
         self.send(packet)
@@ -433,11 +458,13 @@ class Session:
             raise RuntimeError("the counts of a packet have not been received")
 
     def commit(self) -> None:
-        """Commit. Raises Interrupted where it is not known whether the transaction has committed."""
+        """Commits. Raises Interrupted if it is not known whether the transaction has committed."""
         self.run([b"COMMIT"])
 
     def reset(self, *, savepoint: str = "") -> None:
-        """Roll back, to the savepoint if one is named, and give the session variables their values after connecting."""
+        """Rolls back, to the savepoint if one is named, and gives the session variables their values after
+        connecting.
+        """
         self.run([f"ROLLBACK TO SAVEPOINT {savepoint}".encode() if savepoint else b"ROLLBACK", _SETUP.encode()])
 
 
@@ -447,56 +474,57 @@ _CHUNK = 1 << 16
 
 
 class SentPacket:
-    """``statements`` were sent over the pymysql ``connection``; ``loads`` are the data for some of them, by index.
+    """A packet of ``statements`` sent over the pymysql ``connection``: sends the data that the server requests, and
+    receives the counts.
 
-    ``wait``, a parameter of the methods, is called before each reply is read.
+    ``failure`` is why no more replies come: what it means is known by who receives, as a COMMIT may have failed before.
     """
 
     def __init__(self, connection: Any, statements: int, loads: Mapping[int, bytes], *, max_packet: int) -> None:
         self._connection = connection
         self._statements = statements
         self._loads = loads
+        self._asked_for = deque(sorted(loads))  # the statements for whose data the server has yet to ask
         self._chunk = min(_CHUNK, max_packet - 1)
         self._counts: list[int] = []
-        self._failure: Interrupted | Refused | None = None
+        self.failure: Interrupted | Refused | None = None
 
-    def feed(self, wait: Callable[[], None]) -> None:
-        """Give the server all data that it asks for, once all before is executed. ``receive`` raises what fails here:
-        a COMMIT before the data may have failed, and who receives knows what that means.
-        """
+    @property
+    def fed(self) -> bool:
+        """Whether the server has all data, or will ask for no more."""
+        return not self._asked_for or self.failure is not None
+
+    @property
+    def complete(self) -> bool:
+        """Whether there is no reply to come."""
+        return len(self._counts) == self._statements or self.failure is not None
+
+    def step(self) -> None:
+        """Take the next reply: the count of a statement, or the request for its data, which are sent."""
         try:
-            for index in range(max(self._loads, default=-1) + 1):
-                if index in self._loads:
-                    self._count(index - 1, wait)
-                    wait()
-                    self._send(self._loads[index])
+            if self._asked_for and self._asked_for[0] == len(self._counts):
+                self._send(self._loads[self._asked_for.popleft()])
+                return
+            index, count = len(self._counts), self._connection.next_result()
+            self._counts.append(stored_rows(self._connection._result) if index in self._loads else count)
         except (Interrupted, Refused) as error:
-            self._failure = error
+            self.failure = error
         except (pymysql.MySQLError, OSError) as error:
-            self._failure = translated(error)
+            self.failure = translated(error)
 
-    def receive(self, wait: Callable[[], None]) -> list[int]:
+    def receive(self) -> list[int]:
         """The number of rows that each statement has matched, or has loaded as they were sent.
 
         Raises Interrupted or Refused.
         """
-        if self._failure is not None:
-            raise self._failure
-        try:
-            self._count(self._statements - 1, wait)
-        except (pymysql.MySQLError, OSError) as error:
-            raise translated(error) from None
+        while not self.complete:
+            self.step()
+        if self.failure is not None:
+            raise self.failure
         return self._counts
 
-    def _count(self, last: int, wait: Callable[[], None]) -> None:
-        """Receive the counts of the statements up to ``last`` that are outstanding."""
-        for index in range(len(self._counts), last + 1):
-            wait()
-            count = self._connection.next_result()
-            self._counts.append(stored_rows(self._connection._result) if index in self._loads else count)
-
     def _send(self, data: bytes) -> None:
-        # As pymysql does before it reads a reply: after an error there are no more results of this packet.
+        # pymysql does the same before it reads a reply: after an error there are no more results of this packet.
         self._connection._result = None
         if not self._connection._read_packet().is_load_local_packet():
             raise OSError("the server does not ask for the rows of a LOAD DATA LOCAL")
@@ -506,10 +534,11 @@ class SentPacket:
 
 
 def stored_rows(result: Any) -> int:
-    """How many rows a LOAD DATA LOCAL has stored as they were sent, judging by the ``result`` that pymysql has read.
+    """The number of rows that a LOAD DATA LOCAL has stored as they were sent, judging by the ``result`` that pymysql
+    has read.
 
-    LOCAL makes warnings of errors: one for a value that was changed, one for a row that was left out because its key
-    was there. Which row a warning is about is not told, so each counts for one.
+    LOCAL turns errors into warnings: one for a value that was changed, one for a row that was left out because its key
+    exists. A warning does not name its row, so each counts for one.
     """
     # Four numbers, in this order in all languages: records, deleted, skipped, warnings. A length comes before the text.
     counts = list(map(int, re.findall(rb"[0-9]+", bytes(result.message or b""))[-4:]))

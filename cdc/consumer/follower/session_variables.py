@@ -1,4 +1,4 @@
-"""Makes the SET statement that gives a session the variables of the leader's session, as recorded with a statement."""
+"""Writes the SET statement that gives a session the variables of the leader's session, as recorded with a statement."""
 
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
@@ -9,7 +9,7 @@ from cdc.consumer.literals.values import quoted, seconds
 
 __all__ = ["VARIABLES", "SessionVariables", "kept", "moment"]
 
-# From a key of the recorded context to the session variable that it sets (MySQL source, class Query_event).
+# Maps a key of the recorded context to the session variable that it sets (MySQL source, class Query_event).
 _VARIABLES = {
     "sql_mode": "sql_mode",
     "time_zone": "time_zone",
@@ -32,7 +32,7 @@ _RESTRICTED = frozenset({
     "default_table_encryption",
 })  # fmt: skip
 # Values for variables that the leader did not log, whatever the follower's own defaults are. It logs the first three
-# only where they differ from these, and writes a generated primary key into the statement itself. The engine of a table
+# only if they differ from these, and writes a generated primary key into the statement itself. The engine of a table
 # whose statement names none is not logged at all, so the transactional one is used. The last two are never logged and
 # only forbid statements: what the leader accepted with them ON is accepted with them OFF as well. Variables that the
 # server does not have are left out.
@@ -47,7 +47,7 @@ _UNLESS_LOGGED = {
 }
 
 _AS_SELECTED = {"OFF": "0"}
-VARIABLES = frozenset(_VARIABLES.values()) | _UNLESS_LOGGED.keys()  # that sessions of statements get
+VARIABLES = frozenset(_VARIABLES.values()) | _UNLESS_LOGGED.keys()  # the variables that sessions of statements get
 
 
 class SessionVariables:
@@ -55,10 +55,11 @@ class SessionVariables:
 
     def __init__(self) -> None:
         self._server = ("", 0)
-        self._existing: frozenset[str] = frozenset()  # of those that we ask that server for
+        self._existing: frozenset[str] = frozenset()  # the variables that the server has
 
     def assignment(self, session: Session, context: dict[str, Any], *, own: str, last: str) -> bytes:
-        """The SET statement for a recorded context, for our ``own`` assignments before it and the ``last`` one.
+        """The SET statement for a recorded context, with our ``own`` assignments before it and the ``last`` one after
+        it.
 
         It is one statement because the server then parses all literals before any variable changes: after
         ``collation_connection=utf16_bin`` it would not accept 'OFF'.
@@ -79,7 +80,7 @@ class SessionVariables:
         return ", ".join([f"SET SESSION {own}", *values, *moment(context), last]).encode()
 
     def _values(self, session: Session, names: AbstractSet[str]) -> Iterator[tuple[str, str]]:
-        """Those of the variables that the server has, with the session's values."""
+        """The variables that the server has, with the session's values."""
         server = session.server, session.version
         if server != self._server:
             all_ = ", ".join(map(quoted, [*_RESTRICTED, *_UNLESS_LOGGED]))
@@ -95,7 +96,9 @@ def _variable(value: object) -> str:
 
 
 def kept(context: dict[str, Any]) -> dict[str, Any]:
-    """What of a recorded context holds until it is assigned again, and whether there is the time of a statement."""
+    """The part of a recorded context that holds until it is assigned again, and whether it has the time of
+    a statement.
+    """
     names = (*_VARIABLES, "database")
     return {name: context[name] for name in names if name in context} | {"timed": "timestamp_us" in context}
 

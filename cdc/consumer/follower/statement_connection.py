@@ -1,16 +1,15 @@
 """The connection on which statements run one after the other, each as if on a connection that was just opened.
 
 Opening one takes longer than most statements: TLS, the password, the settings. So it is kept for a while and reset
-before the next statement, which leaves the next one no variable, temporary table or lock of the one before it. Only the
+before the next statement, which removes the variables, temporary tables and locks of the statement before. Only the
 default database outlives a reset, and no statement can leave a database without entering another one.
 
-A reset with all that must follow it takes four answers of the server. So there is none between two statements on tables
-that neither set nor ask the session for anything, and that the leader ran with the same variables in the same database.
+A reset with all that must follow it takes four round trips. So it is omitted between two statements on tables that
+neither set nor read session state, and that the leader ran with the same variables in the same database.
 
-Lets a statement wait long for a lock of another session of the follower, and tells once which session holds it.
-
-A statement that starts over loses its place in the queue for the lock and, if it has already copied the table, all of
-that work: a server takes the lock that ends an ALTER only when the new table is ready.
+``LockWait`` lets a statement wait long for a lock of another session of the follower, and logs once which session holds
+it. A statement that starts over loses its place in the queue for the lock and, if it has already copied the table, all
+of that work: a server takes the lock that ends an ALTER only when the new table is ready.
 """
 
 import logging
@@ -30,34 +29,38 @@ from cdc.service.logs import event
 __all__ = ["LockWait", "StatementConnection", "leaves_nothing"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_FIRST_SECONDS, _NEXT_SECONDS = 2.0, 10.0  # until it is asked what a statement waits for, and between two questions
-_SHOWN = 3  # sessions
+_FIRST_SECONDS, _NEXT_SECONDS = 2.0, 10.0  # before the first look at a waiting statement, and between two looks
+_SHOWN = 3  # sessions in the log line
 
 
 class LockWait:
-    """The waits of a statement, each for ``seconds`` at most; ``asking`` is another session than its own.
+    """The lock waits of a statement, each for ``seconds`` at most; ``asking`` is a session to query, not the
+    statement's own.
 
-    ``held_by`` says which sessions held the lock that the statement was last seen waiting for; empty if none was seen.
+    ``held_by`` names the sessions that held the lock for which the statement was last seen waiting; empty if none was
+    seen.
     """
 
     def __init__(self, *, seconds: int, asking: Session) -> None:
         self._asking = asking
-        self._seconds = max(seconds, 1)  # the least that the server takes
+        self._seconds = max(seconds, 1)  # the server's minimum
         self._next = _FIRST_SECONDS
         self._logged = False
         self.held_by = ""
 
     def watch(self, session: Session) -> None:
-        """The session runs the statement next."""
+        """Watches the statement that the session runs next."""
         session.meanwhile = partial(self.look, session.thread_id)
 
     @property
     def settings(self) -> str:
-        """The session variables with its patience: for locks on definitions, and for locks on rows."""
+        """The session variables that let it wait: for locks on definitions, and for locks on rows."""
         return f"lock_wait_timeout={self._seconds}, innodb_lock_wait_timeout={self._seconds}"
 
     def look(self, thread: int, waited: float) -> None:
-        """Log once that the statement of ``thread`` waits for a lock, and for whom; it has ``waited`` for so long."""
+        """Logs once that the statement of ``thread`` waits for a lock, and which sessions hold it; it has run for
+        ``waited`` seconds.
+        """
         if waited < self._next or self._asking.busy:
             return
         self._next = waited + _NEXT_SECONDS
@@ -75,18 +78,18 @@ class LockWait:
                 )  # fmt: skip
 
     def given_up(self, error: Interrupted) -> Interrupted:
-        """``error`` of the statement; where it was a wait, the error that says who was waited for."""
+        """The ``error`` of the statement; if it was a wait, the error that names the sessions that held the lock."""
         if error.code != LOCK_WAIT:
             return error
         return WaitedOut(f"{error}, after {self._seconds} s{self.held_by and ': ' + self.held_by}", error.code)
 
     def _state(self, thread: int) -> str:
-        """What the statement is doing, in the server's words. The server shows that of its own account to anyone."""
+        """The statement's state, in the server's words. The server shows each account its own sessions."""
         rows = self._asking.rows(f"SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {thread}")
         return str(rows[0][0] or "") if rows else ""
 
     def _holders(self, thread: int) -> str:
-        """The sessions that hold a lock on what the statement waits for; empty where that is not to be found out."""
+        """The sessions that hold a lock for which the statement waits; empty if that cannot be found out."""
         try:
             rows = self._asking.rows(
                 "SELECT DISTINCT they.PROCESSLIST_ID, they.PROCESSLIST_USER, they.PROCESSLIST_HOST, "
@@ -108,7 +111,7 @@ class LockWait:
 
 
 _IDLE_SECONDS = 5.0
-_TRUSTED_SECONDS = 10.0  # after which global values that an administrator has changed meanwhile count
+_TRUSTED_SECONDS = 10.0  # after this time, changed global values are read again
 _ON_TABLES = frozenset({
     "CreateTable", "AlterTable", "DropTable", "RenameTable", "TruncateTable", "CreateIndex", "DropIndex",
     "MaintainTable",
@@ -121,13 +124,13 @@ _State = tuple[str, dict[str, Any]]
 
 
 def leaves_nothing(record: Record) -> bool:
-    """Whether the statement neither changes nor asks for anything that a session keeps from one to the next."""
+    """Whether the statement neither changes nor reads anything that a session keeps from one statement to the next."""
     actions = {affect["action"] for affect in record.affects}
     return bool(actions) and actions <= _ON_TABLES and not _OF_THE_SESSION.search(record.query)
 
 
 class StatementConnection:
-    """Opened over ``session`` when it is needed, and closed after a while in which it was not."""
+    """A connection beside ``session``: opened when needed, and closed after a while without use."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -135,10 +138,11 @@ class StatementConnection:
         self._variables = SessionVariables()
         self._in_database = False
         self._used_at = self._reset_at = 0.0
-        self._left: _State | None = None  # what the last statement ran with, where it has left nothing
+        self._left: _State | None = None  # the state that the last statement ran with, if it left nothing behind
 
     def ready(self, record: Record, *, own: str, gtid: str) -> Session:
-        """A session as the leader's was, with our ``own`` assignments, in which the statement runs under ``gtid``.
+        """A session with the leader's variables and our ``own`` assignments, in which the statement runs under
+        ``gtid``.
 
         Raises Interrupted or Refused; then it must be closed.
         """
@@ -158,18 +162,18 @@ class StatementConnection:
         return session
 
     def _again(self, assignments: str) -> Session | None:
-        """The session as it is but for these assignments, if that can be."""
+        """The session as it is with only these assignments; None if it must be reset."""
         self.rest()
         if self._own is None or not self._own.connected or time.monotonic() - self._reset_at > _TRUSTED_SECONDS:
             return None
-        # Where it was lost, or does not take them, it is reset or replaced.
+        # If it was lost, or refuses them, it is reset or replaced.
         with suppress(Interrupted, Refused):
             self._own.run([f"SET SESSION {assignments}".encode()])
             return self._own
         return None
 
     def fresh(self) -> Session:
-        """A session without any state but perhaps a default database. Raises Interrupted or Refused."""
+        """A session without any state except perhaps a default database. Raises Interrupted or Refused."""
         self.rest()
         if self._own is not None and self._own.connected:
             # One that was lost in the meantime is replaced: nothing has run on it since.
@@ -179,7 +183,7 @@ class StatementConnection:
         return self.opened()
 
     def opened(self) -> Session:
-        """A session of a new connection. Raises Interrupted or Refused."""
+        """A session on a new connection. Raises Interrupted or Refused."""
         self.close()
         self._in_database = False
         own = self._session.another()
@@ -191,7 +195,7 @@ class StatementConnection:
         return own
 
     def enter(self, session: Session, name: str) -> bool:
-        """Make ``name`` the default database of the session; False where there is none and a former one is left.
+        """Makes ``name`` the default database of the session; False if there is none and a former one stays.
 
         The leader's session may have used one that is not replicated. Then the statement names its databases, or the
         server refuses it because no database is selected. Raises Interrupted or Refused.
@@ -208,16 +212,16 @@ class StatementConnection:
         return not self._in_database
 
     def used(self) -> None:
-        """The statement has run, and left nothing that would keep the connection from being used again."""
+        """Notes that the statement has run, and left nothing that prevents using the connection again."""
         self._used_at = time.monotonic()
 
     def rest(self) -> None:
-        """Close the connection if it has not been used for a while: to be called now and then."""
+        """Closes the connection if it has not been used for a while; to be called now and then."""
         if self._own is not None and time.monotonic() - self._used_at > _IDLE_SECONDS:
             self.close()
 
     def close(self) -> None:
-        """End the connection. This frees the GTID of a statement that did not run."""
+        """Ends the connection. This frees the GTID of a statement that did not run."""
         own, self._own, self._left = self._own, None, None
         if own is not None:
             own.close()

@@ -21,7 +21,7 @@ _LOG = logging.getLogger("cdc.consumer")
 class Triggers:
     """Checks a table before its first rows, and again after ``forget``, since a statement may have created a trigger.
 
-    ``drop``: triggers are dropped instead of refused. ``passes(uri)`` says which tables are replicated.
+    ``drop``: triggers are dropped instead of refused. ``passes(uri)`` decides which tables are replicated.
     """
 
     def __init__(self, session: Session, *, drop: bool, passes: Callable[[Uri], bool]) -> None:
@@ -32,11 +32,11 @@ class Triggers:
         self._warned: set[str] = set()
 
     def forget(self) -> None:
-        """Read the events again next time; triggers are read with each table."""
+        """Has the events read again next time; triggers are read with each table."""
         self._checked.clear()
 
     def check(self, table: Uri) -> None:
-        """Raises PromiseError where the table has a trigger or its database an event that runs; Interrupted, Refused.
+        """Raises PromiseError if the table has a trigger or its database an event that runs; Interrupted, Refused.
 
         Triggers are dropped on a new connection: on the session of the rows that would commit an open transaction.
         """
@@ -68,6 +68,7 @@ class Triggers:
         replicated = [name for name, of in self._triggers(table) if self._passes(table._replace(table=of))]
         return PromiseError(
             "the follower's table has triggers, which would repeat what the leader's have done",
+            code="CDC-FOLLOWER-TRIGGERS",
             where=str(table),
             hint=f"on the follower: {'; '.join(_dropped(table, name) for name in replicated)}; "
             'or set consumer.triggers = "drop"',
@@ -85,6 +86,7 @@ class Triggers:
         if scheduler == "ON":
             raise PromiseError(
                 "the follower runs events of a replicated database, which would repeat what the leader's do",
+                code="CDC-FOLLOWER-TRIGGERS",
                 where=str(table._replace(table=None)),
                 hint=f"on the follower: SET sql_log_bin = 0, since the audit takes an ALTER for drift; {disable}",
             )

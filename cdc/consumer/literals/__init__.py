@@ -1,1 +1,1 @@
-"""Values of records as SQL literals and conditions. Pure."""
+"""Writes values of records as SQL literals and conditions. Pure."""

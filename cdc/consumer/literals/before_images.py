@@ -1,4 +1,4 @@
-"""Builds SQL that tells whether the follower's rows equal a change's before-images, as they must before it is applied.
+"""Writes SQL that checks whether the follower's rows equal a change's before-images, as they must before it is applied.
 
 A row with a key is found by its key alone, whatever its other columns hold. To detect that another client changed
 those, the rows that a step updates or deletes are compared first, with an UPDATE that sets a column to itself: it
@@ -7,8 +7,8 @@ counts the rows that it matches, writes and logs nothing, and locks only rows th
 A row is compared as one text, which the server builds from its columns and the consumer from the image: the server
 searches a list of texts five times as fast as it evaluates a condition for each row. In this text, strings and bytes
 are replaced by the first half of their SHA-256 (MySQL 9.7 has no built-in MD5). Floating-point numbers are compared
-beside it, since no text of them is the same on both sides. Of JSON documents only whether they are NULL is compared,
-and of generated columns nothing.
+beside the text, since server and consumer write them differently. Only whether JSON documents are NULL is compared, and
+generated columns are not compared.
 """
 
 import base64
@@ -32,7 +32,7 @@ INCOMPARABLE = (ValueError, KeyError, TypeError, AttributeError, OSError, Overfl
 _FLOATS = frozenset({"Float", "Double"})
 _SLICE = 1 << 20  # characters of base64, four at a time
 _MOST_COMPILED = 30  # columns
-# Rows of the same types after which a compiled function has saved what it took to make. Most tables have fewer.
+# The number of rows of the same types after which a compiled function has saved its own cost. Most tables have fewer.
 _FEWEST_COMPILED = 300
 
 
@@ -49,12 +49,12 @@ class Comparison:
 
 
 def compared(record: Record, columns: frozenset[str]) -> list[int]:
-    """The indexes of the columns that are compared; ``columns`` are those that can be written."""
+    """The indexes of the columns that are compared; ``columns`` are the writable ones."""
     return [index for index, column in enumerate(record.columns) if column in columns]
 
 
 def comparison(names: tuple[str, ...], indexes: Sequence[int], samples: Sequence[Image]) -> Comparison:
-    """How rows are compared by their columns at ``indexes``, whose types the ``samples`` show.
+    """The comparison of rows by their columns at ``indexes``, whose types the ``samples`` show.
 
     Raises ValueError for an invalid value.
     """
@@ -76,7 +76,7 @@ def as_before(record: Record, indexes: Sequence[int], image: Image) -> str:
 
 
 class _Values:
-    """Makes the values of images with these types, whatever table they are of; compiles a function for many images."""
+    """Writes the values of images with these types, for any table; compiles a function for many images."""
 
     __slots__ = ("_function", "_indexes", "_left", "_tags")
 
@@ -87,7 +87,7 @@ class _Values:
         self._left = _FEWEST_COMPILED
 
     def function(self, images: int) -> Callable[[Image], str]:
-        """The function ``value`` of a comparison, for so many images more."""
+        """The function ``value`` of a comparison, to be used for another ``images`` images."""
         # With many columns, each pattern of NULLs would need a function of its own.
         if self._left > 0 and len(self._indexes) <= _MOST_COMPILED:
             self._left -= images
@@ -112,7 +112,7 @@ def _joined(indexes: tuple[int, ...], tags: tuple[str, ...]) -> Callable[[Image]
 
 
 def _compiled(indexes: tuple[int, ...], tags: tuple[str, ...]) -> Callable[[Image], str]:
-    """The same as ``_joined``, as one f-string that gets each value by its tag."""
+    """Does the same as ``_joined``, as one f-string that gets each value by its tag."""
     floats = [index for index, tag in zip(indexes, tags, strict=True) if tag in _FLOATS]
     fields = []
     for index, tag in zip(indexes, tags, strict=True):
@@ -138,7 +138,7 @@ def _expression(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[st
 
 
 def tag_of(value: Value) -> str:
-    """The key of a value in ``TEXTS`` and ``FIELDS``; floating-point numbers are not there. Raises ValueError."""
+    """The key of a value in ``TEXTS`` and ``FIELDS``, which have none for floating-point numbers. Raises ValueError."""
     if value == NULL:
         return _ALL_NULL
     if not isinstance(value, dict) or len(value) != 1:

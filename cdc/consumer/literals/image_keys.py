@@ -1,11 +1,11 @@
 """Gives each row of a table without a key a key: a hash of all its values, which server and consumer compute alike.
 
-Rows have the same key where they are equal in each value, to the byte, the sign of a zero and the type of each member
-of a document. It is half of a SHA-256 of the texts by which before-images are compared (``before_images``), except
-where these are not exact: here floating-point numbers have a text, ENUM's error value differs from a member '',
-and documents are hashed, on both sides by the server.
+Two rows have the same key if they are equal in each value, to the byte, the sign of a zero and the type of each member
+of a document. The key is half of a SHA-256 of the texts by which before-images are compared (``before_images``), except
+where those are not exact: here floating-point numbers have a text, ENUM's error value differs from a member '', and the
+server hashes documents for both sides.
 
-A key is slow to compute, and no index helps to find it. So conditions on single columns go before it: whatever equals
+A key is slow to compute, and no index helps to find it. So conditions on single columns precede it: a row that equals
 an image has one of the images' values in each of these columns.
 """
 
@@ -32,7 +32,7 @@ __all__ = [
 Image = Sequence[Value]
 HEX_DIGITS = 32
 _FLOATS, _DOCUMENTS, _NUMBERS = ("Float", "Double"), ("Json", "JsonTyped"), ("Enum", "Enum number")
-# A comparison with a list of values is exact for these; the first ones are compared fastest.
+# A comparison with a list of values is exact for these types; the first two are compared fastest.
 _FAST = ("SignedInteger", "UnsignedInteger")
 _LISTED = frozenset({*_FAST, "Decimal", "String", "Blob"})
 _LONGEST = 64  # bytes of a literal in such a list
@@ -41,7 +41,7 @@ _MOST_DIGITS = 15  # before the point, or zeros after it, without an exponent
 
 @dataclass(frozen=True, slots=True)
 class ImageKeys:
-    """``value(image)`` is, in hexadecimal, what the SQL ``expression`` gives for a row that equals the image.
+    """``value(image)`` is the hexadecimal result of the SQL ``expression`` for a row that equals the image.
 
     ``value`` raises one of ``before_images.INCOMPARABLE`` for an image that has no key.
     """
@@ -53,8 +53,8 @@ class ImageKeys:
 def image_keys(names: Sequence[str], images: Sequence[Image], documents: Mapping[str, str]) -> ImageKeys:
     """The keys of rows with these columns, whose types the images show.
 
-    ``documents`` has the server's text of each document (``document_text``), by its literal. Raises ValueError for an
-    invalid value.
+    ``documents`` maps the literal of each document to the server's text of it (``document_text``). Raises ValueError
+    for an invalid value.
     """
     columns: list[str] = []
     fields: list[Callable[[Value], str]] = []
@@ -71,7 +71,7 @@ def image_keys(names: Sequence[str], images: Sequence[Image], documents: Mapping
 
 
 def _tag(values: Sequence[Value]) -> str:
-    """The type that a column's values show; ENUM's error value has a number in any ENUM."""
+    """The type that a column's values show; ENUM's error value is a number in any ENUM."""
     some = [value for value in values if value != NULL]
     return tag_of(next((value for value in some if value != _ERROR), some[0] if some else NULL))
 
@@ -93,14 +93,14 @@ _ENUM = {tag: f"IF(?+0=0,'0',{TEXTS[tag][0]})" for tag in _NUMBERS}
 
 
 def float_text(number: float) -> str:
-    """A double as the server shows it in JSON: the shortest digits, with an exponent where there were many zeros."""
+    """A double as the server shows it in JSON: the shortest digits, with an exponent for large and small numbers."""
     sign, found, exponent = Decimal(repr(float(number))).as_tuple()
     digits = "".join(map(str, found)).rstrip("0")
     if not digits:
         return "-0.0" if sign else "0.0"
     if not isinstance(exponent, int):
         raise ValueError(f"not a number of a record: {number}")
-    point = len(found) + exponent  # so many digits are before the point
+    point = len(found) + exponent  # the number of digits before the point
     if point <= -_MOST_DIGITS or (point > _MOST_DIGITS and point >= len(digits)):
         text = f"{digits[0]}{'.' if digits[1:] else ''}{digits[1:]}e{point - 1}"
     elif point <= 0:
@@ -113,7 +113,7 @@ def float_text(number: float) -> str:
 
 
 def document_text(document: str) -> str:
-    """The text by which the documents of the SQL expression ``document`` are compared; NULL where it has none."""
+    """The text by which the documents of the SQL expression ``document`` are compared; NULL if it is NULL."""
     types = [f"IFNULL({each},'')" for each in member_types(document)]
     shown = f"CAST(CAST({document} AS CHAR) AS BINARY)"
     parts = ",'|',".join([*types, shown])
@@ -133,7 +133,8 @@ def document_literals(images: Iterable[Image]) -> list[str]:
 
 
 def narrowing(names: Sequence[str], images: Sequence[Image], *, indexed: frozenset[str]) -> dict[str, str]:
-    """For some columns a condition that each of the images fulfills: all ``indexed`` ones, and one that tells most.
+    """For some columns a condition that each of the images fulfils: all ``indexed`` ones, and the most selective other
+    one.
 
     Raises one of ``before_images.INCOMPARABLE`` for an invalid value.
     """

@@ -1,11 +1,11 @@
-"""Turns JSON documents into SQL that stores the same document, with the SQL type of each member, or compares with it.
+"""Writes JSON documents as SQL that stores the same document, with the SQL type of each member, or compares with it.
 
 A member gets the type of the expression it comes from (MySQL manual, "The JSON Data Type"). Some types have no literal
 and no CAST, only columns: BINARY, BIT, the BLOBs and TIMESTAMP. Members of these types are columns of a recursive
 common table expression, whose first row determines the columns' types and whose second row has the values.
 
-The JSON parser of MySQL 8.0 takes one double in ten for its neighbour; as an SQL literal each is exact. For such a
-server documents with doubles become trees (``apart``), in which these are members of their own.
+The JSON parser of MySQL 8.0 replaces one double in ten by its neighbour; as an SQL literal each is exact. For such a
+server documents with doubles become trees (``apart``), in which doubles are members of their own.
 """
 
 import base64
@@ -16,11 +16,9 @@ from cdc.consumer.literals.scalars import SCALARS, from_base64, quoted
 
 __all__ = ["EXACT", "apart", "checked", "document", "member_types", "same_document", "typed_document"]
 
-# Documents of MySQL 8.0's parser are others than these.
+# MySQL 8.0's parser changes these doubles.
 _INEXACT = "[0.41339201716594043, 463.78841705583204, 453368734.70145965, 1.4400278974044513e-301]"
-EXACT = (
-    f"CAST(CAST('{_INEXACT}' AS JSON) AS CHAR)='{_INEXACT}'"  # whether the server's parser takes doubles as they are
-)
+EXACT = f"CAST(CAST('{_INEXACT}' AS JSON) AS CHAR)='{_INEXACT}'"  # whether the server's parser leaves doubles unchanged
 
 _MOST_COLUMNS = 4000  # a table has at most 4096 columns
 _VARBINARY, _WIDE_TEXT, _BLOB, _BINARY, _BIT = 15, 253, 252, 254, 16
@@ -45,7 +43,7 @@ def document(content: Any) -> str:
 
 
 def apart(content: Any) -> Any:
-    """The tree of a typed document, for a document of JSON's own types; None where there is no double in it."""
+    """The tree of a typed document, for a document of JSON's own types; None if it contains no double."""
     if isinstance(content, float):
         return content
     if isinstance(content, list):
@@ -62,8 +60,9 @@ def apart(content: Any) -> Any:
 
 
 def checked(tree: Any) -> Any:
-    """The tree of a typed document for MySQL 8.0, which makes another TIME of one of 32 hours or more in a document:
-    such a member gets a tag that has no literal."""
+    """The tree of a typed document for MySQL 8.0, which changes a TIME of 32 hours or more in a document: such a member
+    gets a tag that has no literal.
+    """
     if not isinstance(tree, dict):
         return tree
     ((tag, content),) = tree.items()
@@ -75,7 +74,7 @@ def checked(tree: Any) -> Any:
 
 
 def _tree(content: Any, tree: Any) -> Any:
-    """A member's tree, also where there is no double in it: a list of JSON's own types may stand as it is."""
+    """The tree of a member, also for one without doubles: a list of JSON's own types stays as it is."""
     if tree is None and isinstance(content, dict):
         return {"object": {key: _tree(member, None) for key, member in content.items()}}
     return content if tree is None else tree
@@ -106,8 +105,8 @@ def same_document(name: str, text: str) -> str:
     In JSON 1 = 1.0, but the server's text of the documents differs. That text is the same for an INTEGER and a DECIMAL
     1, and for a DATE and a string, but the types of the members differ.
     """
-    # No EXISTS with a condition on both: in that MySQL 8.0 finds no members of the table's document.
-    # NO_MERGE: otherwise the server would build the document again for each part.
+    # No EXISTS with a condition on both: MySQL 8.0 finds no members of the table's document in it. NO_MERGE: otherwise
+    # the server would build the document again for each part.
     return f"({_parts(name)})=(SELECT /*+ NO_MERGE(x) */ {_parts('d')} FROM (SELECT {text} AS d) x)"
 
 
@@ -117,7 +116,7 @@ def _parts(document: str) -> str:
 
 
 def member_types(document: str) -> list[str]:
-    """The types of a document and of all its members, as expressions, which can be NULL."""
+    """Expressions for the types of a document and of all its members, which can be NULL."""
     return [f"JSON_TYPE({document})", *(_types(document, path) for path in ("$**[*]", "$**.*"))]
 
 
@@ -127,7 +126,9 @@ def _types(document: str, path: str) -> str:
 
 
 def _node(node: Any, columns: _Columns) -> str:
-    """A node of a typed document as an expression that has the node's type as an argument of JSON_ARRAY or the like."""
+    """A node of a typed document as an expression that has the node's type as an argument of JSON_ARRAY or a similar
+    function.
+    """
     if isinstance(node, float):
         return SCALARS["Double"](node)
     if not isinstance(node, dict):
@@ -156,8 +157,8 @@ def _opaque(kind: int, content: str, columns: _Columns) -> str:
     if kind == _VARBINARY:
         return literal
     if kind == _WIDE_TEXT:
-        # These character sets have two or four bytes a character, and in ucs2 all pairs of bytes are valid. A bare
-        # string would be parsed as JSON.
+        # The character sets of these texts have two or four bytes a character, and in ucs2 all pairs of bytes are
+        # valid. A bare string would be parsed as JSON.
         return f"JSON_EXTRACT(JSON_ARRAY(_ucs2 {literal}),'$[0]')"
     if kind == _BLOB:
         # An expression over BLOBs has the type BLOB whatever its length, but a BLOB column may be too short.

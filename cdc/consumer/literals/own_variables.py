@@ -1,7 +1,7 @@
-"""The session variables that the consumer's statements rely on, whatever the follower has set for everybody. Pure.
+"""The session variables that the consumer's statements rely on, whatever the follower's global values are. Pure.
 
-None of them takes a privilege: who asks for the status has few. All others are harmless, or given the leader's values
-(``follower/session_variables``): ``tests/data/session_variables.txt`` says so of each.
+Setting them takes no privilege: a user who only reads the status has few. All other variables are harmless, or get the
+leader's values (``follower/session_variables``): ``tests/data/session_variables.txt`` has the reason for each.
 """
 
 from cdc.consumer.literals.row_sql_mode import STRICT
@@ -27,13 +27,13 @@ OWN = {
     # LOAD DATA reports the rows that it left out as warnings.
     "sql_notes": "1",
 }
-# A server that does not know it yet reads a comment.
+# To an older server, which does not know the variable, the assignment is a comment.
 _SINCE = {"show_gipk_in_create_table_and_information_schema": (80030, "1")}
 _LOCK_WAITS = ("innodb_lock_wait_timeout", "lock_wait_timeout")
 
 
 def own_variables(*, lock_wait_seconds: int) -> str:
-    """The assignments of a SET SESSION."""
+    """The assignments for a SET SESSION."""
     given = [f"{name}={value}" for name, value in OWN.items()]
     given += [f"{name}={lock_wait_seconds}" for name in _LOCK_WAITS]
     newer = [f"/*!{since} , {name}={value} */" for name, (since, value) in _SINCE.items()]

@@ -1,8 +1,9 @@
-"""Finds numbers in columns FLOAT(M,D) and DOUBLE(M,D), and makes a table of numbers that such columns are copied from.
+"""Finds numbers in columns FLOAT(M,D) and DOUBLE(M,D), and writes a table of numbers from which such columns are
+copied.
 
-The server rounds what a statement computes for such a column to D digits, but not what it copies from another column.
-So a value of the leader may have more digits than a literal stores on the follower, or be larger than M digits allow;
-and an index does not find it by a literal, which is rounded before it is looked for.
+The server rounds a computed value for such a column to D digits, but not a value that it copies from another column. So
+a value of the leader may have more digits than a literal stores on the follower, or be larger than M digits allow; and
+an index does not find it by a literal, which is rounded before the search.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,8 +48,8 @@ def _number(content: object) -> str:
 def found_rounded(name: str, number: str, column: Rounded) -> str:
     """The condition that the column ``name`` has the number of this literal, by an index if there is one.
 
-    The range is wide enough to contain the number when its ends are rounded. An end that the column can't have would
-    make the server find nothing.
+    The range is wide enough to contain the number when its ends are rounded. With an end that the column can't have,
+    the server would find nothing.
     """
     unit = 10.0**-column.decimals
     exactly, value = f"{name}+0e0={number}", float(number)
@@ -59,7 +60,7 @@ def found_rounded(name: str, number: str, column: Rounded) -> str:
 
 
 def number_table(numbers: Sequence[tuple[Rounded, str]], *, prefix: str) -> str:
-    """A table of one row: these literals in columns of these types, which are named ``prefix``, 0, and so on."""
+    """A table of one row: these literals in columns of these types, named ``prefix`` and a number from 0."""
     columns = [
         f"{prefix}{index} {column.type} PATH '$[{index}]' ERROR ON EMPTY ERROR ON ERROR"
         for index, (column, _) in enumerate(numbers)

@@ -20,7 +20,7 @@ _DATES = ("NO_ZERO_IN_DATE", "NO_ZERO_DATE", "ALLOW_INVALID_DATES")
 _PADDED = "PAD_CHAR_TO_FULL_LENGTH"
 _DECIDING = ("NO_UNSIGNED_SUBTRACTION", "TIME_TRUNCATE_FRACTIONAL")
 _ALLOWED = frozenset({*_DATES, _PADDED, *_DECIDING})
-_USUAL = "NO_ZERO_IN_DATE,NO_ZERO_DATE"  # the modes of a record that names none: those of MySQL's default
+_USUAL = "NO_ZERO_IN_DATE,NO_ZERO_DATE"  # the modes of a record without any: MySQL's default
 _ZEROS = frozenset({"", *_USUAL.split(",")})
 STRICT = f"{_STRICT},{_ALWAYS},ALLOW_INVALID_DATES"
 LAX = f"{_ALWAYS},ALLOW_INVALID_DATES"
@@ -61,15 +61,16 @@ def lax(modes: str, *, adds: bool) -> str:
 
 
 def permissive(modes: str, *, adds: bool) -> str:
-    """As ``lax``, for older rows with dates that are not valid in these modes."""
+    """``lax``, also for older rows with dates that are not valid in these modes."""
     others = [name for name in _named(modes, padded=adds) if name not in _DATES]
     return ",".join([LAX, *others])
 
 
 def guesses() -> Iterator[str]:
-    """All that may change a computed value, for a session that has changed its modes since the BEGIN that names them.
+    """All combinations of modes that may change a computed value, for a session that has changed its modes since the
+    BEGIN that names them.
 
-    What comes of it must be compared with the leader's row. With padding an existing row may not be found.
+    The result must be compared with the leader's row. With padding an existing row may not be found.
     """
     others = [*_DECIDING, _PADDED]
     for count in range(len(others) + 1):

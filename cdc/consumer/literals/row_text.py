@@ -1,11 +1,11 @@
-"""Turns rows into the comma-separated literals between an INSERT's parentheses: the consumer's hottest path.
+"""Writes rows as the comma-separated literals between an INSERT's parentheses: the consumer's hottest path.
 
 The values of a column nearly always have the same tag, so rows are transposed to columns, and a column with a common
 tag is rendered by one loop without a function call for each value: calls are most of the cost in Python.
 
 Such a loop gives the same texts as ``literal``, or raises. Then ``literal`` renders the column value by value, and
-decides what is refused and why. So the loops must raise for contents of any other type, as ``int.__repr__``, ``join``
-and the tables of numbers do, and text gets into SQL only quoted or as a number.
+raises the error for an invalid one. So the loops must raise for contents of any other type, as ``int.__repr__``,
+``join`` and the tables of numbers do, and text gets into SQL only quoted or as a number.
 """
 
 import re
@@ -21,14 +21,15 @@ from cdc.model.values import NULL, Value
 
 __all__ = ["Tags", "row_texts", "tagged_row_texts"]
 
-# Looking up a number's text takes half the time of formatting it. Other numbers are left to ``literal``.
+# Looking up a number's text takes half the time of formatting it. Numbers outside of the tables are left to
+# ``literal``.
 _TWO = {number: f"{number:02d}" for number in range(100)}
 _THREE = {number: f"{number:03d}" for number in range(1000)}
 _FOUR = {number: f"{number:04d}" for number in range(10_000)}
 _BLOCK = 500  # rows at a time, few enough for the processor's cache
 
 _Image = Sequence[Value]
-# The tags of a column's values, NULL among them; "" where some were rendered one by one, of whatever tag they are.
+# The tags of a column's values, NULL among them; "" if some were rendered one by one, with any tag.
 Tags = frozenset[str]
 
 
@@ -41,7 +42,7 @@ def row_texts(images: Sequence[_Image], indexes: Sequence[int]) -> list[str]:
 
 
 def tagged_row_texts(images: Sequence[_Image], indexes: Sequence[int]) -> tuple[list[str], list[Tags]]:
-    """As ``row_texts``, with the tags of the values at each index."""
+    """The result of ``row_texts``, with the tags of the values at each index."""
     texts: list[str] = []
     tags: list[Tags] = [frozenset()] * len(indexes)
     for first in range(0, len(images), _BLOCK):

@@ -1,9 +1,7 @@
-"""Turns a record's scalar values into SQL literals, by their tag.
+"""Writes a record's scalar values as SQL literals, by their tag.
 
 The session must have backslash escapes, character set utf8mb4 and time zone +00:00 (see ``session``); then only quotes
-and backslashes need escaping. Syntax: MySQL manual, "Literal Values".
-
-Turns the content of a TIMESTAMP value into the text of its UTC date and time, as MySQL reads and writes it.
+and backslashes need escaping. Syntax: MySQL manual, "Literal Values". A TIMESTAMP is written as its UTC date and time.
 """
 
 import base64
@@ -26,7 +24,7 @@ _TWO_DIGITS = tuple(f"{number:02d}" for number in range(60))
 def timestamp_text(unix_time: int) -> str:
     """``YYYY-MM-DD HH:MM:SS`` in UTC for seconds since 1970, without the fraction; 0 is MySQL's zero timestamp.
 
-    Raises OSError, OverflowError, TypeError or ValueError for what is no such number.
+    Raises OSError, OverflowError, TypeError or ValueError for any other content.
     """
     if unix_time == 0:
         # The type begins one second after the epoch, and the zero timestamp has no fraction.
@@ -69,20 +67,22 @@ def from_base64(content: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StagedBlob:
-    """The content of a BLOB that the server has already: the ``expression`` gives it."""
+    """A BLOB whose content the server has already, as the value of ``expression``."""
 
     expression: str
 
 
 def _blob(content: str | StoredBlob | StagedBlob) -> str:
-    """As ``from_base64``; large ones are left to the server, which takes one copy of the text and no other."""
+    """A BLOB as ``from_base64`` writes it; a large one is decoded by the server, which takes only one copy
+    of the text.
+    """
     if isinstance(content, StagedBlob):
         return content.expression
     if isinstance(content, StoredBlob):
         content = content.whole()
     if len(content) < _LARGE:
         return from_base64(content)
-    # For what is no base64 the server would store NULL.
+    # The server would store NULL for invalid base64.
     if len(content) % 4 or not _BASE64.fullmatch(content):
         raise ValueError("not base64")
     return f"FROM_BASE64('{content}')"

@@ -1,6 +1,5 @@
-"""Turns a record's values into SQL literals, names into identifiers, and both into conditions that find a row.
-
-The condition that finds a row on the follower: by its key, or by all its values.
+"""Writes a record's values as SQL literals, names as identifiers, and both as the condition that finds a row: by its
+key, or by all its values.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +28,7 @@ _DOCUMENTS = frozenset({"Json", "JsonTyped"})
 _LITERALS = SCALARS | {"Json": document, "JsonTyped": typed_document}
 # An ENUM's error value, number 0, has the text '', as a member '' may have; only the numbers differ.
 _EMPTY_MEMBER: Value = {"Enum": ""}
-# What a column gets without a value. No value of a record: it is known by its identity.
+# A column's default. It is no value of a record, and is recognised by its identity.
 DEFAULT: Value = {"Default": None}
 _SIGN = 1 << 63  # a SET with its 64th member compares as a negative number
 
@@ -40,7 +39,7 @@ def identifier(name: str) -> str:
 
 
 def table_name(uri: Uri) -> str:
-    """The full quoted name of the table that a record's URI names."""
+    """The full quoted name of the table in a record's URI."""
     return f"{identifier(uri.database)}.{identifier(uri.table or '')}"
 
 
@@ -85,7 +84,7 @@ def equal(column: str, value: Value, rounded: Mapping[str, Rounded] = NONE_ROUND
 def exact(column: str, value: Value) -> str:
     """The condition that holds for exactly this value, not for others that compare as equal to it.
 
-    Plain equality comes first where an index may help.
+    Plain equality comes first if an index may help.
     """
     name = identifier(column)
     if value == NULL:
@@ -127,5 +126,5 @@ def matcher(record: Record, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Ca
 
 
 def key_indexes(record: Record) -> list[int]:
-    """Where the columns of the key are in the record's images."""
+    """The indexes of the key's columns in the record's images."""
     return [record.columns.index(column) for column in record.key or ()]

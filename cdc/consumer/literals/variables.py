@@ -1,6 +1,7 @@
-"""Sends large BLOBs to the follower in parts: as user variables, which the statement that stores the row puts together.
+"""Sends large BLOBs to the follower in parts: as user variables, which the statement that stores the row concatenates.
 
-So neither memory nor a packet has to hold a BLOB as a whole. The server takes one of up to max_allowed_packet bytes.
+So neither memory nor a packet has to hold a BLOB as a whole. The server accepts a BLOB of up to max_allowed_packet
+bytes.
 """
 
 from collections.abc import Iterator
@@ -15,14 +16,14 @@ _AROUND = 100  # bytes of the statement that sets a variable, besides the value
 
 
 class Variables:
-    """The user variables of some rows, which are set by statements of at most ``size`` bytes."""
+    """The user variables of some rows, set by statements of at most ``size`` bytes."""
 
     def __init__(self, size: int) -> None:
         self._part = max(4, (size - _AROUND) // 4 * 4)  # characters of base64
         self._blobs: list[StoredBlob] = []
 
     def image(self, image: list[Value]) -> list[Value]:
-        """The image with variables in place of StoredBlobs; from then on ``statements`` set them, too."""
+        """The image with variables in place of StoredBlobs; from then on ``statements`` set these, too."""
         return [self._value(value) for value in image]
 
     def _value(self, value: Value) -> Value:
@@ -31,8 +32,8 @@ class Variables:
             return value
         self._blobs.append(blob)
         names = ",".join(self._names(len(self._blobs) - 1))
-        # CONCAT is NULL, with no more than a warning, where the result has more than max_allowed_packet bytes. No row
-        # may get that. The subquery is an error where it is evaluated.
+        # CONCAT is NULL, with no more than a warning, if the result has more than max_allowed_packet bytes. No row may
+        # get that. The subquery raises an error if it is evaluated.
         return {"Blob": StagedBlob(f"COALESCE(CONCAT({names}),(SELECT 1 UNION SELECT 2))")}
 
     def _names(self, number: int) -> list[str]:
@@ -40,13 +41,13 @@ class Variables:
         return [f"@cdc_{number}_{part}" for part in range(parts)]
 
     def statements(self) -> Iterator[bytes]:
-        """What sets all variables."""
+        """The statements that set all variables."""
         for number, blob in enumerate(self._blobs):
             for name, content in zip(self._names(number), blob.base64(self._part), strict=True):
                 yield b"SET %b=FROM_BASE64('%b')" % (name.encode(), content)
 
     def emptying(self) -> Iterator[bytes]:
-        """What gives the server their memory back, if there are any."""
+        """The statement that frees the server's memory of the variables, if there are any."""
         names = [name for number in range(len(self._blobs)) for name in self._names(number)]
         if names:
             yield f"SET {','.join(f'{name}=NULL' for name in names)}".encode()

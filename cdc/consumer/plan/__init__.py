@@ -1,1 +1,1 @@
-"""Batches of transactions to SQL statements. Pure."""
+"""Plans the SQL statements for batches of transactions. Pure."""

@@ -1,4 +1,4 @@
-"""Compares documents of generated columns with the leader's, once their rows are stored."""
+"""Compares JSON documents in generated columns with the leader's, once their rows are stored."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,8 @@ __all__ = ["comparisons_of_documents"]
 
 def comparisons_of_documents(step: Step) -> Iterator[Statement]:
     """Statements that find each row that the step has stored if its verified documents are the leader's: a comparison
-    of many rows tells of these only whether there are any. Raises ValueError for a value that has no literal."""
+    of many rows shows only whether any row differs. Raises ValueError for a value without a literal.
+    """
     record, where = step.record, matcher(step.record, step.rounded)
     verified = compared(record, step.verified)
     for change in step.changes:

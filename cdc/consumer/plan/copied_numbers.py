@@ -14,7 +14,7 @@ __all__ = ["apart", "copying_insert", "copying_update"]
 
 
 def apart(change: Change, rounded: Mapping[str, Rounded]) -> list[Change]:
-    """An update of a row without a key as a deletion and an addition; any other change as it is.
+    """An update of a row without a key as a deletion and an insertion; any other change unchanged.
 
     An UPDATE that copies numbers can't be limited to one of several rows that are equal.
     """
@@ -50,7 +50,7 @@ def _copied(
 ) -> tuple[list[str], str]:
     """The expressions of an image's values, and the table that some of them name."""
     alias = "n" if (record.uri.table or "").lower() != "n" else "m"
-    # Names of columns are in conditions without a table's name.
+    # Conditions name columns without their table.
     prefix = next(
         text for text in (f"c{number}_" for number in count())
         if not any(name.lower().startswith(text) for name in record.columns)

@@ -1,13 +1,13 @@
-"""Plans a chunk of a table that is being copied: what the follower has in its range becomes what the chunk says. Pure.
+"""Plans a chunk of a table copy: makes the follower's rows in the chunk's range equal to the chunk's rows. Pure.
 
-Rows of the range that are not equal to one of the chunk's go, by one statement, and those that are missing then come. A
-row that is equal stays as it is, so that a copy of a table that is right writes nothing. Rows are compared by the keys
-that rows without a key get (``image_keys``): these are equal where each value is, to the byte.
+One statement deletes the rows in the range that equal none of the chunk's, then the missing rows are inserted. A row
+that is equal stays, so that the copy of an intact table writes nothing. Rows are compared by the keys for rows without
+a key (``image_keys``): these are equal if each value is, to the byte.
 
-The range is evaluated by the server, in the order of the follower's columns. So these must be ordered as the leader's.
-A chunk may have some keys instead of a range (``cdc-repair``), which the server finds by the same rules.
+The server evaluates the range in the order of the follower's columns, so these must be ordered like the leader's. A
+chunk may have some keys instead of a range (``cdc-repair``), which the server finds by the same rules.
 
-Of a table that is copied as a whole the first piece empties it, and each adds its rows.
+If a table is copied as a whole, the first piece empties it, and each piece adds its rows.
 """
 
 from collections.abc import Sequence
@@ -15,16 +15,16 @@ from dataclasses import dataclass, field, replace
 
 from cdc.consumer.errors import Unapplicable
 from cdc.consumer.literals.values import identifier, literal, table_name
+from cdc.consumer.plan.copying import check_copying
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, RenderedChanges, Step, for_table
 from cdc.consumer.plan.rendered_rows import RenderedRows
-from cdc.consumer.plan.rewound import check_copying
 from cdc.consumer.plan.table_schema import TableSchema
 from cdc.model.record import Record, Row
 from cdc.sql.key_range import keys_condition, range_condition
 
 __all__ = ["Covering", "Found", "Repair", "check_chunk", "covering", "in_range"]
 
-# The types whose values are in the same order, by the tag of the leader's value (DATA_TYPE in the information schema).
+# The types whose values have the same order, by the tag of the leader's value (DATA_TYPE in the information schema).
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 _ORDERED: dict[str, tuple[str, ...]] = {
@@ -48,9 +48,10 @@ _AS_ON_LEADER = "make its key as on the leader (ALTER TABLE), or leave the table
 
 @dataclass(slots=True)
 class Repair:
-    """How many rows of a chunk were ``missing`` on the follower or ``different`` there, and how many were ``extra``.
+    """The numbers of a chunk's rows that were ``missing`` on the follower or ``different``, and of its ``extra`` rows
+    there.
 
-    ``there`` is how many the follower had in the range.
+    ``there`` is the number of rows that the follower had in the range.
     """
 
     missing: int = 0
@@ -61,11 +62,12 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the follower has of a chunk: how many ``rows`` in its range, and, by their numbers, which of the chunk's.
+    """The follower's rows for a chunk: the number of ``rows`` in its range, and, by their numbers, the chunk's rows
+    that exist.
 
-    ``equal`` are those that need not be written, ``others`` those whose key is there with other values. ``outside``
-    are those of both that are not in the range. ``keys`` are the keys of the chunk's rows, in hexadecimal, which the
-    SQL ``expression`` gives for a row of the table; neither is known where there are no rows in the range.
+    ``equal`` need not be written; the keys of ``others`` exist with other values. ``outside`` are the rows among both
+    that are not in the range. ``keys`` are the keys of the chunk's rows, in hexadecimal, which the SQL ``expression``
+    gives for a row of the table; both are empty if the range has no rows.
     """
 
     rows: int = 0
@@ -78,10 +80,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Covering:
-    """The steps for a chunk: those of ``steps``, or where these fail as a whole first ``emptying``, then ``written``.
+    """The plan of a chunk: first ``steps``; if they fail, all of ``emptying``, then the record ``written``.
 
-    ``written`` is a record that adds the rows which are not equal on the follower; ``refused`` says why the chunk can't
-    be applied.
+    ``written`` inserts the rows that are not equal on the follower; ``refused`` is the reason why the chunk can't be
+    applied.
     """
 
     chunk: Record
@@ -93,12 +95,12 @@ class Covering:
 
 
 def covering(chunk: Record, schema: TableSchema, found: Found) -> Covering:
-    """How the follower's table gets what a chunk says. Raises ValueError for an invalid value."""
-    # In MySQL's default modes a table that computes values would take no zero date, and find none.
+    """Plans how the follower's table gets the rows of a chunk. Raises ValueError for an invalid value."""
+    # In MySQL's default modes a table that computes values would not accept a zero date, nor find one.
     chunk = replace(chunk, sql_mode=chunk.sql_mode or "")
     flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
     repair = _repair(len(chunk.rows), found)
-    # Copied rows are of no event, so it is not known in which modes the leader computed their values.
+    # Copied rows belong to no event, so it is not known in which modes the leader computed their values.
     verified = schema.stored & frozenset(chunk.columns)
     written = replace(chunk, operation="Add", flags=chunk.flags | NO_FOREIGN_KEY_CHECKS, copying=True)
     if found.equal:
@@ -106,7 +108,7 @@ def covering(chunk: Record, schema: TableSchema, found: Found) -> Covering:
         written = replace(written, rows=tuple(rows))
     steps: list[Step] = []
     if chunk.range is not None and chunk.range.piece is not None:
-        # No change of the table came since, so that there is nothing else to remove.
+        # No record changed the table since it was emptied, so nothing else must be removed.
         repair.missing, repair.different, repair.extra = len(chunk.rows), 0, found.rows
     inside = found.equal - found.outside
     if found.rows > len(inside):
@@ -152,7 +154,7 @@ def _repair(rows: int, found: Found) -> Repair:
 
 
 def check_chunk(chunk: Record, schema: TableSchema) -> None:
-    """Raises Unapplicable where the range may have other rows on the follower than on the leader."""
+    """Raises Unapplicable if the range may have other rows on the follower than on the leader."""
     check_copying(chunk, schema)
     assert chunk.range is not None
     key = chunk.key or ()
@@ -181,11 +183,12 @@ def _check_order(chunk: Record, schema: TableSchema, number: int, *, column: str
         what = f"which the leader orders by {theirs}, the follower by {collation}"
     raise Unapplicable(
         f"table {chunk.uri.database}.{chunk.uri.table} can't be copied by ranges of its key's column {column}, {what}",
+        code="CDC-COPY-KEY-ORDER",
         record=chunk,
         hint=_AS_ON_LEADER,
     )
 
 
 def _named(collation: str) -> str:
-    """The collation's name of today: utf8_bin is utf8mb3_bin since MySQL 8.0.30."""
+    """The collation's present name: utf8_bin is utf8mb3_bin since MySQL 8.0.30."""
     return collation.replace("utf8_", "utf8mb3_", 1) if collation.startswith("utf8_") else collation

@@ -1,13 +1,11 @@
-"""Turns added rows into the text of INSERT statements, split where a statement would be too large.
+"""Writes the statements that insert rows: INSERT, or LOAD DATA LOCAL for many rows, which costs the server about half.
 
-Adds many rows by LOAD DATA LOCAL, which costs the server about half of what an INSERT of the same rows costs it.
-
-The data are the text of an INSERT's rows: its literals can be told to LOAD DATA as fields in quotes, with backslash
-escapes, and NULL; what is between two rows ends a line. So only values may be loaded whose literals are numbers or
-quoted text, and only into columns that store such a text as they store the literal: ``TAGS``.
+The data of LOAD DATA are the text of an INSERT's rows. The literals are described to LOAD DATA as fields in quotes,
+with backslash escapes, and NULL; the text between two rows ends a line. So only values may be loaded whose literals are
+numbers or quoted text, and only into columns that store such a text as they store the literal: ``TAGS``.
 
 LOCAL makes LOAD DATA store what it can and only warn of the rest, as IGNORE does. So the session counts as loaded only
-the rows of a statement that has warned of nothing (``follower.local_data``), and anything else fails the batch.
+the rows of a statement that has warned of nothing (``session.stored_rows``), and anything else fails the batch.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +26,7 @@ _SUBQUERY_BYTES = PACKET_BYTES // 500
 
 
 def written_indexes(record: Record, generated: frozenset[str]) -> list[int]:
-    """The indexes of the columns that are written: all but those that the follower computes itself."""
+    """The indexes of the columns that are written: all except those that the follower computes itself."""
     return [index for index, column in enumerate(record.columns) if column not in generated]
 
 
@@ -55,13 +53,13 @@ def inserts(
 
 
 def insert_head(record: Record, written: list[int]) -> bytes:
-    """How an INSERT of these columns begins, up to its rows."""
+    """The beginning of an INSERT of these columns, up to its rows."""
     names = ",".join(identifier(record.columns[index]) for index in written)
     return f"INSERT INTO {table_name(record.uri)} ({names}) VALUES ".encode()
 
 
 def runs(step: Step, written: list[int], size: int) -> Iterator[Run]:
-    """Runs of at most ``size`` bytes, at least one row each. Raises as ``inserts``."""
+    """Runs of at most ``size`` bytes, at least one row each. Raises the errors of ``inserts``."""
     if isinstance(step.changes, RenderedChanges) and len(written) == len(step.record.columns):
         return _joined(step.changes.records, size=size)
     return _rendered(step, written, size)
@@ -78,7 +76,7 @@ def _rendered(step: Step, written: list[int], size: int) -> Iterator[Run]:
             yield Run(step.changes, sql, tags)
             return
         del sql
-    # One row can be as large as a message, so no copy of it is kept that is not needed.
+    # One row can be as large as a message, so no unneeded copy of it is kept.
     texts.reverse()
     rows = [_in_parentheses(texts) for _ in images]
     for changes, parts in chunks(step.changes, rows, size=size, count=len(rows)):
@@ -86,13 +84,13 @@ def _rendered(step: Step, written: list[int], size: int) -> Iterator[Run]:
 
 
 def _in_parentheses(texts: list[str]) -> bytes:
-    """The last of the texts, which is removed."""
+    """The last of the texts in parentheses, removed from the list."""
     text = texts.pop().encode()
     return b"(%b)" % text
 
 
 def _joined(records: Sequence[Record], *, size: int) -> Iterator[Run]:
-    """As ``_rendered``, for records with ``RenderedRows``."""
+    """``_rendered`` for records with ``RenderedRows``."""
     run: list[Record] = []
     texts: list[bytes] = []
     tags: list[Sequence[Tags]] = []
@@ -146,7 +144,7 @@ def chunks(
         yield run, texts
 
 
-# Fewer rows save the server less than the time in which it asks for the data.
+# With fewer rows the server saves less than the round trip in which it requests the data costs.
 _FEWEST = 500
 _INTEGER = frozenset({"SignedInteger", "UnsignedInteger"})
 _STRING = frozenset({"String"})
@@ -168,18 +166,18 @@ _FORMAT = (
 
 
 def loadable_tags(data_type: str, *, nullable: bool) -> Tags:
-    """The tags of the values that may be loaded into a column; none for a column that can't be loaded.
+    """The tags of the values that may be loaded into a column; empty for a column that can't be loaded.
 
-    NULL only where the column takes it: in a TIMESTAMP that does not LOAD DATA stores the time, and warns of nothing.
+    NULL only if the column is nullable: in a TIMESTAMP NOT NULL, LOAD DATA stores the current time, without a warning.
     """
     tags = TAGS.get(data_type.lower(), frozenset())
     return tags | {NULL} if tags and nullable else tags
 
 
 def additions(step: Step, generated: frozenset[str], size: int, loadable: Mapping[str, Tags]) -> Iterator[Statement]:
-    """The statements that add the rows of a step, each of at most ``size`` bytes, data included, or of a single row.
+    """The statements that insert the rows of a step, each of at most ``size`` bytes, data included, or of a single row.
 
-    ``loadable`` are the columns into which values of these tags may be loaded. Raises as ``inserts``.
+    ``loadable`` are the columns into which values of these tags may be loaded. Raises the errors of ``inserts``.
     """
     record = step.record
     written = written_indexes(record, generated)
@@ -188,14 +186,14 @@ def additions(step: Step, generated: frozenset[str], size: int, loadable: Mappin
     allowed = [loadable.get(record.columns[index], frozenset()) for index in written]
     for changes, texts, tags in runs(step, written, size - max(len(head), len(load))):
         if load and len(changes) >= _FEWEST and _all_within(tags, allowed):
-            # Without the first row's parenthesis and the last one's: what is between two rows is their end.
+            # Without the first row's parenthesis and the last one's: the text between two rows ends a line.
             yield Statement(load, len(changes), changes, data=texts[1:-1])
         else:
             yield Statement(head + texts, len(changes), changes)
 
 
 def _load(record: Record, written: Sequence[int]) -> bytes:
-    """The name of the file means nothing: no file is read."""
+    """The beginning of LOAD DATA. The file's name has no meaning: no file is read."""
     names = ",".join(identifier(record.columns[index]) for index in written)
     return f"LOAD DATA LOCAL INFILE 'cdc' INTO TABLE {table_name(record.uri)} {_FORMAT} ({names})".encode()
 

@@ -27,7 +27,7 @@ _CASCADED = 0x12
 
 
 def as_left(records: Sequence[Record]) -> Sequence[Record]:
-    """The records, with each row that is deleted as it was then, and deleted once."""
+    """The records, with each deleted row as it was at its deletion, and deleted once."""
     operations = {record.operation for record in records if record.flags & _CASCADED == _CASCADED}
     if operations <= {"Add"} or all(record.operation != "Delete" for record in records):
         return records
@@ -44,7 +44,9 @@ def as_left(records: Sequence[Record]) -> Sequence[Record]:
 
 
 class _Deletions:
-    """What foreign keys have made of rows in a transaction, by table and former image, and which rows are gone."""
+    """The changes that foreign keys have made to rows in a transaction, by table and former image, and the deleted
+    rows.
+    """
 
     def __init__(self) -> None:
         self._changed: dict[tuple[Uri, str], Image] = {}
@@ -76,7 +78,7 @@ class _Deletions:
 def net_effects(records: Iterable[Record], identity: Callable[[Image], object]) -> Iterable[NetEffect] | None:
     """For each row its last record, its image before the records and after them (None: no row), and its last image.
 
-    None if a row is added that exists, or deleted that does not: then the records are not one table's history.
+    None if a row is inserted that exists, or deleted that does not: then the records are not one table's history.
     """
     rows: dict[object, NetEffect] = {}
     for record in records:
@@ -115,7 +117,7 @@ def net_images(records: Iterable[Record]) -> tuple[list[Recorded], list[Recorded
     """
     gone: list[Recorded] = []
     come: list[Recorded | None] = []
-    places: dict[str, list[int]] = {}  # in ``come``, of each image, which is known by its exact text in Python
+    places: dict[str, list[int]] = {}  # the places in ``come`` of each image, by its exact text in Python
     for record in records:
         for before, after in record.rows:
             if before is not None:

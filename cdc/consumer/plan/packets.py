@@ -1,6 +1,6 @@
-"""Joins SQL statements into packets that are no larger than the server accepts.
+"""Joins SQL statements into packets that are no larger than the server accepts, and checks the counts of a packet.
 
-Each statement says how many rows it must match; the session counts matched rows (FOUND_ROWS), not changed ones.
+Each statement has the number of rows it must match; the session counts matched rows (FOUND_ROWS), not changed ones.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,12 +11,24 @@ from cdc.consumer.literals.row_sql_mode import STRICT, setting
 from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change
 from cdc.errors import PromiseError
 
-__all__ = ["PACKET_BYTES", "Statement", "larger_packet", "packets", "session_flags", "usual_session"]
+__all__ = [
+    "FRONT_BYTES",
+    "PACKET_BYTES",
+    "Mismatch",
+    "Statement",
+    "check_counts",
+    "larger_packet",
+    "loads",
+    "packets",
+    "session_flags",
+    "usual_session",
+]
 
 # Larger packets are no faster, and use more memory in the consumer and in the server.
 PACKET_BYTES = 4_000_000
+FRONT_BYTES = 64  # at most so many are sent in front of a packet: a COMMIT, a savepoint, a setting
 _LARGEST_PACKET = 1 << 30  # bytes: the maximum of max_allowed_packet
-# The server executes a packet to its end even where this program has ended meanwhile.
+# The server executes a packet to its end even if this program has ended meanwhile.
 _MOST_SCANS = 20
 
 
@@ -24,8 +36,8 @@ _MOST_SCANS = 20
 class Statement:
     """SQL, the number of rows it must match (None: any) and the changes that it applies.
 
-    ``scans``: the server may have to read the whole table for it. ``data`` is what it asks for while it executes a LOAD
-    DATA LOCAL.
+    ``scans``: the server may have to read the whole table. ``data`` are the rows that the server requests while it
+    executes a LOAD DATA LOCAL.
     """
 
     sql: bytes
@@ -36,14 +48,16 @@ class Statement:
 
 
 def session_flags(flags: int) -> Statement:
-    """The checks of a rows event's ``flags``; what the leader's foreign keys have logged the follower's must not do."""
+    """Sets the checks of a rows event's ``flags``. Foreign keys are off if the leader logged their changes: the
+    follower must not repeat them.
+    """
     foreign = 0 if flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) else 1
     unique = 0 if flags & RELAXED_UNIQUE_CHECKS else 1
     return Statement(f"SET foreign_key_checks={foreign}, unique_checks={unique}".encode())
 
 
 def usual_session(mode: str, flags: int) -> Iterator[Statement]:
-    """What gives a session the usual sql_mode and checks again, after those of rows."""
+    """The statements that set a session back to the usual sql_mode and checks, after those of rows."""
     if mode != STRICT:
         yield Statement(setting(STRICT))
     if flags:
@@ -53,7 +67,7 @@ def usual_session(mode: str, flags: int) -> Iterator[Statement]:
 def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Statement]]:
     """Groups of statements to send as one packet each; ``limit`` is the server's max_allowed_packet in bytes.
 
-    A packet has few statements that scan a table: that bounds what goes on in the server after this program was killed.
+    A packet has few statements that scan a table: that bounds the work of the server after this program was killed.
 
     Raises PromiseError if a single statement is larger.
     """
@@ -74,13 +88,33 @@ def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Stateme
         yield packet
 
 
+class Mismatch(Exception):
+    """A statement matched another number of rows than the leader changed."""
+
+
+def loads(packet: Sequence[Statement], *, front: int = 0) -> dict[int, bytes]:
+    """The data of the statements that load rows, by their index behind ``front`` other statements."""
+    return {index: each.data for index, each in enumerate(packet, front) if each.data is not None}
+
+
+def check_counts(packet: Sequence[Statement], counts: Sequence[int]) -> None:
+    """Raises Mismatch where a statement matched another number of rows than it must.
+
+    ``counts`` begins with those of the statements that were sent in front of the packet; they are ignored.
+    """
+    for statement, count in zip(packet, counts[len(counts) - len(packet) :], strict=True):
+        if statement.rows is not None and statement.rows != count:
+            table = statement.changes[0].record.uri if statement.changes else "the checkpoint"
+            raise Mismatch(f"{count} rows counted in {table} where {statement.rows} were due")
+
+
 def _too_large(statement: Statement, limit: int) -> PromiseError:
     what = f"needs a statement of {len(statement.sql)} bytes, but the follower accepts {limit}"
     hint = larger_packet(len(statement.sql))
     if not statement.changes:
-        return PromiseError(f"the checkpoint's transaction {what}", hint=hint)
+        return PromiseError(f"the checkpoint's transaction {what}", code="CDC-FOLLOWER-PACKET", hint=hint)
     record = statement.changes[0].record
-    return Unapplicable(f"a row of {record.uri} {what}", record=record, hint=hint)
+    return Unapplicable(f"a row of {record.uri} {what}", code="CDC-FOLLOWER-PACKET", record=record, hint=hint)
 
 
 def larger_packet(size: int) -> str:

@@ -61,7 +61,7 @@ __all__ = [
 # its foreign keys changed in other tables, as it does since 9.6.
 NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, ALL_LOGGED = 0x02, 0x04, 0x10
 _CHECKS = NO_FOREIGN_KEY_CHECKS | RELAXED_UNIQUE_CHECKS
-# Rows without a key: fewer are looked for one by one, since all at once need the table to be read two or three times.
+# Rows without a key: fewer are searched one by one, since all at once need the table to be read two or three times.
 _FEWEST_REMOVED = 4
 
 
@@ -72,7 +72,7 @@ class Change(NamedTuple):
     row: Row
 
 
-# Does what Change() does, which is slower because its __new__ runs in Python.
+# Does the same as Change(), which is slower because its __new__ runs in Python.
 _change: Callable[[tuple[Record, Row]], Change] = partial(tuple.__new__, Change)
 
 
@@ -99,12 +99,11 @@ class Step:
 
     ``operation`` is Add, Update or Delete, as in a record; Upsert: an Update that keeps the row's key; Absent: no row
     with the before-image's key may exist, since the batch inserts and deletes it; Clear: a Delete of any rows with
-    these keys, as many as there are; or Remove: a Delete of rows without a
-    key, of which the follower is asked first how often they are there. ``prepared`` are the statements that came of
-    that, each with the number of rows that it must match (None: any). ``modes`` is the leader's sql_mode (module
-    row_sql_mode) if the table computes values, else None; the values that it computes for the ``verified`` columns must
-    be compared with the leader's. ``rounded`` are the table's columns whose numbers must be copied from a column
-    (module copied_numbers).
+    these keys, however many there are; or Remove: a Delete of rows without a key, which the follower must count first.
+    ``prepared`` are the statements that result from that count, each with the number of rows that it must match (None:
+    any). ``modes`` is the leader's sql_mode (module row_sql_mode) if the table computes values, else None; the values
+    that it computes for the ``verified`` columns must be compared with the leader's. ``rounded`` are the table's
+    columns whose numbers must be copied from a column (module copied_numbers).
     """
 
     operation: str
@@ -122,7 +121,7 @@ class Step:
 
 
 def removes(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> bool:
-    """Whether the plan of these records may have a step Remove, so that the follower must be asked before."""
+    """Whether the plan of these records may have a step Remove, so that the follower must count rows before."""
     keyless = _tables(record for record in records if record.key is None)
     return any(_removed(rows) and _is_net(rows, schema(uri)) for uri, rows in keyless.items())
 
@@ -154,8 +153,9 @@ def _removed(records: Iterable[Record]) -> int:
 
 
 def for_table(step: Step, schema: TableSchema) -> Step:
-    """The step with what its table needs: the leader's sql_mode, if it computes values, its rounded columns, and no
-    foreign keys where the leader logged what they changed."""
+    """The step with the settings of its table: the leader's sql_mode, if the table computes values, its rounded
+    columns, and no foreign keys if the leader logged their changes.
+    """
     if schema.related and step.record.flags & ALL_LOGGED:
         step = replace(step, flags=step.flags | NO_FOREIGN_KEY_CHECKS)
     if schema.rounded:
@@ -219,7 +219,7 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
     flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
     alone = first.operation == "Add" or (first.operation == "Delete" and first.key is not None)
     if alone and all(record.operation == first.operation for record in records):
-        # Rows that are only added, or only deleted, are their own net effect.
+        # Rows that are only inserted, or only deleted, are their own net effect.
         rendered = RenderedChanges(records)
         lazy = all(isinstance(record.rows, RenderedRows) for record in records)
         if changes := rendered if lazy else rendered.computed():

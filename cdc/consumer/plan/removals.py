@@ -1,10 +1,11 @@
-"""Plans how rows without a key are deleted in few statements, once it is known how often each is on the follower.
+"""Plans how rows without a key are deleted in few statements, once the follower has counted them.
 
-An image of which the follower has just as many rows as go is deleted with all others like it by one statement. Where it
-has more, either all are deleted and the rest is inserted again, or a statement of its own deletes only so many.
+If the follower has exactly as many rows of an image as must go, one statement deletes them with all other such images.
+If it has more, either all are deleted and the rest is inserted again, or a statement of its own deletes only the needed
+number.
 
-What a statement of many images has deleted is proved by a sum over the keys of the deleted rows: their number alone
-would not show it if some are missing and others are there once more, since something else has written to the follower.
+The rows that a statement of many images has deleted are proved by a sum over their keys: their number alone would not
+show that some are missing and others exist once more, because another client has written to the follower.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,19 +20,19 @@ from cdc.model.values import Value
 
 __all__ = ["Removal", "removals"]
 
-# More images than these are deleted whole and inserted again, rather than by a statement each, which may scan the
-# table, where that rewrites at most so many rows for each that goes.
+# Above this number of images, all their rows are deleted and the rest inserted again, if that rewrites at most so many
+# rows for each that goes. Otherwise each image gets a statement, which may scan the table.
 _MOST_ALONE, _MOST_REWRITTEN = 4, 100
-_SUMMED = 10  # digits of a key: the sum is below 2 ** 64, since no statement is as large as to delete 2 ** 24 rows
+_SUMMED = 10  # digits of a key: the sum is below 2 ** 64, since no statement is large enough to delete 2 ** 24 rows
 _LONGEST_ITEM = 72  # bytes of a value in a list
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Some of the images that go, ``gone`` with the changes of each by its key.
+    """Some of the images that go: ``gone`` has the changes of each by its key.
 
-    ``narrowed`` are conditions that hold for all of them. ``ordered``: without an index the server finds rows in one
-    order, in each statement.
+    ``narrowed`` are conditions that hold for all of them. ``ordered``: without an index the server finds rows in the
+    same order in each statement.
     """
 
     step: Step
@@ -43,7 +44,7 @@ class Removal:
 
     @property
     def rows(self) -> int:
-        """How many rows go."""
+        """The number of rows that go."""
         return sum(map(len, self.gone.values()))
 
     def first(self) -> str:
@@ -51,8 +52,8 @@ class Removal:
         return f"SELECT {self.keys.expression} {self._from(self.gone)} LIMIT {self.rows}"
 
     def count(self) -> str:
-        """The query for how many rows have each image."""
-        # NO_MERGE: the server refuses JSON_TABLE in what it groups by.
+        """The query for the number of rows with each image."""
+        # NO_MERGE: the server refuses JSON_TABLE in a GROUP BY.
         found = f"SELECT {self.keys.expression} AS k {self._from(self.gone)}"
         return f"SELECT /*+ NO_MERGE(x) */ k,COUNT(*) FROM ({found}) x GROUP BY k"
 
@@ -64,13 +65,13 @@ class Removal:
         return counts == {key: len(changes) for key, changes in self.gone.items()}
 
     def of_first(self) -> Iterator[Step]:
-        """The steps where the ``first`` rows are those that go."""
+        """The steps if the ``first`` rows are those that go."""
         yield self._whole({key: len(changes) for key, changes in self.gone.items()}, limit=f" LIMIT {self.rows}")
 
     def of_counted(self, present: Mapping[str, int]) -> Iterator[Step]:
-        """The steps where there are so many rows of each image.
+        """The steps for the numbers of rows ``present`` with each image.
 
-        Where some are missing each is looked for by itself: it may be there in a column of another type.
+        An image with missing rows is searched by itself: a row may have the value in a column of another type.
         """
         few = [key for key, changes in self.gone.items() if present.get(key, 0) < len(changes)]
         many = [key for key, changes in self.gone.items() if present.get(key, 0) > len(changes)]
@@ -104,7 +105,7 @@ class Removal:
         gone = {key: self.gone[key] for key in counts}
         key = self.keys.expression
         total = sum(int(each[:_SUMMED], 16) * count for each, count in counts.items())
-        # Summed up only for rows that are deleted: in the end the statement's last condition holds for these alone.
+        # The sum counts only rows that are deleted: the statement's last condition holds for exactly these.
         add = f"@cdc_sum:=@cdc_sum+CAST(CONV(LEFT(HEX({key}),{_SUMMED}),16,10) AS UNSIGNED)"
         where = f"CASE WHEN {_among(key, gone)} THEN ({add}) IS NOT NULL ELSE FALSE END"
         statements = (

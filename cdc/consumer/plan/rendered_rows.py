@@ -2,10 +2,10 @@
 
 A row's values take two kilobytes in Python, its text about sixty bytes, so that the text of thousands of rows fits the
 processor's cache. Rendering each record as it is parsed therefore takes a third less time than rendering whole batches
-later. The values are rarely needed again; when they are, because a batch also changes these rows or after a conflict,
+later. The values are rarely needed again; if they are, because a batch also changes these rows or after a conflict,
 they are parsed again from the message, and the next records of that table are not rendered.
 
-For a follower whose JSON parser takes doubles for others (``json_documents``) documents with doubles become trees.
+If the follower's JSON parser changes doubles (``json_documents``), documents with doubles become trees.
 """
 
 from abc import abstractmethod
@@ -22,10 +22,11 @@ from cdc.model.values import Value
 
 __all__ = ["SUBQUERY", "LazySequence", "RecordParser", "RenderedRows"]
 
-SUBQUERY = b"WITH RECURSIVE"  # how some JSON documents begin (``literals``); one statement can have only few of them
-_FEWEST = 20  # rows in a record that is rendered: for fewer it costs more than it saves
-_MOST_TYPES = 1000  # tables
-_PAUSE = 1000  # records of a table that are not rendered after the values of one were needed
+# The beginning of some JSON documents (``literals``); one statement can have only few of them.
+SUBQUERY = b"WITH RECURSIVE"
+_FEWEST = 20  # rows in a record that is rendered: rendering fewer costs more than it saves
+_MOST_TYPES = 1000  # most tables whose types are kept
+_PAUSE = 1000  # so many records of a table are not rendered after the values of one were needed
 
 T = TypeVar("T")
 
@@ -73,9 +74,9 @@ class RenderedRows(LazySequence[Row]):
 
 
 class RecordParser:
-    """Parses the records of one stream; ``inexact()`` says whether the follower's JSON parser changes doubles.
+    """Parses the records of one stream; ``inexact()`` returns whether the follower's JSON parser changes doubles.
 
-    ``types`` are those of the leader's columns, by table, as records have told them last.
+    ``types`` are the types of the leader's columns, by table, from the newest records that contain them.
     """
 
     def __init__(self, inexact: Callable[[], bool] = lambda: False) -> None:
@@ -84,7 +85,7 @@ class RecordParser:
         self.types: dict[Uri, Mapping[str, str]] = {}
 
     def parse(self, message: bytes | LargeRecord, *, where: str) -> Record:
-        """As ``Record.parse``, with ``RenderedRows`` if the record inserts many rows."""
+        """Parses a message as ``Record.parse`` does, with ``RenderedRows`` if the record inserts many rows."""
         record = self._parsed(message, where=where)
         if record.operation not in ("Add", COPY) or len(record.rows) < _FEWEST or not isinstance(message, bytes):
             return record

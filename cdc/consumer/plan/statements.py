@@ -21,12 +21,12 @@ from cdc.model.values import Value
 
 __all__ = ["Columns", "Loadable", "delete_exact", "single", "statements"]
 
-# For longer IN lists the server may exceed range_optimizer_max_mem_size, and then scans the table.
+# With longer IN lists the server may exceed range_optimizer_max_mem_size, and then scans the table.
 _DELETE_ROWS = 1000
 # In a list of rows MySQL compares other types differently, and does not find TIMEs and numbers of ENUMs.
 _LISTED = frozenset({"SignedInteger", "UnsignedInteger", "String", "Blob"})
 
-# How many rows a deletion by keys finds where it need not be each; these rows have no before-images.
+# The number of rows that a deletion by keys finds if it is not one for each key; these rows have no before-images.
 _FOUND = {"Absent": 0, "Clear": None}
 
 Columns = Callable[[Uri], frozenset[str]]
@@ -46,7 +46,7 @@ def statements(
 
     ``generated`` gives a table's generated columns, which the follower computes itself, and ``comparable`` the columns
     that must be as in the before-image; None compares only keys. ``loadable`` gives the columns into which values with
-    these tags may be loaded. ``has_stored``: some BLOBs may be StoredBlobs. Raises Unapplicable for a value that has no
+    these tags may be loaded. ``has_stored``: some BLOBs may be StoredBlobs. Raises Unapplicable for a value without a
     literal.
     """
     flags, mode = 0, STRICT
@@ -86,7 +86,9 @@ def _mode(step: Step) -> str:
 
 
 def _in_parts(step: Step, size: int) -> tuple[Iterable[Statement], Step, Iterable[Statement]]:
-    """What sends the step's large BLOBs that are stored, the step with variables in their place, what empties these."""
+    """The statements that send the step's large stored BLOBs, the step with variables in their place, and the
+    statements that empty the variables.
+    """
     if step.operation not in ("Add", "Upsert", "Update"):
         return (), step, ()
     variables = Variables(size)
@@ -99,12 +101,12 @@ def _in_parts(step: Step, size: int) -> tuple[Iterable[Statement], Step, Iterabl
 
 
 def _done(step: Step) -> Step:
-    """The deletion of the rows that the step has stored: its before-images are what must be there now."""
+    """The deletion of the rows that the step has stored: its before-images must be there now."""
     return replace(step, changes=[Change(record, Row(row.after, None)) for record, row in step.changes])
 
 
 def single(change: Change, *, generated: Columns, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Statement:
-    """The statement of a single change, which is not one that can be taken ``apart``."""
+    """The statement of a single change that ``apart`` would not split."""
     step = Step(change.record.operation, [change], rounded=rounded)
     (statement,) = _step(step, generated(change.record.uri), size=0)
     return statement
@@ -155,7 +157,7 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
     if not alike:
         return
     column, keys = identifier(record.columns[indexes[0]]), _by_key(step)
-    # In a table that computes values an UPDATE would compute them again, or fail on the values that it finds.
+    # In a table that computes values an UPDATE would compute them again, or fail on the stored values.
     verb, end = f"UPDATE {table_name(record.uri)} SET {column}={column}", b")"
     if step.modes is not None:
         verb, end = f"SELECT 1 FROM {table_name(record.uri)}", b") FOR UPDATE"
@@ -181,7 +183,7 @@ def _adds(
 
 
 def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:
-    """Updates of many rows in one statement (manual, "INSERT ... ON DUPLICATE KEY UPDATE Statement").
+    """Updates many rows in one statement (manual, "INSERT ... ON DUPLICATE KEY UPDATE Statement").
 
     A row that is updated counts twice, so any other count shows that one did not exist. If the row with the same
     secondary unique key has another primary key, its key is set to NULL, which the server refuses.
@@ -195,17 +197,17 @@ def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[State
         old = sent.format(f"{table}.{name}")
         kept = f"IF({table}.{name}={new}.{name},{old},NULL)"
         changed.append(f"{name}={kept if record.columns[index] in key else sent.format(f'{new}.{name}')}")
-    changed.sort(key=lambda text: "=IF(" not in text)  # the key is looked at before the other columns are changed
+    changed.sort(key=lambda text: "=IF(" not in text)  # the key is checked before the other columns are changed
     tail = f" AS {new} ON DUPLICATE KEY UPDATE {','.join(changed)}".encode()
     for changes, sql in inserts(step, generated, size, tail=tail):
         yield Statement(sql, 2 * len(changes), changes)
 
 
 def _named(step: Step, index: int) -> tuple[str, str]:
-    """A column's name, and a format of what is assigned to it so that the server stores the very same value.
+    """A column's name, and a format of the value assigned to it so that the server stores the very same value.
 
-    It assigns an ENUM or SET as text, and where the record has numbers it is because the texts are not unique: '' is
-    a member of a SET, or two members are equal.
+    The server assigns an ENUM or SET as text. If the record has numbers, the texts are not unique: '' is a member of a
+    SET, or two members are equal.
     """
     name = identifier(step.record.columns[index])
     values = (_after(change)[index] for change in step.changes)

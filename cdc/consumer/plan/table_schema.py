@@ -1,4 +1,4 @@
-"""What the planner must know of a follower's table that the records do not say: columns, unique keys, foreign keys."""
+"""Describes a follower's table for the planner, beyond what records contain: columns, unique keys, foreign keys."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,9 @@ __all__ = ["KeyPart", "TableSchema"]
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """A column of a unique key (None: an expression), its prefix length in characters (None: whole), and NULLs."""
+    """A column of a unique key (None: an expression), its prefix length in characters (None: whole), and whether it is
+    nullable.
+    """
 
     column: str | None
     length: int | None = None
@@ -21,14 +23,14 @@ class KeyPart:
 class TableSchema:
     """A table as it is on the follower.
 
-    ``columns`` can be written; ``generated`` are computed by the follower, ``stored`` those of them that are stored,
-    and ``unpredictable`` those of the stored ones that depend on something that is not logged. ``unique_keys`` include
-    the primary key. ``related``: a foreign key refers from or to the table. ``functional``: an index has an
-    expression. ``numbered`` is the AUTO_INCREMENT column, ``indexed`` are the columns with which an index
-    begins. ``loadable`` are the columns into which LOAD DATA can put values, with these values' tags (module loads).
-    ``rounded`` are those of the types FLOAT(M,D) and DOUBLE(M,D) that can be written. ``types`` are the names of the
-    columns' types without their lengths, and their collations, None for a column without one. ``cascading``: a foreign
-    key of another table has rows changed there when rows of this one change.
+    ``columns`` can be written; ``generated`` are computed by the follower, ``stored`` are those of them that are
+    stored, and ``unpredictable`` the stored ones that depend on something that is not logged. ``unique_keys`` include
+    the primary key. ``related``: a foreign key refers from or to the table. ``functional``: an index has an expression.
+    ``numbered`` is the AUTO_INCREMENT column, ``indexed`` are the columns with which an index begins. ``loadable`` are
+    the columns into which LOAD DATA can put values, with these values' tags (module inserts). ``rounded`` are the
+    writable columns of the types FLOAT(M,D) and DOUBLE(M,D). ``types`` are the names of the columns' types without
+    their lengths, and their collations, None for a column without one. ``cascading``: a foreign key of another table
+    changes rows there when rows of this one change.
     """
 
     columns: frozenset[str] = frozenset()
@@ -47,7 +49,7 @@ class TableSchema:
 
     @property
     def computes(self) -> bool:
-        """Whether the server computes values from a row's that depend on the session's sql_mode."""
+        """Whether the server computes values from a row's values in a way that depends on the session's sql_mode."""
         return bool(self.generated) or self.functional
 
     @property
@@ -73,8 +75,12 @@ class TableSchema:
             _is(parts, key) and not any(part.nullable for part in parts) for parts in self.unique_keys.values()
         )
 
+    def index_of(self, key: Sequence[str]) -> str | None:
+        """The name of a unique key of these columns, as a whole, and no others."""
+        return next((name for name, parts in self.unique_keys.items() if _is(parts, key)), None)
+
     def is_keyed_by(self, columns: Sequence[str], key: Sequence[str]) -> bool:
-        """As ``matches``, where the key may have only the first characters of its columns."""
+        """Whether ``matches`` holds, where the key may cover only the first characters of its columns."""
         return self.has(columns) and any(
             {part.column for part in parts} == set(key) and not any(part.nullable for part in parts)
             for parts in self.unique_keys.values()

@@ -1,1 +1,1 @@
-"""Records from Kafka to whole leader transactions, in the leader's order."""
+"""Reads records from Kafka and assembles whole leader transactions, in the leader's order."""

@@ -1,6 +1,6 @@
-"""Assembles records into leader transactions, and raises for a gap, a repetition or an incomplete transaction. Pure.
+"""Assembles records into leader transactions, and transactions into batches, each for one commit of the follower. Pure.
 
-Joins leader transactions into batches, each for one commit of the follower. Pure.
+A gap, a repetition or an incomplete transaction raises an error.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,13 +13,13 @@ from cdc.model.record import COPY, SKIPPED, Record
 
 __all__ = ["MOST_BYTES", "Batch", "Located", "Transaction", "UntilError", "assemble", "batches"]
 
-MOST_BYTES = 2_000_000  # of JSON; parsed it takes up to fifteen times as much memory, and four batches are in memory
+MOST_BYTES = 2_000_000  # JSON; parsed it takes up to fifteen times as much memory, and four batches are in memory
 
 Item = TypeVar("Item")
 
 
 class Located(NamedTuple):
-    """A record with its partition and offset, and its size there in bytes."""
+    """A record with its partition and offset, and the size of its message in bytes."""
 
     partition: TopicIdPartition
     offset: int
@@ -30,8 +30,8 @@ class Located(NamedTuple):
 class Transaction(NamedTuple):
     """One leader transaction or a part of it: its records in order, and the offsets after all of its records so far.
 
-    ``rows`` counts the rows in the records, ``statement`` says whether any record is not of rows, ``size`` is the size
-    of the records in their topics, in bytes.
+    ``rows`` counts the rows in the records, ``statement`` is whether any record is not a rows record, ``size`` is the
+    size of the records in their topics, in bytes.
     """
 
     records: list[Record]
@@ -48,9 +48,9 @@ def assemble(
 ) -> Iterator[Transaction | None]:
     """The leader transactions in ``located``, from record ``next_sequence`` on; each None is passed on.
 
-    A transaction that is larger than ``size`` bytes comes in parts of about that size. Records before
-    ``next_sequence`` were applied before and are ignored. Raises PromiseError for a gap or an incomplete transaction,
-    UserError for records of another leader than ``resource``.
+    A transaction that is larger than ``size`` bytes comes in parts of about that size. Records before ``next_sequence``
+    were applied before and are ignored. Raises PromiseError for a gap or an incomplete transaction, UserError for
+    records of another leader than ``resource``.
     """
     records: list[Record] = []
     offsets: dict[TopicIdPartition, int] = {}
@@ -84,7 +84,9 @@ def assemble(
 
 
 class UntilError(Generic[Item]):
-    """Yields ``items`` up to the first that raises a CdcError; ``reraise`` raises it after they have been applied."""
+    """Yields ``items`` up to the first that raises a CdcError; ``reraise`` raises the error after the items have been
+    applied.
+    """
 
     def __init__(self, items: Iterable[Item]) -> None:
         self._items = items
@@ -127,6 +129,7 @@ def _place(item: Located) -> str:
 def _broken(what: str, item: Located) -> CdcError:
     return PromiseError(
         what,
+        code="CDC-TOPIC-GAP",
         where=f"{_place(item)}, sequence {item.record.sequence}, leader position {item.record.position}",
         hint="something else writes to the topic or has deleted from it; start with a new topic and a fresh follower",
     )
@@ -135,12 +138,13 @@ def _broken(what: str, item: Located) -> CdcError:
 def _foreign(item: Located, resource: str) -> CdcError:
     return UserError(
         f"the topic holds records of leader {item.record.uri.resource!r}, not of {resource!r}",
+        code="CDC-FOLLOWER-OTHER-LEADER",
         where=_place(item),
         hint="set mysql_resource_name or kafka.topic in the profile to the producer's",
     )
 
 
-_STATEMENTS = 64  # in a batch
+_STATEMENTS = 64  # statements in a batch
 _UNLIMITED = 1 << 62
 
 
@@ -148,11 +152,11 @@ _UNLIMITED = 1 << 62
 class Batch:
     """Complete leader transactions for one follower commit, and the offsets that follow them in their partitions.
 
-    ``statement`` is the Query record of a batch that is a single transaction with one; ``records`` holds the others.
-    ``run`` are the batches that are joined in a batch of many statements, each of which is a transaction of its own.
-    ``left_out`` are the records of events that the producer has skipped (its option --skip).
-    A large transaction is many batches for one commit: the first has ``begins``, the last ``ends``. ``full``: the batch
-    has reached its limit of rows or bytes, but is small enough that several such batches fit in memory.
+    ``statement`` is the Query record of a batch that is a single transaction with a statement; ``records`` holds its
+    other records. ``run`` are the batches joined in a batch of many statements, each of which is a transaction of its
+    own. ``left_out`` are the records of events that the producer has skipped (its option --skip). A large transaction
+    is many batches for one commit: the first has ``begins``, the last ``ends``. ``full``: the batch has reached its
+    limit of rows or bytes, but is small enough that several such batches fit in memory.
     """
 
     records: list[Record]
@@ -171,19 +175,19 @@ class Batch:
         return [one.statement for one in self.run or (self,) if one.statement is not None]
 
     def cut(self, count: int) -> tuple["Batch", "Batch | None"]:
-        """The batch of the first ``count`` statements of the run, and the batch of the others if there are any."""
+        """Splits a run: the batch of its first ``count`` statements, and the batch of the others if there are any."""
         if count >= len(self.run):
             return self, None
         return _run(self.run[:count]), _run(self.run[count:])
 
     @property
     def chunk(self) -> Record | None:
-        """The chunk of a table that is being copied, if the batch is one."""
+        """The chunk of a table copy, if the batch is one."""
         return self.records[0] if self.records and self.records[0].operation == COPY else None
 
     @property
     def rows(self) -> int:
-        """How many rows the records have."""
+        """The number of rows in the records."""
         return sum(len(record.rows) for record in self.records)
 
 
@@ -196,12 +200,12 @@ def batches(
 ) -> Iterator[Batch | None]:
     """Joins transactions until they have about ``rows`` rows or ``size`` bytes, or a None comes.
 
-    Nor are they joined where they have more than ``room`` bytes together: the follower could not commit them as one.
+    Transactions with more than ``room`` bytes together are not joined either: the follower could not commit them as
+    one.
 
-    Transactions that are a statement each are joined, too, but not with rows. One with a statement and rows, each part
-    of a large one, and each chunk of a table that is being copied is a batch of its own. A None is passed on after the
-    batches of all transactions before it.
-    Raises PromiseError for a transaction with rows before its statement.
+    Transactions of one statement each are joined, too, but not with rows. A transaction with a statement and rows, each
+    part of a large transaction, and each chunk of a table copy is a batch of its own. A None is passed on after the
+    batches of all transactions before it. Raises PromiseError for a transaction with rows before its statement.
     """
     run: list[Batch] = []
     try:
@@ -216,7 +220,7 @@ def batches(
                 yield batch
             run = []
     except PromiseError:
-        # What comes before it is applied.
+        # The transactions before the error are applied.
         if run:
             yield _run(run)
         raise
@@ -285,6 +289,7 @@ def _alone(transaction: Transaction) -> Batch:
         if not transaction.begins or statement.operation != "Query" or any(row.operation == "Query" for row in records):
             raise PromiseError(
                 "a leader transaction mixes statements and rows in a way that cannot be applied as one",
+                code="CDC-TRANSACTION-MIXED",
                 where=f"sequence {statement.sequence}, leader position {statement.position}",
                 hint="only CREATE TABLE … SELECT puts a statement and rows into one transaction",
             )

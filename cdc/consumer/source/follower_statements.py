@@ -1,8 +1,8 @@
-"""Makes of a leader's statement the one that this follower executes.
+"""Rewrites a leader's statement into the one that this follower executes.
 
-What is changed are the names of databases (``[renames]``), the engines of tables (``consumer.engine``), and their
-tablespaces. These are made by statements on the server, which are not replicated; where a table's rows are stored makes
-no difference to them.
+The rewriting changes the names of databases (``[renames]``), the engines of tables (``consumer.engine``), and their
+tablespaces. Tablespaces are created by statements on the server that are not replicated; where a table's rows are
+stored makes no difference to them.
 """
 
 import logging
@@ -21,7 +21,7 @@ from cdc.sql.tokens import excerpt, tokens
 __all__ = ["FollowerStatements", "maintained_here", "only_maintains"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_OWN = "innodb_file_per_table"  # what TABLESPACE calls a file of the table's own, on every server
+_OWN = "innodb_file_per_table"  # the name in TABLESPACE for a file of the table's own, on every server
 _EVERYWHERE = {_OWN, "innodb_system"}
 _INNODB = "InnoDB"
 _CHANGED = {"MYISAM", "MEMORY", "HEAP", "ARCHIVE", "CSV"}
@@ -34,9 +34,10 @@ _ELSEWHERE = {
 
 
 class FollowerStatements:
-    """``renaming`` changes names of databases; with ``engine`` "InnoDB" tables without transactions become such.
+    """Rewrites statements: ``renaming`` changes names of databases; with ``engine`` "InnoDB" tables of engines without
+    transactions become InnoDB.
 
-    ``changes_engines``: so the follower's tables may be of another engine than the leader's.
+    ``changes_engines``: the follower's tables may have another engine than the leader's.
     """
 
     def __init__(self, renaming: Renaming, *, engine: str) -> None:
@@ -46,7 +47,8 @@ class FollowerStatements:
     def of(self, record: Record) -> Record:
         """A replicated Query record as the follower executes it.
 
-        Raises Unapplicable for a table that would be another one as InnoDB, and as ``Renaming.statement``.
+        Raises Unapplicable for a table that would behave differently in InnoDB, and for what ``Renaming.statement``
+        refuses.
         """
         renamed = self._renaming.statement(record)
         options = table_options(parsed(renamed), **quoting(renamed))
@@ -65,7 +67,7 @@ class FollowerStatements:
         return renamed
 
     def _value(self, option: Option, record: Record) -> str | None:
-        """What the follower gets as the option's value; None where it gets the leader's."""
+        """The follower's value of the option; None if it is the leader's."""
         value = option.value.token.text
         if option.name == "TABLESPACE" and value.lower() not in _EVERYWHERE:
             return _OWN
@@ -75,6 +77,7 @@ class FollowerStatements:
             raise Unapplicable(
                 f"a table of the engine {value} can't become one of InnoDB, {_ELSEWHERE[value.upper()]}: "
                 f"{excerpt(record.query)}",
+                code="CDC-ENGINE-NOT-INNODB",
                 record=record,
                 hint="leave the table out with filters.exclude_tables",
             )
@@ -87,7 +90,7 @@ def only_maintains(record: Record) -> bool:
 
 
 def maintained_here(record: Record, passes: Callable[[Uri], bool]) -> Record:
-    """The record of a statement that maintains tables, for those that are replicated to this follower."""
+    """The record of a statement that maintains tables, for only those that are replicated to this follower."""
     uris = [Uri.parse(affect["uri"]) for affect in record.affects]
     wanted = [uri for uri in uris if passes(uri)]
     if not only_maintains(record) or len(wanted) == len(uris):
@@ -100,7 +103,7 @@ def maintained_here(record: Record, passes: Callable[[Uri], bool]) -> Record:
 
 
 def _check_foreign_keys(record: Record, options: list[Option], values: set[str]) -> None:
-    """Raises Unapplicable where InnoDB would enforce foreign keys that the leader's engine ignores, or may ignore."""
+    """Raises Unapplicable if InnoDB would enforce foreign keys that the leader's engine ignores, or may ignore."""
     if (record.context or {}).get("engine") == _INNODB:
         return
     words = [token.word() for token in tokens(parsed(record), **quoting(record))]
@@ -109,6 +112,7 @@ def _check_foreign_keys(record: Record, options: list[Option], values: set[str])
         return
     raise Unapplicable(
         f"the follower's table would enforce a foreign key that the leader's may ignore: {excerpt(record.query)}",
+        code="CDC-ENGINE-FOREIGN-KEY",
         record=record,
         hint="run the statement on the follower by hand, without the foreign keys unless the leader's table is InnoDB",
     )

@@ -1,4 +1,4 @@
-"""Gives the records of a leader's many topics as one stream in the order of their sequences, without a gap."""
+"""Merges the records of a leader's many topics into one stream in the order of their sequences, without a gap."""
 
 import threading
 import time
@@ -20,12 +20,12 @@ from cdc.model.commit_entry import Commits
 
 __all__ = ["MergedSource"]
 
-_MOST_BYTES = 8_000_000  # of JSON that waits for a record from another partition; parsed it takes ten times as much
-_UNKNOWN_SECONDS = 10.0  # for so long a broker may not know a new topic yet
+_MOST_BYTES = 8_000_000  # JSON that waits for a record from another partition; parsed it takes ten times as much
+_UNKNOWN_SECONDS = 10.0  # after so long a broker must know a new topic
 
 
 class MergedSource:
-    """The records of all of a leader's topics, which are called ``names``."""
+    """The records of all of a leader's topics, named by ``names``."""
 
     def __init__(self, reader: KafkaReader, names: Topics, parser: RecordParser | None = None) -> None:
         self._reader = reader
@@ -35,7 +35,7 @@ class MergedSource:
         self._merged = self._from(0)
         self._entry: Commits | None = None
         self._committed = 0
-        self._taken_bytes = 0  # of the record that was returned last
+        self._taken_bytes = 0  # the size of the record that was returned last
         self._until: int | None = None
         self._unknown_since: float | None = None
         self._missing: tuple[int, Mapping[TopicIdPartition, int]] | None = None
@@ -43,13 +43,15 @@ class MergedSource:
         self.commit = reader.offsets.commit
 
     def topic(self) -> Topic | None:
-        """The commit log, or None where there is none. Raises Unreachable where the brokers can't be reached."""
+        """The commit log, or None if there is none. Raises Unreachable if the brokers can't be reached."""
         return self._reader.ordered_topic(self._names.commits)
 
     def start(
         self, topic: Topic, offsets: Mapping[TopicIdPartition, int], *, sequence: int, until_current: bool
     ) -> dict[TopicIdPartition, int]:
-        """Read on at ``offsets``, and other partitions from their beginning; ``topic`` is the commit log."""
+        """Resumes reading at ``offsets``, and reads other partitions from their beginning; ``topic`` is the
+        commit log.
+        """
         self._here.clear()
         self._entry, self._missing = None, None
         self._merged = self._from(sequence)
@@ -71,8 +73,9 @@ class MergedSource:
     def _kept(
         self, topics: Mapping[str, Topic], offsets: Mapping[TopicIdPartition, int]
     ) -> dict[TopicIdPartition, int]:
-        """``offsets``, or a partition's first one where retention has removed more: a record that is needed and was
-        removed shows as a gap."""
+        """``offsets``, or a partition's first offset if retention has removed more: a needed record that was removed
+        shows as a gap.
+        """
         lows = {(topic.name, number): low for topic in topics.values() for number, (low, _) in topic.ranges.items()}
         return {
             partition: max(offset, lows.get((partition.topic, partition.number), 0))
@@ -80,7 +83,7 @@ class MergedSource:
         }
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
-        """See ``RecordSource``. A sequence that is committed and in no topic is a gap: PromiseError."""
+        """See ``RecordSource``. Raises PromiseError for a gap: a sequence that is committed and in no topic."""
         wait = 0.0
         while not stop.is_set() and not self._at_end():
             before = self._merged.next_sequence
@@ -102,7 +105,7 @@ class MergedSource:
                 self._reader.check_brokers()
                 self._reader.check_topics(chain([self._names.commits], (name for name, _ in self._merged.partitions)))
                 if not found:
-                    # Also while a committed record has not come yet: the ones before it must not wait for it.
+                    # Also while a committed record has not arrived yet: the records before it must not wait for it.
                     yield None
             self._merged.balance()
             wait = 0.0 if found else POLL_SECONDS
@@ -133,7 +136,7 @@ class MergedSource:
                 return False
             self._add(self._here[0])
         except CdcError:
-            return False  # raised when it is its turn
+            return False  # raised when the message's turn comes
         self._here.popleft()
         return True
 
@@ -146,7 +149,9 @@ class MergedSource:
         return record.sequence, Located(partition, offset, record, len(value))
 
     def _look_further(self) -> None:
-        """Find out why the next record is not here: it may be in a partition that the commit log has named since."""
+        """Finds out why the next record has not arrived: it may be in a partition that the commit log has
+        named since.
+        """
         self._entry = self._merged.pop_entry() or self._entry
         if self._entry is not None:
             new = self._new_topics(self._entry)
@@ -159,19 +164,20 @@ class MergedSource:
         if sequence >= self._committed:
             return
         if self._missing is None or self._missing[0] != sequence:
-            # Kafka ends a transaction in one partition after the other, so what can be read is no proof. Only when all
-            # that was ever written has been read is it certain that the record is in no topic.
+            # Kafka ends a transaction in one partition after the other, so the readable records are no proof. Only when
+            # everything ever written has been read is it certain that the record is in no topic.
             ends = self._reader.written(self._merged.partitions.values())
             self._missing = None if ends is None else (sequence, ends)
         elif self._merged.has_read(self._missing[1]):
             raise PromiseError(
                 f"a gap: sequence {sequence} is committed, but in no topic",
+                code="CDC-TOPIC-GAP",
                 where=f"the topics that {self._names.commits} names",
                 hint="something has deleted records; start over with a new topic and a fresh copy of the leader",
             )
 
     def _are_final(self, all_there: bool) -> bool:
-        """Whether the topics that the brokers know now are all: a broker may learn late of those just created."""
+        """Whether topic metadata is complete: a broker may not know a new topic yet."""
         if all_there:
             self._unknown_since = None
             return True
@@ -183,7 +189,9 @@ class MergedSource:
         return {name for name, _ in self._merged.new(commits)}
 
     def _discover(self, commits: Commits, topics: Mapping[str, Topic]) -> None:
-        """Read the partitions that ``commits`` is the first entry to name; ``topics`` are the existing ones of them."""
+        """Starts reading the partitions that ``commits`` names for the first time; ``topics`` are the existing ones
+        among their topics.
+        """
         self._committed = commits.next_sequence
         begins: dict[TopicIdPartition, int] = {}
         for name, number in self._merged.new(commits):
@@ -191,6 +199,7 @@ class MergedSource:
             if topic is None or number not in topic.ranges:
                 raise PromiseError(
                     "the commit log names a topic that does not exist",
+                    code="CDC-TOPIC-GAP",
                     where=f"topic {name}, partition {number}",
                     hint="it was deleted; start over with a new topic and a fresh copy of the leader",
                 )

@@ -1,8 +1,7 @@
 """A connection to the brokers: reads committed messages from given offsets, and looks up topics and their offsets.
 
-The consumer group is never asked for offsets. They are committed to it for others alone (``GroupOffsets``).
-
-Commits the offsets of what is applied to the consumer group, for those who look on from outside.
+The offsets of applied records are committed to the consumer group (``GroupOffsets``) for outside observers only: the
+consumer never reads them.
 """
 
 import logging
@@ -30,20 +29,21 @@ from cdc.service.logs import event
 
 __all__ = ["GroupOffsets", "KafkaReader", "Topic", "note_of"]
 
-# A producer that copies tables waits for these. Lag tools look much less often.
+# A producer that copies tables waits for these offsets. Lag tools poll much less often.
 _COMMIT_SECONDS = 0.2
 
 
 def note_of(topic: str, *, delayed: bool) -> Callable[[int], str]:
-    """What offsets say of the sequence that is applied, of those in ``topic``: nothing where the follower is to stay
-    behind, so that no copy of a table waits for it."""
+    """The metadata of offsets, as a function of the applied sequence in ``topic``: empty for a follower with a
+    configured delay, so that no table copy waits for it.
+    """
     return (lambda _: "") if delayed else partial(place_note, topic)
 
 
 class GroupOffsets:
-    """Those of ``consumer``, which is never asked for them: the follower's checkpoint is what counts.
+    """Commits the offsets of the group of ``consumer``, which are never read back: the follower's checkpoint counts.
 
-    ``note`` gives what is said of a sequence.
+    ``note`` gives the metadata for an applied sequence.
     """
 
     def __init__(self, consumer: Consumer, *, note: Callable[[int], str]) -> None:
@@ -53,9 +53,10 @@ class GroupOffsets:
         self._waiting: dict[TopicIdPartition, TopicPartition] = {}
 
     def commit(self, offsets: Mapping[TopicIdPartition, int], *, sequence: int | None = None) -> None:
-        """Commit the offsets, up to record ``sequence``, within 0.2 s if this is called until then, also without any.
+        """Commits the offsets, up to record ``sequence``, at most every 0.2 s; a later call, also one without offsets,
+        commits those that wait.
 
-        The result is not waited for.
+        The result is not awaited.
         """
         note = "" if sequence is None else self._note(sequence)
         for partition, at in offsets.items():
@@ -64,7 +65,7 @@ class GroupOffsets:
             self.flush()
 
     def flush(self) -> None:
-        """Commit now what has not been committed yet."""
+        """Commits now the offsets that wait."""
         if self._waiting:
             self._committed_at = time.monotonic()
             self._consumer.commit(offsets=list(self._waiting.values()), asynchronous=True)
@@ -79,14 +80,15 @@ _MOST_MESSAGES = 1000
 # found nothing for the third time: its default of 500 ms is half of what a short --until-current takes.
 _FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10, "fetch.wait.max.ms": 100}
 _LOOK_SECONDS = 1.0
-# A client that reads at a topic's end gets no error when it is deleted (librdkafka 2), so the consumer looks for it.
+# A client at a topic's end gets no error when the topic is deleted (librdkafka 2), so the consumer checks for it.
 _TOPICS_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic with its id, which differs from that of a topic with the same name created later, and for each partition
-    the offset of its first record and the offset after its last committed one."""
+    """A topic with its id, which differs from that of a later topic with the same name, and for each partition the
+    offset of its first record and the offset after its last committed one.
+    """
 
     name: str
     id: str
@@ -96,7 +98,8 @@ class Topic:
 class KafkaReader:
     """Reads assigned partitions. ``properties`` are librdkafka's, from the profile.
 
-    ``group`` is for others, and what ``note`` gives of each sequence that is applied. ``commits`` is the commit log.
+    ``group``, and the metadata that ``note`` gives for each applied sequence, are for outside observers. ``commits`` is
+    the commit log.
     """
 
     def __init__(
@@ -119,7 +122,7 @@ class KafkaReader:
         self._answered = False
         self._commits = commits
         self._fragments = Fragments(self._marks, on_disk=True)
-        # librdkafka's own log is for its developers; what matters is reported as errors.
+        # librdkafka's own log is for its developers; important events are reported as errors.
         self._connection = {"log_level": 2, **properties, "bootstrap.servers": bootstrap_servers}
         # These come last and override the profile's: correctness depends on them.
         settings = {
@@ -143,19 +146,19 @@ class KafkaReader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Closing is not needed, since the consumer is no member of a group. With the brokers unreachable, librdkafka
+        # Closing is not needed, since the consumer is not a member of a group. With the brokers unreachable, librdkafka
         # 2.16 may wait forever in close() for the answer to a commit.
         if not self.away:
             self._consumer.close()
 
     def topic(self, name: str) -> Topic | None:
-        """The topic, None where it does not exist. Raises Unreachable where the brokers can't be reached."""
+        """The topic, None if it does not exist. Raises Unreachable if the brokers can't be reached."""
         return self.topics([name]).get(name)
 
     def ordered_topic(self, name: str) -> Topic | None:
-        """The topic with its first partition only, which has a total order; partitions that were added are empty.
+        """The topic with its first partition only, which has a total order; added partitions are empty.
 
-        Raises UserError where they are not, Unreachable where the brokers can't be reached.
+        Raises UserError if they are not, Unreachable if the brokers can't be reached.
         """
         topic = self.topic(name)
         if topic is None:
@@ -164,7 +167,7 @@ class KafkaReader:
         return replace(topic, ranges={FIRST: topic.ranges[FIRST]})
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
-        """Those of the topics that exist. Raises Unreachable where the brokers can't be reached."""
+        """The existing topics among ``names``. Raises Unreachable if the brokers can't be reached."""
         try:
             found = self._described(names)
         except KafkaException as error:
@@ -173,7 +176,7 @@ class KafkaReader:
         return found
 
     def topics_now(self, names: Collection[str]) -> dict[str, Topic] | None:
-        """``topics``, or None where the brokers do not answer now."""
+        """The result of ``topics``, or None if the brokers do not answer now."""
         try:
             return self._described(names) if names else {}
         except KafkaException:
@@ -182,7 +185,7 @@ class KafkaReader:
 
     def _described(self, names: Collection[str]) -> dict[str, Topic]:
         found: dict[str, Topic] = {}
-        # Called first, because it fails at once where no broker answers.
+        # Called first, because it fails at once if no broker answers.
         self._consumer.list_topics(timeout=_ASK_SECONDS)
         # The time limit is for the request: one for the result alone would raise an exception that is not Kafka's.
         with admin_client(self._connection) as admin:
@@ -204,7 +207,7 @@ class KafkaReader:
         return found
 
     def commits(self, topic: str, *, which: Callable[..., Commits | None] = newest_commits) -> Commits | None:
-        """The newest entry of the commit log ``topic``. Raises Unreachable where the brokers can't be reached."""
+        """The newest entry of the commit log ``topic``. Raises Unreachable if the brokers can't be reached."""
         try:
             return which(self._connection, topic)
         except KafkaException as error:
@@ -218,10 +221,11 @@ class KafkaReader:
         return newest.marks if newest else ()
 
     def first_sequence(self, topic: str, commits: str) -> int | None:
-        """The sequence of the oldest whole record in the only partition of ``topic``; of the next, where it is empty.
+        """The sequence of the oldest complete record in the only partition of ``topic``; if it is empty, of the next
+        one.
 
-        None where that is unknown because there is no commit log ``commits``. Raises Unreachable where the brokers
-        can't be reached, PromiseError for a message that is not a record.
+        None if that is unknown because there is no commit log ``commits``. Raises Unreachable if the brokers can't be
+        reached, PromiseError for a message that is not a record.
         """
         try:
             message = oldest(self._connection, (topic, 0), passes=lambda each: not stamp_of(each).is_mark)
@@ -235,7 +239,7 @@ class KafkaReader:
         return newest.next_sequence if newest else None
 
     def written(self, partitions: Collection[TopicIdPartition]) -> dict[TopicIdPartition, int] | None:
-        """The offsets after the last message, committed or not; None where the brokers do not answer now."""
+        """The offsets after the last message, committed or not; None if the brokers do not answer now."""
         try:
             ends = end_offsets(
                 self._connection, [(partition.topic, partition.number) for partition in partitions], committed=False
@@ -246,21 +250,21 @@ class KafkaReader:
         return {partition: ends[partition.topic, partition.number] for partition in partitions}
 
     def begin(self, offsets: Mapping[TopicIdPartition, int]) -> None:
-        """Read these partitions and no others, each from its offset on."""
+        """Reads these partitions and no others, each from its offset on."""
         self._consumer.unassign()
         self.assign(offsets)
 
     def assign(self, offsets: Mapping[TopicIdPartition, int]) -> None:
-        """Read these partitions in addition, each from its offset on."""
+        """Reads these partitions in addition, each from its offset on."""
         self._fragments.forget((partition.topic, partition.number) for partition in offsets)
         self._consumer.incremental_assign(
             [TopicPartition(partition.topic, partition.number, offset) for partition, offset in sorted(offsets.items())]
         )
 
     def leave(self, partitions: Collection[TopicIdPartition]) -> None:
-        """Stop reading these partitions, until they are assigned again.
+        """Stops reading these partitions, until they are assigned again.
 
-        Pause and resume are not used: where one soon follows the other, librdkafka skips messages that it had already
+        Pause and resume are not used: if one soon follows the other, librdkafka skips messages that it had already
         fetched (librdkafka #5591 describes how such an operation is dropped).
         """
         self._consumer.incremental_unassign(
@@ -268,7 +272,9 @@ class KafkaReader:
         )
 
     def messages(self, wait: float) -> list[Message]:
-        """The whole messages that have arrived, after at most ``wait`` seconds for one. Raises as ``Fragments`` do."""
+        """The complete messages that have arrived, after at most ``wait`` seconds for one. Raises the errors of
+        ``Fragments``.
+        """
         first = self._consumer.poll(wait)
         if first is None:
             return []
@@ -277,10 +283,10 @@ class KafkaReader:
         return self._fragments.all_whole([first, *self._consumer.consume(_MOST_MESSAGES, timeout=0)])
 
     def at_end(self, message: Message) -> bool:
-        """Whether the message says that its partition was read to its end.
+        """Whether the message reports that its partition was read to its end.
 
-        Raises PromiseError or UserError for an error in the stream; errors from which librdkafka recovers by itself
-        are ignored.
+        Raises PromiseError or UserError for an error in the stream; errors from which librdkafka recovers by itself are
+        ignored.
         """
         error = message.error()
         if error is None:
@@ -297,7 +303,7 @@ class KafkaReader:
         return self._down_since is not None
 
     def check_brokers(self) -> None:
-        """Raises ServerGone where the brokers have been unreachable for more than ``retry_seconds``."""
+        """Raises ServerGone if the brokers have been unreachable for more than ``retry_seconds``."""
         if self._down_since is None:
             return
         try:
@@ -308,13 +314,14 @@ class KafkaReader:
                 return
             raise ServerGone(
                 f"Kafka cannot be reached: {self._last_error or error.args[0].str()}",
+                code="CDC-CONSUMER-NO-KAFKA",
                 where=self._servers,
                 hint=f"tried for {self._retry_seconds:.0f} s (consumer.retry_seconds); start again when it is up",
             ) from None
         self._answers()
 
     def check_topics(self, names: Iterable[str]) -> None:
-        """Raises PromiseError where one of the topics did not exist now and when it was last looked for."""
+        """Raises PromiseError if one of the topics did not exist at this and the last check."""
         if time.monotonic() - self._looked_at < _TOPICS_SECONDS:
             return
         try:
@@ -323,12 +330,13 @@ class KafkaReader:
             # ``check_brokers`` decides when they have been unreachable for too long.
             return
         self._looked_at = time.monotonic()
-        # Twice, since a broker that has just started may not know all topics yet.
+        # Two checks, since a broker that has just started may not know all topics yet.
         before, self._unseen = self._unseen, set(names) - known.keys()
         gone = sorted(before & self._unseen)
         if gone:
             raise PromiseError(
                 "the topic was deleted while reading",
+                code="CDC-TOPIC-DELETED",
                 where=f"topic {gone[0]} on {self._servers}",
                 hint="start again for a check against the checkpoint; where it is there, check the ACLs",
             )
@@ -352,7 +360,7 @@ class KafkaReader:
         if found is not None:
             raise found
         if not is_transient(error):
-            raise PromiseError(f"reading the topic failed: {error.str()}", where=where)
+            raise PromiseError(f"reading the topic failed: {error.str()}", code="CDC-TOPIC-DELETED", where=where)
 
     def _unreachable(self, error: KafkaError) -> CdcError:
         return read_error(error, self._servers, group=self._group) or unreachable(

@@ -1,8 +1,7 @@
 """Replaces the leader's database names in records by the follower's names (the profile's ``[renames]``).
 
-Renames the databases in a statement's text, as far as the text alone proves which of its words are databases.
-
-A name before a dot may be a database, a table or an alias, and only the server knows which. It is a database if
+In a statement's text it renames only words that the text alone proves to be databases. A name before a dot may be a
+database, a table or an alias, and only the server knows which. It is a database if
 
 - it comes before the first bracket or query of a statement on tables or indexes, where only objects are named;
 - or if each occurrence of it in the statement has a dot after it and none before it: a table or an alias of that name
@@ -35,7 +34,7 @@ _BODIES = ("View", "Procedure", "Function", "Library")
 def rewritten(record: Record, renames: Renames) -> Record:
     """The record with the follower's names in its statement.
 
-    Raises Unapplicable if it is ambiguous what is a database, or the statement's character set lacks a new name.
+    Raises Unapplicable if it is ambiguous which names are databases, or the statement's character set lacks a new name.
     """
     found = _spans(record)
     occurrences = [span for name in renames.databases for span in _occurrences(record, found, name)]
@@ -47,12 +46,13 @@ def rewritten(record: Record, renames: Renames) -> Record:
 
 def _replaced(record: Record, span: Span, new: str) -> Record:
     try:
-        # New names are ASCII (cdc.config.renames), which has the same bytes in each character set but swe7.
+        # New names are ASCII (cdc.config.renames), which has the same bytes in each character set except swe7.
         return spliced(record, span.start, span.end, new)
     except ValueError:
         raise Unapplicable(
             f"a statement's character set, {charset_of(record)}, does not have the new name {new}: "
             f"{excerpt(record.query)}",
+            code="CDC-RENAMES-CHARSET",
             record=record,
             hint="run the statement on the follower by hand, with the new name",
         ) from None
@@ -68,7 +68,7 @@ def _spans(record: Record) -> list[Span]:
 
 
 def _occurrences(record: Record, found: list[Span], name: str) -> list[Span]:
-    """Where the statement names the database ``name``. Raises Unapplicable if that is ambiguous."""
+    """The places where the statement names the database ``name``. Raises Unapplicable if that is ambiguous."""
     charset = charset_of(record)
     qualifiers: list[int] = []
     others: list[int] = []
@@ -96,7 +96,7 @@ def _neighbours(found: list[Span]) -> Iterator[tuple[Token, Token, Token]]:
 
 
 def _head(found: list[Span]) -> int:
-    """How many tokens come before the first bracket or word after which columns may be named."""
+    """The number of tokens before the first bracket or word after which columns may be named."""
     for at, span in enumerate(found):
         if span.token == _BRACKET or span.token.word() in _COLUMNS:
             return at
@@ -113,13 +113,14 @@ def _may_be_in_string(found: list[Span], name: str) -> bool:
 def _ambiguous(record: Record, name: str) -> Unapplicable:
     return Unapplicable(
         f"it is ambiguous where a statement names the database {name}, which is renamed: {excerpt(record.query)}",
+        code="CDC-RENAMES-AMBIGUOUS",
         record=record,
         hint="run the statement on the follower by hand, with the new name",
     )
 
 
 class Renaming:
-    """Renames records; ``replicated(uri)`` says whether an object, by its name on the leader, is replicated."""
+    """Renames records; ``replicated(uri)`` decides whether an object, by its name on the leader, is replicated."""
 
     def __init__(self, renames: Renames, *, replicated: Callable[[Uri], bool]) -> None:
         self._renames = renames
@@ -130,11 +131,13 @@ class Renaming:
         return self._replicated(Uri(uri.resource, self._renames.former(uri.database), uri.table))
 
     def on_follower(self, uri: Uri) -> Uri:
-        """An object, by its name on the leader, by that on the follower."""
+        """The follower's name of an object, given the leader's."""
         return Uri(uri.resource, self._renames.new(uri.database), uri.table)
 
     def located(self, records: Iterable[Located | None]) -> Iterator[Located | None]:
-        """Rows records with the follower's names; statements unchanged, since a refused one may be skipped."""
+        """Renames rows records to the follower's names; statements stay unchanged, since a refused one may
+        be skipped.
+        """
         for item in records:
             if item is None or item.record.operation in ("Query", SKIPPED):
                 yield item
@@ -170,12 +173,13 @@ class Renaming:
                 raise Unapplicable(
                     f"a statement names the leader's {name}, but on the follower another database has that name: "
                     f"{excerpt(record.query)}",
+                    code="CDC-RENAMES-AMBIGUOUS",
                     record=record,
                     hint="rename that database too",
                 )
         context = dict(record.context or {})
         database = context.get("database", "")
-        # No default database rather than the wrong one: the server then refuses names without a database.
+        # No default database is safer than the wrong one: the server then refuses names without a database.
         context["database"] = "" if database in self._renames.taken else self._renames.new(database)
         return replace(rewritten(record, self._renames), context=context)
 
@@ -183,6 +187,7 @@ class Renaming:
         return UserError(
             f"two of the leader's databases would have the name {database} on the follower: "
             f"{database} itself and {self._renames.former(database)}",
+            code="CDC-RENAMES-COLLIDE",
             where=position_of(record),
             hint="exclude one of them in the consumer's [filters], or rename it too",
         )

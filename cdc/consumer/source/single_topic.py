@@ -1,7 +1,4 @@
-"""The records of a leader with a single topic, read from the follower's checkpoint on.
-
-Messages that were received from Kafka and not used yet: the oldest may be parsed ahead of time.
-"""
+"""The records of a leader with a single topic, read from the follower's checkpoint on."""
 
 import threading
 from collections import deque
@@ -20,18 +17,20 @@ __all__ = ["Received", "SingleTopic"]
 
 
 class Received:
-    """A queue: ``receive(seconds)`` gets messages, ``parse`` makes a record of one. Parsed ones come first."""
+    """A queue of received messages, the oldest of which may be parsed ahead of time: ``receive(seconds)`` gets
+    messages, ``parse`` makes a record of one.
+    """
 
     def __init__(self, receive: Callable[[float], Collection[Message]], parse: Callable[[Message], Located]) -> None:
         self._receive = receive
         self._parse = parse
         self._parsed: deque[Located] = deque()
         self._parsed_bytes = 0
-        self._taken_bytes = 0  # of the record that was taken last
+        self._taken_bytes = 0  # the size of the record that was taken last
         self._messages: deque[Message] = deque()
 
     def clear(self) -> None:
-        """Drop all messages."""
+        """Drops all messages."""
         self._parsed.clear()
         self._parsed_bytes = 0
         self._messages.clear()
@@ -43,7 +42,7 @@ class Received:
         return bool(self._parsed or self._messages)
 
     def take(self) -> Located | Message | None:
-        """The oldest message as a record, or as it is where it has an error; None where there is none.
+        """The oldest message as a record, or unparsed if it has an error; None if there is none.
 
         Raises PromiseError for a message that is not a record.
         """
@@ -62,8 +61,8 @@ class Received:
         return located
 
     def read_ahead(self) -> bool:
-        """Parse one more message; see ``RecordSource.read_ahead``."""
-        # Beside a large record there should be no other one in memory.
+        """Parses one more message; see ``RecordSource.read_ahead``."""
+        # No other record should be in memory beside a large one.
         if self._parsed_bytes >= READ_AHEAD_BYTES or self._taken_bytes >= READ_AHEAD_BYTES:
             return False
         try:
@@ -87,7 +86,7 @@ class SingleTopic:
         self._reader = reader
         self._name = name
         self._partitions: dict[int, TopicIdPartition] = {}
-        self._ends: dict[int, int] | None = None  # of the partitions that are not read to their end, if there is one
+        self._ends: dict[int, int] | None = None  # the ends of unfinished partitions, if reading has an end
         self._parser = parser or RecordParser()
         self._received = Received(reader.messages, self._located)
         self.topics = reader.topics
@@ -95,14 +94,15 @@ class SingleTopic:
         self.read_ahead = self._received.read_ahead
 
     def topic(self) -> Topic | None:
-        """The topic, None where it does not exist. Raises UserError for messages in partitions that were added,
-        Unreachable where the brokers can't be reached."""
+        """The topic, None if it does not exist. Raises UserError for messages in added partitions, Unreachable if the
+        brokers can't be reached.
+        """
         return self._reader.ordered_topic(self._name)
 
     def start(
         self, topic: Topic, offsets: Mapping[TopicIdPartition, int], *, sequence: int, until_current: bool
     ) -> dict[TopicIdPartition, int]:
-        """Read each partition from its offset on, or from its beginning, in order."""
+        """Reads each partition from its offset on, or from its beginning, in order."""
         self._partitions = {number: TopicIdPartition(topic.name, number, topic.id) for number in topic.ranges}
         # Records that retention has deleted were applied (preflight checks it); only the marker that ends their Kafka
         # transaction may come after the checkpoint's offset.
@@ -121,12 +121,12 @@ class SingleTopic:
         wait = 0.0
         while not stop.is_set() and not self._at_end():
             found = self._received.fill(wait)
-            # ``read_ahead`` may add messages faster than they are used, so the end can come before there is none left.
+            # ``read_ahead`` may add messages faster than they are used, so the end can come before the queue is empty.
             while not stop.is_set() and not self._at_end() and (located := self._next()):
                 yield located
                 # Under a steady load Kafka may never report the end of the partition.
                 self._reached(located.partition.number, located.offset + 1)
-            # Wait for messages only after a None: what has been returned until then can be applied at once.
+            # Waits for messages only after a None: the records returned until then can be applied at once.
             wait = 0.0 if found else POLL_SECONDS
             if not found:
                 self._reader.check_brokers()

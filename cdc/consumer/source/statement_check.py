@@ -1,11 +1,9 @@
-"""Checks that a record's statement does what the record says: a replicated kind of statement, on the objects it names.
+"""Checks that a record's statement does what its record claims, and gives its text and the bytes to send. Pure.
 
-The consumer may run on the follower whatever the leader's users may run on the leader, and any client that can write to
+The consumer has all rights on the follower that the leader's users have on the leader, and any client that can write to
 the topic could put a statement there. So a statement runs only if it is of a replicated kind and changes only the
 objects that its record names: the filters decide by those, and never let the server's own databases through. The text
-is parsed by the producer's parser; whatever the server might read differently is refused, too.
-
-The text of a record's statement as the server parses it, and the bytes that are sent. Pure.
+is parsed by the producer's parser; a text that the server might read differently is refused, too.
 """
 
 import re
@@ -51,7 +49,7 @@ def quoting(record: Record) -> dict[str, Any]:
 def parsed(record: Record) -> str:
     """The text, with lone surrogates for bytes that are no letters.
 
-    Raises ValueError where the server would read another text than the record shows.
+    Raises ValueError if the server would read another text than the record shows.
     """
     charset = charset_of(record)
     if record.exact is not None:
@@ -70,7 +68,7 @@ def parsed(record: Record) -> str:
 def spliced(record: Record, start: int, end: int, new: str) -> Record:
     """The record with ``new``, which is ASCII, in place of these characters of its statement.
 
-    Raises ValueError where the statement's character set has other letters in place of some of these.
+    Raises ValueError if the statement's character set has other letters in place of some of these.
     """
     exact = record.exact
     if exact is not None:
@@ -94,7 +92,7 @@ _HINT = (
 
 
 def check_claims(record: Record, *, version: int) -> None:
-    """Raises Unapplicable if the statement is not of a replicated kind, or does not do what its record says.
+    """Raises Unapplicable if the statement is not of a replicated kind, or does not do what its record claims.
 
     ``version`` is the follower's, in the form of executable comments (90704 for 9.7.4).
     """
@@ -103,7 +101,12 @@ def check_claims(record: Record, *, version: int) -> None:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         problem = f"its context or what it affects cannot be read ({type(error).__name__}: {error})"
     if problem:
-        raise Unapplicable(f"a statement is not run: {problem}: {excerpt(record.query)}", record=record, hint=_HINT)
+        raise Unapplicable(
+            f"a statement is not run: {problem}: {excerpt(record.query)}",
+            code="CDC-STATEMENT-NOT-RUN",
+            record=record,
+            hint=_HINT,
+        )
 
 
 def numbering(record: Record) -> Effect | None:
@@ -136,7 +139,7 @@ def _problem(record: Record, version: int) -> str:
 
 
 def _said(effects: tuple[Effect, ...], record: Record) -> set[tuple[str, str, str | None]] | None:
-    """What the effects are in a record's ``affects``; None where none is in the record's database."""
+    """The effects in the form of a record's ``affects``; None if no effect is in the record's database."""
     if all(effect.database != record.uri.database for effect in effects):
         return None
     resource = record.uri.resource

@@ -1,4 +1,4 @@
-"""The checkpoint, a row in the follower that says which records have been applied, and the SQL that keeps it.
+"""The checkpoint, the row in the follower that names the last applied record, and the SQL that writes it.
 
 In the layout ``per_table`` the offsets of the tables' topics are rows of a second table, so that a batch writes only
 those that changed.
@@ -27,12 +27,12 @@ def _offsets(schema: str) -> str:
 
 
 def create(schema: str) -> tuple[str, ...]:
-    """The statements that create the consumer's own database, called ``schema``, and its checkpoint table."""
+    """The statements that create the consumer's own database ``schema`` and its checkpoint table."""
     return f"CREATE DATABASE IF NOT EXISTS `{schema}`", f"CREATE TABLE IF NOT EXISTS {_table(schema)} ({_CHECKPOINT}"
 
 
 def create_offsets(schema: str) -> str:
-    """The statement that creates the table of the offsets in other topics than the checkpoint's own."""
+    """The statement that creates the table of the offsets in topics other than the checkpoint's own."""
     return f"CREATE TABLE IF NOT EXISTS {_offsets(schema)} ({_NEXT_OFFSETS}"
 
 
@@ -71,11 +71,10 @@ class TopicIdPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How far one leader's records have been applied: up to ``sequence``; ``offsets`` are the next ones to read.
+    """The progress of one leader's records: all up to ``sequence`` are applied; ``offsets`` are the next ones to read.
 
     ``topic`` is the topic of all records or, in the layout ``per_table``, the commit log. ``schema`` is the consumer's
     own database, which has the checkpoint. ``ts_us`` is the leader's commit time of the last record, None before one.
-    ``rewound``: it went back from there (``--rewind``), and what follows up to there is applied again.
     """
 
     resource: str
@@ -85,7 +84,6 @@ class Checkpoint:
     offsets: Mapping[TopicIdPartition, int] = field(default_factory=dict)
     schema: str = CHECKPOINT_DATABASE
     ts_us: int | None = None
-    rewound: int | None = None
 
     @staticmethod
     def select(resource: str, *, schema: str) -> str:
@@ -102,7 +100,7 @@ class Checkpoint:
 
     @classmethod
     def from_rows(cls, row: tuple[Any, ...], others: Iterable[tuple[Any, ...]] = (), *, schema: str) -> Self:
-        """The checkpoint from its selected row and from the rows of the other topics' offsets."""
+        """Parses the checkpoint from its selected row and from the rows of the other topics' offsets."""
         resource, topic, topic_id, sequence, text, ts_us = row
         offsets = {TopicIdPartition(topic, int(number), topic_id): int(at) for number, at in json.loads(text).items()}
         offsets |= {TopicIdPartition(name, int(number), id_): int(at) for name, number, id_, at in others}
@@ -119,21 +117,15 @@ class Checkpoint:
 
     def advanced(self, *, last: Record, offsets: Mapping[TopicIdPartition, int]) -> "Checkpoint":
         """The checkpoint after everything up to ``last`` has been applied."""
-        rewound = self.rewound if self.rewound is not None and last.sequence < self.rewound else None
-        offsets = {**self.offsets, **offsets}
-        return replace(self, sequence=last.sequence, offsets=offsets, ts_us=last.ts_us, rewound=rewound)
-
-    def back(self, last: Record, offsets: Mapping[TopicIdPartition, int]) -> "Checkpoint":
-        """The checkpoint after ``last``, from which everything up to this one is applied again."""
-        upto = self.sequence if self.rewound is None else self.rewound
-        return replace(self, sequence=last.sequence, offsets=offsets, ts_us=last.ts_us, rewound=upto)
+        return replace(self, sequence=last.sequence, offsets={**self.offsets, **offsets}, ts_us=last.ts_us)
 
     def advance(self, target: "Checkpoint", *, last: Record) -> str:
         """The statement that moves the row from this checkpoint to ``target``.
 
         It matches no row if another consumer has moved the row.
         """
-        # What the producer made is no transaction of the leader; the one before it is still the last one applied.
+        # A record that the producer made belongs to no transaction of the leader; the transaction before it is still
+        # the last applied one.
         gtid = "" if last.of_copy else f"leader_gtid={quoted(last.transaction)}, "
         return (
             f"UPDATE {_table(self.schema)} SET sequence={target.sequence}, offsets={quoted(target._own())}, "
@@ -156,13 +148,6 @@ class Checkpoint:
             "ON DUPLICATE KEY UPDATE topic_id=VALUES(topic_id), next_offset=VALUES(next_offset)"
         )
 
-    def forget(self, target: "Checkpoint") -> str | None:
-        """The statement that deletes the offsets in other topics that ``target`` does not have; None for none."""
-        gone = [each for each in self.offsets if each.topic != self.topic and each not in target.offsets]
-        names = ", ".join(f"({quoted(topic)}, {number})" for topic, number, _ in gone)
-        where = f"resource={quoted(self.resource)} AND (topic, number) IN ({names})"
-        return f"DELETE FROM {_offsets(self.schema)} WHERE {where}" if gone else None
-
     @property
     def others(self) -> bool:
         """Whether there are offsets of other topics than the checkpoint's own."""
@@ -183,7 +168,9 @@ def others(schema: str) -> str:
 
 
 def select_leader(resource: str, *, schema: str) -> str:
-    """The query for the last record's binlog file, offset, GTID and commit time, and when it was applied."""
+    """The query for the last record's binlog file, offset, GTID and commit time, and for the time of its
+    application.
+    """
     return (
         f"SELECT leader_file, leader_offset, leader_gtid, leader_ts_us, applied_at FROM {_table(schema)} "
         f"WHERE resource={quoted(resource)} AND worker={WORKER}"

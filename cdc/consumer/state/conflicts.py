@@ -1,4 +1,4 @@
-"""Writes each conflict that was resolved in the leader's favour as a row, committed with the rows that it is about.
+"""Writes each conflict that was resolved in the leader's favour as a row, committed with the rows in conflict.
 
 Each leader's conflicts are numbered from 1, so the newest number is their count; only the newest ``KEPT`` rows remain.
 """
@@ -25,12 +25,12 @@ _CONFLICTS = """
   PRIMARY KEY (resource, number)
 ) ENGINE=InnoDB"""
 _COLUMNS = "resource, number, sequence, uri, operation, row_key, reason, removed, at"
-_LONGEST = 10_000  # characters: a TEXT holds that many, however long in UTF-8
+_LONGEST = 10_000  # characters that a TEXT holds, however long in UTF-8
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A row of ``record`` that found other rows than on the leader; ``removed`` names rows that were deleted for it."""
+    """A row of ``record`` that differed on the follower; ``removed`` names rows that were deleted for it."""
 
     record: Record
     key: str
@@ -48,7 +48,7 @@ def create(schema: str) -> str:
 
 
 def note(session: Session, conflict: Conflict) -> None:
-    """Insert the conflict in the session's open transaction. Raises Interrupted or Refused."""
+    """Inserts the conflict in the session's open transaction. Raises Interrupted or Refused."""
     record, table = conflict.record, _table(session.schema)
     resource = quoted(record.uri.resource)
     ((number,),) = session.rows(f"SELECT COALESCE(MAX(number), 0) + 1 FROM {table} WHERE resource={resource}")
@@ -64,6 +64,6 @@ def note(session: Session, conflict: Conflict) -> None:
 
 
 def newest(schema: str, where: str, *, limit: int) -> str:
-    """The query for conflicts, newest first: all columns but the resource, in the table's order."""
+    """The query for conflicts, newest first: all columns except the resource, in the table's order."""
     columns = _COLUMNS.partition(", ")[2]
     return f"SELECT {columns} FROM {_table(schema)} WHERE {where} ORDER BY number DESC LIMIT {limit}"

@@ -1,8 +1,8 @@
-"""What the copy of the leader held that the follower began from (``consumer.start``): a row in the follower, and what
-it means for a record.
+"""The copy of the leader with which the follower began (``consumer.start``): its GTIDs, in a row in the follower, and
+their meaning for a record.
 
-The row commits with the leader's first checkpoint, and is never changed: whether a transaction is passed over is the
-same after each crash, whatever the profile says by then.
+The row commits with the leader's first checkpoint, and is never changed: so the same transactions are ignored after
+each crash, whatever the profile contains by then.
 """
 
 from cdc.config.start_position import COPY_KEY
@@ -31,7 +31,7 @@ def create(schema: str) -> str:
 
 
 def insert(schema: str, resource: str, held: GtidSet) -> str:
-    """The statement that notes what the copy held."""
+    """The statement that records the GTIDs of the copy."""
     values = f"{quoted(resource)}, {quoted(str(held))}, NOW(6)"
     return f"INSERT INTO {_table(schema)} (resource, gtid_set, at) VALUES ({values})"
 
@@ -42,9 +42,9 @@ def select(schema: str, resource: str) -> str:
 
 
 class Copied:
-    """The GTIDs ``held`` by the copy that the follower began from; none where it began empty.
+    """The GTIDs ``held`` by the copy with which the follower began; empty if it began empty.
 
-    ``new_from`` is the first record known to be of a transaction that the copy does not have; None before one.
+    ``new_from`` is the first record known to be of a transaction that the copy lacks; None before one.
     """
 
     def __init__(self, held: GtidSet | None = None, *, new_from: int | None = None) -> None:
@@ -53,27 +53,28 @@ class Copied:
         self._any = bool(self.held)
 
     def covers(self, chunk: Record) -> bool:
-        """Whether the copy has what a chunk of a table says, made by the producer (``Record.of_copy``).
+        """Whether the copy already contains the rows of a chunk that the producer made (``Record.of_copy``).
 
-        It has where no transaction before the chunk is new: rows as they were then must not come over those that the
-        copy has from transactions behind it. Where there are none behind it, either, the rows are the same.
+        It does if no transaction before the chunk is new: the chunk's older rows must not replace rows that the copy
+        has from later transactions. If there are no later transactions either, the rows are the same.
         """
         return self._any and (self.new_from is None or chunk.sequence < self.new_from)
 
     def see(self, record: Record) -> None:
-        """Note the first record of a transaction of the leader."""
+        """Notes the first record of a transaction of the leader."""
         if self.new_from is None and self._any and not self.has(record):
             self.new_from = record.sequence
 
     def has(self, record: Record) -> bool:
-        """Whether the copy has the record's transaction, so that the record is passed over."""
+        """Whether the copy has the record's transaction, so that the record is ignored."""
         return self._any and record.transaction in self.held
 
     def require_gtid(self, record: Record) -> None:
-        """Raises UserError where it can't be known whether the copy has the record's transaction."""
+        """Raises UserError if it can't be known whether the copy has the record's transaction."""
         if self._any and not is_gtid(record.transaction):
             raise UserError(
                 f"transaction {record.transaction} has no GTID, so it is not known whether the copy has it",
+                code="CDC-BASE-COPY-NO-GTIDS",
                 where=f"{COPY_KEY}, sequence {record.sequence}",
                 hint="everything before is applied; a follower can begin from a copy only where all transactions in "
                 "the topic have GTIDs: start over with a new topic (producer.start), and a fresh copy",

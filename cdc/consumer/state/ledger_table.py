@@ -1,15 +1,16 @@
-"""The SQL for the ledger, the follower's table with a row for each statement that the leader ran, and its state.
+"""The ledger, the follower's table of the statements that the leader ran: its SQL, and the GTIDs that it assigns.
+
+Each statement has a row with its state:
 
 intent       the statement is about to run, or the consumer ended before it recorded that it ran
 done         the statement ran
-not applied  the statement is not for this follower, or was in the copy it began from; ``note`` says why
-skipped      the operator left the record out (``--skip``); ``note`` says what the follower refused
+not applied  the statement is not for this follower, or was in the copy it began from; ``note`` has the reason
+skipped      the operator left the record out (``--skip``); ``note`` has what the follower refused
 
-Gives statements the GTIDs under which they run, and notes these in the ledger before the statements run.
-
-A GTID has the number after the highest one in the ledger. Only the consumer that holds the lock gives numbers. A number
-above that was executed without the ledger knowing of it, which no crash can do. The intents of statements that follow
-one another commit together: a crash leaves some of them for later, and then these statements keep their GTIDs.
+Statements get the GTIDs under which they run, and the ledger records these before the statements run. A GTID has the
+number after the highest one in the ledger. Only the consumer that holds the lock assigns numbers. If a higher number
+was executed, the ledger did not record it, which no crash can cause. The intents of consecutive statements commit
+together: after a crash some of them wait, and their statements keep their GTIDs.
 """
 
 import json
@@ -40,7 +41,6 @@ __all__ = [
     "insert_intent",
     "insert_not_run",
     "last_executed",
-    "skipped",
     "table",
     "upgrade",
 ]
@@ -96,7 +96,7 @@ def has_context(schema: str) -> str:
 
 
 def gtids_of(schema: str, records: Sequence[Record]) -> str:
-    """The query that returns sequence and GTID of each of the statements that the ledger has."""
+    """The query for the sequence and GTID of each of the statements that the ledger has."""
     sequences = ", ".join(str(record.sequence) for record in records)
     return (
         f"SELECT sequence, gtid FROM {table(schema)} "
@@ -105,7 +105,7 @@ def gtids_of(schema: str, records: Sequence[Record]) -> str:
 
 
 def highest_gtid(schema: str, resource: str) -> str:
-    """The query that returns the highest numbered GTID of a statement of ``resource``; no row without one.
+    """The query for the highest numbered GTID of a statement of ``resource``; no row if there is none.
 
     It reads all of its rows: their numbers need not grow with the sequences.
     """
@@ -116,9 +116,9 @@ def highest_gtid(schema: str, resource: str) -> str:
 
 
 def last_executed(schema: str, resource: str, *, after: int) -> str:
-    """The query that returns the highest sequence of a statement ``after`` another that has run or is running, or NULL.
+    """The query for the highest sequence of a statement ``after`` another that has run or is running, or NULL.
 
-    A running one has its GTID from before it begins until it has ended.
+    A running statement has its GTID from before it begins until it has ended.
     """
     owned = "LOCATE(CONCAT(LOWER(gtid), '#'), LOWER(@@GLOBAL.gtid_owned))"
     return (
@@ -127,15 +127,9 @@ def last_executed(schema: str, resource: str, *, after: int) -> str:
     )
 
 
-def skipped(schema: str, resource: str, *, after: int, upto: int) -> str:
-    """The query that returns the sequences of the records in this range that were skipped."""
-    where = f"resource={quoted(resource)} AND sequence > {after} AND sequence <= {upto} AND state='skipped'"
-    return f"SELECT sequence FROM {table(schema)} WHERE {where}"
-
-
 def insert_intent(schema: str, record: Record, *, gtid: str) -> str:
     """The statement that records that a statement is about to run under ``gtid``."""
-    # A row without a GTID says that the statement did not run; the checkpoint was then put back to before it.
+    # A row without a GTID means that the statement did not run; the checkpoint was then put back to before it.
     again = "ON DUPLICATE KEY UPDATE state=VALUES(state), gtid=VALUES(gtid)"
     return f"{_insert(schema, record, state='intent', gtid=gtid)} {again}"
 
@@ -179,7 +173,7 @@ def _insert(
 
 
 Commit = Callable[[Sequence[bytes]], None]
-"""Commits what is executed on the session, and these statements with it; in one packet, with a COMMIT behind them."""
+"""Commits the session's open transaction with these statements, in one packet that ends with COMMIT."""
 
 
 class Intent(NamedTuple):
@@ -190,17 +184,19 @@ class Intent(NamedTuple):
 
 
 class Intents:
-    """The intents of one leader's statements in the ledger, over the ``session`` that holds the lock."""
+    """Gives one leader's statements their GTIDs, and records these as intents, over the ``session`` that holds the
+    lock.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._highest: tuple[tuple[str, int], int] | None = None  # the connection that read or gave it, and the number
 
     def intend(self, records: Sequence[Record], commit: Commit) -> list[Intent]:
-        """Commit the intents of the first of the statements, of at least one, and return these.
+        """Commits the intents of the first of the statements, at least one, and returns them.
 
-        Those that an earlier attempt has intended keep theirs; then there may be nothing to ``commit``. Raises
-        Unapplicable where the first statement is too large for the follower, UserError where the follower has another
+        Statements that an earlier attempt has intended keep their intents; then there may be nothing to ``commit``.
+        Raises Unapplicable if the first statement is too large for the follower, UserError if the follower has another
         history; Interrupted, Refused.
         """
         number = self._number(records[0].uri.resource)
@@ -219,9 +215,9 @@ class Intents:
         return [intents[record.sequence] for record in first]
 
     def _commit(self, records: Sequence[Record], number: int, commit: Commit, *, first: bool) -> dict[int, Intent]:
-        """Commit the intents that fit into a packet, with GTIDs from ``number`` on; they are returned by sequence.
+        """Commits the intents that fit into a packet, with GTIDs from ``number`` on, and returns them by sequence.
 
-        Raises Unapplicable where the first one does not, unless other statements come before it (not ``first``).
+        Raises Unapplicable if the first one does not fit, unless other statements come before it (not ``first``).
         """
         intents: dict[int, Intent] = {}
         packet: list[bytes] = []
@@ -243,6 +239,7 @@ class Intents:
         elif first:
             raise Unapplicable(
                 f"a statement needs a packet of {size} bytes, the follower takes {self._session.max_packet}",
+                code="CDC-FOLLOWER-PACKET",
                 record=records[0],
                 hint=f"on the follower: SET PERSIST max_allowed_packet = {1 << (size + 1024).bit_length()}",
             )
@@ -260,8 +257,8 @@ class Intents:
         return self._highest[1] + 1
 
     def _check_unused(self, records: Sequence[Record], number: int) -> None:
-        """Raises UserError where the number or a later one was executed without an intent, or one of the statements
-        under the GTID that an earlier version gave it: the follower has another history.
+        """Raises UserError if the follower has another history: the number or a later one was executed without an
+        intent, or one of the statements under the GTID that an earlier version gave it.
         """
         ((used,),) = self._session.rows(f"SELECT {_unused(records, number)}")
         if used:
@@ -269,6 +266,7 @@ class Intents:
             raise UserError(
                 f"the follower has executed {' '.join(used.split())} before, yet its ledger does not know the "
                 "statement",
+                code="CDC-FOLLOWER-LEDGER-LOST",
                 where=position_of(records[0]),
                 hint=f"put back what was deleted from {table(self._session.schema)}; if the follower has "
                 "applied a leader of this name before, use a fresh follower (whose GTIDs are empty: RESET BINARY LOGS "
@@ -277,7 +275,7 @@ class Intents:
 
 
 def _unused(records: Sequence[Record], number: int) -> str:
-    """The expression for those that were executed of the GTIDs that new statements must find unused."""
+    """The expression for the executed ones among the GTIDs that must be unused for new statements."""
     resource = records[0].uri.resource
     formers = ",".join(former_gtid(resource, record.sequence) for record in records)
     unused = quoted(f"{formers},{statement_gtid(resource, number)}-{LAST}")

@@ -1,69 +1,34 @@
-"""The follower's table of rewinds: a row from the moment the checkpoint went back until it is where it was before.
+"""Refuses a follower on which an earlier version began ``--rewind`` and did not end it: its rows are of two states.
 
-The row comes and goes in the transactions that move the checkpoint, so a crash leaves neither without the other.
+Such a follower has a table ``rewinds`` with a row for the leader; its checkpoint went back, and is not where it was.
 """
-
-from dataclasses import replace
-from typing import Any
 
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.errors import UserError
 
-__all__ = ["create", "delete", "filters", "insert", "with_rewind"]
-
-_REWINDS = """
-  resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'mysql_resource_name of the leader',
-  after_sequence BIGINT NOT NULL COMMENT 'the record to which the checkpoint went back',
-  upto BIGINT NOT NULL COMMENT 'where the checkpoint was before',
-  filters LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'JSON: and renames',
-  at DATETIME(6) NOT NULL COMMENT 'UTC',
-  PRIMARY KEY (resource)
-) ENGINE=InnoDB"""
+__all__ = ["require_none"]
 
 
-def _table(schema: str) -> str:
-    return f"`{schema}`.`rewinds`"
+def require_none(session: Session, checkpoint: Checkpoint) -> None:
+    """Raises UserError for the follower of ``checkpoint`` where a rewind is under way; Interrupted, Refused.
 
-
-def create(schema: str) -> str:
-    """The statement that creates the table in the consumer's own database."""
-    return f"CREATE TABLE IF NOT EXISTS {_table(schema)} ({_REWINDS}"
-
-
-def insert(checkpoint: Checkpoint, *, filters: str) -> str:
-    """The statement that notes the rewind of a checkpoint that has just gone back."""
-    values = f"{quoted(checkpoint.resource)}, {checkpoint.sequence}, {checkpoint.rewound}, {quoted(filters)}, NOW(6)"
-    return f"REPLACE INTO {_table(checkpoint.schema)} (resource, after_sequence, upto, filters, at) VALUES ({values})"
-
-
-def delete(checkpoint: Checkpoint) -> str:
-    """The statement that ends the rewind."""
-    return f"DELETE FROM {_table(checkpoint.schema)} WHERE resource={quoted(checkpoint.resource)}"
-
-
-def with_rewind(session: Session, checkpoint: Checkpoint) -> Checkpoint:
-    """The follower's checkpoint with the rewind that it is in. Raises Interrupted or Refused.
-
-    A row may be left of one whose end was passed otherwise: by a consumer older than rewinds, or by hand.
+    A row may be left of one whose end was passed: it means nothing.
     """
-    upto = max(map(int, _rows(session, checkpoint, "upto")), default=-1)
-    return replace(checkpoint, rewound=upto) if upto > checkpoint.sequence else checkpoint
-
-
-def filters(session: Session, checkpoint: Checkpoint) -> str:
-    """The filters with which the rewind began; empty where there is none. Raises Interrupted or Refused."""
-    found = _rows(session, checkpoint, "filters")
-    return str(found[0]) if found else ""
-
-
-def _rows(session: Session, checkpoint: Checkpoint, column: str) -> list[Any]:
-    # Most followers never have the table: CREATE … IF NOT EXISTS would be in their binlogs.
-    there = (
-        f"SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA={quoted(checkpoint.schema)} "
-        "AND TABLE_NAME='rewinds'"
-    )
+    schema, resource = checkpoint.schema, quoted(checkpoint.resource)
+    there = f"SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA={quoted(schema)} AND TABLE_NAME='rewinds'"
     if not session.rows(there):
-        return []
-    ours = f"resource={quoted(checkpoint.resource)}"
-    return [value for (value,) in session.rows(f"SELECT {column} FROM {_table(checkpoint.schema)} WHERE {ours}")]
+        return
+    ((upto,),) = session.rows(f"SELECT MAX(upto) FROM `{schema}`.`rewinds` WHERE resource={resource}")
+    if upto is None or int(upto) <= checkpoint.sequence:
+        return
+    raise UserError(
+        f"an earlier version took the follower back (--rewind) from sequence {upto}, and applied records again up to "
+        f"{checkpoint.sequence} only: its rows are of two states",
+        code="CDC-REWIND-UNFINISHED",
+        where=f"{schema}.rewinds of {checkpoint.resource!r}",
+        hint=f"end it with that version (--until {upto}); or ask for a copy of all tables (cdc-producer PROFILE --copy "
+        f"'DATABASE.*'), then run on the follower: UPDATE {schema}.checkpoint SET sequence={upto} WHERE "
+        f"resource={resource}; DELETE FROM {schema}.rewinds WHERE resource={resource}",
+    )

@@ -1,6 +1,6 @@
-"""The mark of a follower that cdc-seed is loading: a row that is there from its first checkpoint to the last row.
+"""The mark of a follower that cdc-seed is loading: a row that exists from its first checkpoint to the last row.
 
-While it is there the checkpoint says how far the load has come, and the follower is equal to no state of the leader.
+While it exists the checkpoint gives the progress of the load, and the follower is equal to no state of the leader.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,9 @@ _SEEDS = """
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """The follower becomes equal to the leader at sequence ``upto``, as far as the filters and renames of ``scope`` let
-    it; rows that they left out are not loaded later."""
+    """A load after which the follower equals the leader at sequence ``upto``, within the filters and renames of
+    ``scope``. Rows that they left out are not loaded later.
+    """
 
     upto: int
     scope: str
@@ -38,13 +39,13 @@ def create(schema: str) -> str:
 
 
 def insert(schema: str, resource: str, seed: Seed) -> str:
-    """The statement that notes that the follower is being loaded."""
+    """The statement that records that the follower is being loaded."""
     values = f"{quoted(resource)}, {seed.upto}, {quoted(seed.scope)}, NOW(6)"
     return f"INSERT INTO {_table(schema)} (resource, upto, scope, at) VALUES ({values})"
 
 
 def delete(schema: str, resource: str) -> str:
-    """The statement after which the follower is one like any other."""
+    """The statement that removes the mark, after which the follower is complete."""
     return f"DELETE FROM {_table(schema)} WHERE resource={quoted(resource)}"
 
 

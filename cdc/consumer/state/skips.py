@@ -1,4 +1,6 @@
-"""The records that the operator leaves out (``--skip``), by sequence or table, and checks that each was left out."""
+"""The records that the operator leaves out (``--skip``), by sequence or table, with the check that each was
+left out.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import Self
@@ -13,10 +15,11 @@ _OPTION = "option --skip"
 
 
 class Skips:
-    """Only records that the follower refuses are left out, so a sequence named by mistake loses no record.
+    """Decides which refused records are left out. Only records that the follower refuses are, so a sequence named by
+    mistake loses no record.
 
-    Of ``tables``, by the leader's names, all refused ones may be, until a copy of the table begins; ``new`` gives the
-    follower's name of a database. ``used`` are the sequences that were left out.
+    All refused records of ``tables`` (the leader's names) may be left out until a copy of the table begins; ``new``
+    gives the follower's name of a database. ``used`` are the sequences that were left out.
     """
 
     def __init__(
@@ -32,8 +35,9 @@ class Skips:
 
     @classmethod
     def parse(cls, options: Iterable[str], *, new: Callable[[str], str]) -> Self:
-        """Those that the command line names, each ``SEQUENCE`` or ``DATABASE.TABLE`` (names with a dot in
-        backquotes). Raises UserError."""
+        """Parses the options of the command line, each ``SEQUENCE`` or ``DATABASE.TABLE`` (names with a dot in
+        backquotes). Raises UserError.
+        """
         numbers, tables = list[int](), list[tuple[str, str]]()
         for option in options:
             if option.isdecimal():
@@ -43,14 +47,16 @@ class Skips:
             else:
                 raise UserError(
                     f"{option!r} is neither a record's sequence nor a table",
+                    code="CDC-SKIP-ARGUMENT",
                     where=_OPTION,
                     hint="give what the consumer's error says, such as 4711, shop.orders or '`my.db`.orders'",
                 )
         return cls(numbers, tables, new=new)
 
     def again(self, after: int) -> tuple[list[int], list[str]]:
-        """What a run must be given again, of which nothing behind sequence ``after`` has committed: records that were
-        left out, and tables."""
+        """The options to repeat after a run of which nothing behind sequence ``after`` has committed: the sequences of
+        records that were left out, and the tables.
+        """
         numbers = [number for number in self.used & self._wanted if number > after]
         return numbers, [named(*table) for table in self._here.values()]
 
@@ -61,19 +67,19 @@ class Skips:
         """Whether the record may be left out."""
         if record.sequence in self._wanted:
             return True
-        # What belongs to a copy makes the table right.
+        # The records of a copy make the table right.
         if not self._here or record.range is not None or record.copying:
             return False
         if record.operation != "Query":
             return (record.uri.database, record.uri.table) in self._here
-        # A statement has the leader's names still.
+        # A statement still has the leader's names.
         uris = [Uri.parse(affect[end]) for affect in record.affects for end in ("uri", "to") if end in affect]
         return bool(uris) and all((uri.database, uri.table) in self._here.values() for uri in uris)
 
     def see(self, chunk: Record) -> None:
-        """Note a chunk: with the first one of a table its copy begins, and no more of it is left out."""
-        begins = chunk.range is not None and chunk.range.keys is None and chunk.range.after is None
-        if begins and chunk.uri.table is not None:
+        """Notes a chunk: from the first chunk of a table that a run meets, no more of its records are left out."""
+        is_copied = chunk.range is not None and chunk.range.keys is None
+        if is_copied and chunk.uri.table is not None:
             self._here.pop((chunk.uri.database, chunk.uri.table), None)
 
     def check_start(self, applied: int, *, following: int | None) -> None:
@@ -82,6 +88,7 @@ class Skips:
             if sequence <= applied:
                 raise UserError(
                     f"record {sequence} has been applied or skipped already: the follower is at sequence {applied}",
+                    code="CDC-SKIP-NO-RECORD",
                     where=_OPTION,
                     hint="cdc-consumer PROFILE --status shows what was skipped; to go on, start without --skip",
                 )
@@ -94,6 +101,7 @@ class Skips:
         if applied:
             raise UserError(
                 f"the follower has applied record {min(applied)}, so it is not skipped",
+                code="CDC-SKIP-NO-RECORD",
                 where=_OPTION,
                 hint="everything up to there is applied; to go on, start without --skip",
             )
@@ -107,6 +115,7 @@ class Skips:
     def _missing(self, sequence: int, what: str) -> UserError:
         return UserError(
             f"there is no record {sequence} in the topic: {what}",
+            code="CDC-SKIP-NO-RECORD",
             where=_OPTION,
             hint="use the sequence in the consumer's error message",
         )

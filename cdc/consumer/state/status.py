@@ -1,6 +1,6 @@
 """Reads a follower's status (``cdc-consumer PROFILE --status``) from the consumer's own tables, in one snapshot.
 
-Nothing is changed or locked.
+It changes and locks nothing.
 """
 
 import json
@@ -14,9 +14,8 @@ from cdc.consumer.errors import Interrupted, Refused
 from cdc.consumer.follower.locks import is_paused, lock_name
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
-from cdc.consumer.state import checkpoint, conflicts, copied, ledger_table
+from cdc.consumer.state import checkpoint, conflicts, copied, ledger_table, rewinds
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
-from cdc.consumer.state.rewinds import with_rewind
 from cdc.errors import UserError
 from cdc.sql.effects import LEADER_ONLY
 
@@ -34,7 +33,6 @@ class Applied:
     """The checkpoint: the last record applied (-1: none yet), its transaction on the leader, and the next offsets.
 
     ``ts_us`` is when it was committed on the leader, in µs since 1970, ``at`` when on the follower, in UTC.
-    ``rewound``: records up to this one are applied again.
     """
 
     sequence: int
@@ -45,7 +43,6 @@ class Applied:
     transaction: str
     ts_us: int | None
     at: datetime
-    rewound: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +59,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedConflict:
-    """A row of the conflicts table; ``number`` counts all conflicts there ever were, from 1."""
+    """A row of the conflicts table; ``number`` counts all conflicts ever, from 1."""
 
     number: int
     sequence: int
@@ -76,13 +73,13 @@ class ResolvedConflict:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """``applied`` is None if no consumer has run here yet; ``consumer`` is the connection id of a running one,
-    which may be ``paused``.
+    """A follower's status. ``applied`` is None if no consumer has run here yet; ``consumer`` is the connection id of a
+    running one, which may be ``paused``.
 
-    ``copied`` are the GTIDs of the copy that the follower began from, empty where it began without one. ``states``
-    counts the ledger's rows by state; ``newest`` are the newest ones. ``missing`` are the statements that create the
-    triggers and events that exist on the leader only, in order. ``conflicts`` are the newest ones, newest
-    first. ``local_infile``: the follower takes LOAD DATA LOCAL. The fields' names are those of ``--status --json``.
+    ``copied`` are the GTIDs of the copy with which the follower began, empty if it began without one. ``states`` counts
+    the ledger's rows by state; ``newest`` are the newest ones. ``missing`` are the statements that create the triggers
+    and events that exist on the leader only, in order. ``conflicts`` are the newest ones, newest first.
+    ``local_infile``: the follower accepts LOAD DATA LOCAL. The fields' names are those of ``--status --json``.
     """
 
     consumer: int | None
@@ -99,7 +96,7 @@ class Status:
 
 
 def lag(applied: Applied, following: int | None) -> tuple[int | None, float | None]:
-    """How many records the follower is behind, and at most how many seconds; None for what is not known.
+    """The follower's lag in records, and an upper bound in seconds; None for an unknown figure.
 
     ``following`` is the sequence after the last record in the topic, None if it is not known.
     """
@@ -108,12 +105,15 @@ def lag(applied: Applied, following: int | None) -> tuple[int | None, float | No
     records = max(0, following - 1 - applied.sequence)
     if not records:
         return 0, 0.0
-    # All records that wait were committed after the last one that was applied.
+    # All waiting records were committed after the last applied one.
     return records, None if applied.ts_us is None else max(0.0, time.time() - applied.ts_us / 1e6)
 
 
 def read_status(follower: Database, *, resource: str, schema: str) -> Status:
-    """The status of the replication from the leader ``resource``. Raises UserError if the follower can't be queried."""
+    """The status of the replication from the leader ``resource``.
+
+    Raises UserError for a follower that can't be queried, or whose rows are of two states (``rewinds``).
+    """
     try:
         with Session(follower, schema=schema) as session:
             session.connect()
@@ -121,6 +121,7 @@ def read_status(follower: Database, *, resource: str, schema: str) -> Status:
     except (Interrupted, Refused) as error:
         raise UserError(
             f"the follower cannot be queried: {error}",
+            code="CDC-FOLLOWER-NO-ANSWER",
             where=f"{follower} (profile table database)",
             hint="start the server, or correct the address, user or password",
         ) from None
@@ -129,7 +130,7 @@ def read_status(follower: Database, *, resource: str, schema: str) -> Status:
 def _read(session: Session, resource: str) -> Status:
     ((consumer,),) = session.rows(f"SELECT IS_USED_LOCK('{lock_name(resource)}')")
     paused = is_paused(session, resource)
-    # One snapshot for all queries, while a consumer may go on writing.
+    # One snapshot for all queries, while a consumer may continue to write.
     session.run([
         b"COMMIT",
         b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
@@ -165,7 +166,8 @@ def _applied(session: Session, resource: str, *, many: bool) -> Applied | None:
     if not rows:
         return None
     others = session.rows(Checkpoint.select_offsets(resource, schema=session.schema)) if many else []
-    point = with_rewind(session, Checkpoint.from_rows(rows[0], others, schema=session.schema))
+    point = Checkpoint.from_rows(rows[0], others, schema=session.schema)
+    rewinds.require_none(session, point)
     ((file, offset, transaction, ts_us, at),) = session.rows(checkpoint.select_leader(resource, schema=session.schema))
     return Applied(
         sequence=point.sequence,
@@ -176,7 +178,6 @@ def _applied(session: Session, resource: str, *, many: bool) -> Applied | None:
         transaction=transaction or "",
         ts_us=ts_us,
         at=at,
-        rewound=point.rewound,
     )
 
 
@@ -194,7 +195,7 @@ def _entries(session: Session, where: str) -> tuple[Entry, ...]:
 
 def _missing(session: Session, ours: str) -> tuple[Entry, ...]:
     if not session.rows(ledger_table.has_context(session.schema)):
-        # An older ledger does not say which object a statement is about, so all statements are shown.
+        # An older ledger does not name the object of a statement, so all statements are shown.
         return _entries(session, f"{ours} AND state='not applied' AND note={quoted(ledger_table.ACTS_ON_LEADER)}")
     standing: dict[str, list[Entry]] = {}
     query = (
@@ -210,7 +211,7 @@ def _missing(session: Session, ours: str) -> tuple[Entry, ...]:
 
 
 def _follow(standing: dict[str, list[Entry]], entry: Entry, affects: list[dict[str, str]]) -> None:
-    """Add a statement to ``standing``: by kind and URI, the statements that make each existing trigger and event."""
+    """Adds a statement to ``standing``: by kind and URI, the statements that make each existing trigger and event."""
     for affect in affects:
         action, uri = affect["action"], affect["uri"]
         if action == "DropDatabase":

@@ -29,8 +29,8 @@ _SESSION_VARIABLES = {"time_zone": "time_zone", "charset": "character_set_client
 def as_json(status: Status, *, follower: str, resource: str, following: int | None, silent: float | None = None) -> str:
     """One JSON object: the fields of ``Status`` with ``follower``, ``resource`` and ``lag``; times in ISO 8601, UTC.
 
-    ``following`` is as for ``lag``, whose figures are null where they are not known; ``silent``: for how many seconds
-    nothing was heard of the producer.
+    ``following`` is as for ``lag``, whose unknown figures are null; ``silent`` are the seconds since the producer last
+    wrote to the commit log.
     """
     body = {"follower": follower, "resource": resource} | asdict(status)
     records, seconds = lag(status.applied, following) if status.applied else (None, None)
@@ -60,7 +60,7 @@ def as_text(
     silent: float | None = None,
     terminal: bool = False,
 ) -> str:
-    """A few lines, and the statements that a promotion runs; ``following`` and ``silent`` are as for ``as_json``.
+    """A few lines of text, and the statements for a promotion; ``following`` and ``silent`` are as for ``as_json``.
 
     The statements are exact, so that a client can run them, except on a ``terminal``: there, characters that could
     control it are escaped.
@@ -86,8 +86,6 @@ def _lines(status: Status, *, follower: str, resource: str, late: str) -> Iterat
         yield _line("checkpoint", "none: nothing of this leader has been applied here")
         return
     yield from _checkpoint(status.applied)
-    if status.applied.rewound is not None:
-        yield _line("rewind", f"applied again up to sequence {status.applied.rewound}; until then a mix of two states")
     if status.copied:
         yield _line("began from", f"a copy of the leader with the transactions {status.copied}")
     yield _line("lag", late)
@@ -126,7 +124,7 @@ def _lag(applied: Applied, following: int | None, silent: float | None) -> str:
     found = f"{records} records, at most {late:.1f} s" if records and late is not None else f"{records} records"
     if silent is None:
         return found
-    # What the leader has since is in no topic, so that no lag shows it.
+    # Changes that the leader has made since are in no topic, so no lag shows them.
     return f"{found}; nothing heard of the producer for {silent:.0f} s (it writes each producer.alive_seconds)"
 
 
@@ -185,8 +183,8 @@ def _creation(entry: Entry) -> Iterator[str]:
     # A variable that the record does not give gets its default, not the value of the statement before.
     wanted = {"sql_mode": quoted(entry.context.get("sql_mode", "")), "time_zone": "DEFAULT", "timestamp": "DEFAULT"}
     for name, variable in _SESSION_VARIABLES.items():
-        # The client's character set says how the server decodes the text. This output is UTF-8, so for text that is
-        # not ASCII the character set of SET NAMES stays.
+        # The client's character set determines how the server decodes the text. This output is UTF-8, so for text that
+        # is not ASCII the character set of SET NAMES stays.
         if name in entry.context and (name != "charset" or entry.statement.isascii()):
             wanted[variable] = quoted(str(entry.context[name]))
     if "timestamp_us" in entry.context:

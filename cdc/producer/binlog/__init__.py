@@ -1,1 +1,1 @@
-"""The leader's binlog as raw events."""
+"""Reads the leader's binlog as raw events."""

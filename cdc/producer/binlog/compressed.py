@@ -27,11 +27,12 @@ _SPOOL_HEAD_BYTES, _PART_BYTES = 4000, 1 << 20
 
 
 def payload(event: RawEvent) -> Iterator[RawEvent]:
-    """The events of a compressed transaction, each with the position of the event that contains them.
+    """The events of a compressed transaction, each with the position of the event that contains them. They can be read
+    once.
 
-    They are decompressed one after the other, from disk where there is a spool: a transaction of any size takes only
-    the memory of its largest event, and rows of more than 16 MB go to disk, too. It can be read once. Raises
-    PromiseError for an unknown compression or broken data.
+    They are decompressed one after the other, from disk if there is a spool: a transaction of any size takes only the
+    memory of its largest event, and rows of more than 16 MB go to disk, too. Raises PromiseError for an unknown
+    compression or broken data.
     """
     at, fields = _fields(event)
     compression = fields.get(_COMPRESSION, _ZSTD)
@@ -43,7 +44,11 @@ def payload(event: RawEvent) -> Iterator[RawEvent]:
             with zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True) as stream:
                 yield from _events(stream, event)
         else:
-            raise PromiseError(f"a transaction has the unknown compression {compression}", where=str(event.position))
+            raise PromiseError(
+                f"a transaction has the unknown compression {compression}",
+                code="CDC-EVENT-UNKNOWN",
+                where=str(event.position),
+            )
 
 
 def is_small(event: RawEvent) -> bool:
@@ -62,7 +67,7 @@ def unpacked(
     for event in events:
         inner: Iterable[RawEvent | SimpleTransaction] = (event,)
         if isinstance(event, RawEvent) and event[0] == et.TRANSACTION_PAYLOAD:
-            # One that can't be read stays as it is: decoding it alone raises the error at its own position.
+            # A payload that can't be read stays as it is: decoding it alone raises the error at its own position.
             with suppress(PromiseError, *broken):
                 inner = list(payload(event)) if is_small(event) else inner
         yield from inner
@@ -100,11 +105,13 @@ def _events(stream: BinaryIO, whole: RawEvent) -> Iterator[RawEvent]:
         if not number:
             raise ValueError("it has no events")
     except (zstandard.ZstdError, ValueError) as error:
-        raise PromiseError(f"a compressed transaction cannot be read: {error}", where=str(whole.position)) from None
+        raise PromiseError(
+            f"a compressed transaction cannot be read: {error}", code="CDC-EVENT-DAMAGED", where=str(whole.position)
+        ) from None
 
 
 def _spooled(stream: BinaryIO, head: bytes, length: int) -> Spool:
-    """The event of ``length`` bytes that begins with ``head``, on disk."""
+    """Writes the event of ``length`` bytes that begins with ``head`` to disk."""
     spool = Spool(head)
     spool.write(head)
     while spool.size < length and (part := stream.read(min(_PART_BYTES, length - spool.size))):
@@ -113,7 +120,7 @@ def _spooled(stream: BinaryIO, head: bytes, length: int) -> Spool:
 
 
 def _read(stream: BinaryIO, size: int) -> bytes:
-    """``size`` bytes, or as many as there are: one call of ``read`` may return fewer."""
+    """Reads ``size`` bytes, or as many as there are: one call of ``read`` may return fewer."""
     parts = b""
     while len(parts) < size and (part := stream.read(size - len(parts))):
         parts += part

@@ -1,22 +1,14 @@
-"""Raw binlog events, and readers of those without rows: header, Query, Rotate and Heartbeat.
+"""Raw binlog events, and parsers for those without rows: header, Query, Rotate, Heartbeat and GTID.
 
-Layouts: MySQL source documentation, "Binlog Event" (libs/mysql/binlog/event). Integers are little-endian.
-
-Named byte offsets and sizes of packets and binlog events, for code that reads them without a parser.
+The module also names the byte offsets and sizes of packets and events, for code that reads them without a parser. An
+offset counts from the first byte of the event's header unless its name contains PACKET. Integers are little-endian.
 
 Sources: MySQL protocol documentation, "MySQL Packets" and "COM_BINLOG_DUMP"; MySQL source, libs/mysql/binlog/event
-(control_events.h, rows_event.h, statement_events.h) and its documentation, "Binlog Event". Integers are little-endian.
-An offset counts from the first byte of the event's header unless its name says PACKET.
+(control_events.h, rows_event.h, statement_events.h, class Gtid_event) and its documentation, "Binlog Event".
 
-Reads GTID events: the name and the commit time of the transaction that follows.
-
-Layouts: MySQL source documentation, "Binlog Event" (libs/mysql/binlog/event, class Gtid_event). Integers are
-little-endian.
-
-Reads from a BEGIN event the sql_mode under which a server must compute from the rows of the transaction.
-
-The leader logs it with the BEGIN of the transaction, and MySQL's own replicas apply rows under it. Modes that only
-forbid values, or only change how a statement is parsed, have no effect on rows.
+``row_mode`` reads from a BEGIN event the sql_mode under which a server must compute values from the rows of the
+transaction. The leader logs it with the BEGIN, and MySQL's own replicas apply rows under it. Modes that only forbid
+values, or only change how a statement is parsed, have no effect on rows.
 """
 
 import functools
@@ -58,7 +50,7 @@ STATUS_EVENT, STATUS_END, STATUS_ERROR = 0, 0xFE, 0xFF
 PACKET_EVENT_AT = PACKET_HEADER_BYTES + STATUS_BYTES
 
 # Every event: timestamp (4), type (1), server id (4), event length (4), next position (4), flags (2); then its own
-# fields; then a CRC-32, unless the format description of the file says that there is none.
+# fields; then a CRC-32, unless the format description of the file announces none.
 TYPE_AT = 4
 LENGTH_AT = 9
 NEXT_POSITION_AT = 13
@@ -108,7 +100,7 @@ class RawEvent(NamedTuple):
     """An event that is not decoded: ``data`` starts with the header and ends before the checksum.
 
     ``offset`` is its start in ``file`` and ``end`` the start of the next; both are 0 for an event that the leader makes
-    up for the connection. Where there is a ``spool``, it holds the event, and ``data`` only the first bytes.
+    up for the connection. If there is a ``spool``, it holds the event, and ``data`` only the first bytes.
     """
 
     type: int
@@ -120,7 +112,7 @@ class RawEvent(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Its bytes, without the checksum."""
+        """The number of its bytes, without the checksum."""
         return self.spool.size if self.spool else len(self.data)
 
     @property
@@ -129,12 +121,14 @@ class RawEvent(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Identifies this event: ``FILE:OFFSET``, and ``/NUMBER`` inside a compressed transaction."""
+        """The name of this event: ``FILE:OFFSET``, and ``/NUMBER`` inside a compressed transaction."""
         return str(self.position)
 
 
 class Inner(RawEvent):
-    """An event inside a compressed transaction, whose position it has; ``number`` counts it there from 1."""
+    """An event inside a compressed transaction. It has the position of that transaction's event; ``number`` counts it
+    there from 1.
+    """
 
     number = 0
 
@@ -164,7 +158,7 @@ class Query:
 
 
 def header(data: bytes) -> Header:
-    """The header that ``data`` begins with."""
+    """The header at the beginning of ``data``."""
     return Header._make(header_fields(data))
 
 
@@ -179,7 +173,7 @@ def rotate_name(data: bytes) -> bytes:
 
 
 def heartbeat(event: RawEvent) -> Position:
-    """How far the leader's dump thread has read, from a heartbeat of either version."""
+    """The position up to which the leader's dump thread has read, from a heartbeat of either version."""
     if event.type == HEARTBEAT:
         return Position(event.data[HEADER_BYTES:].decode("utf-8"), header(event.data).next_event_position)
     file, offset, at = "", 0, HEADER_BYTES
@@ -220,12 +214,12 @@ _NO_FOREIGN_KEY_CHECKS, _RELAXED_UNIQUE_CHECKS = 1 << 26, 1 << 27
 def _sql_mode(bits: int, where: str) -> str:
     unknown = [bit for bit in range(64) if bits >> bit & 1 and bit not in _SQL_MODES]
     if unknown:
-        raise PromiseError(f"unknown sql_mode bit {unknown[0]} of a statement", where=where)
+        raise PromiseError(f"unknown sql_mode bit {unknown[0]} of a statement", code="CDC-EVENT-UNKNOWN", where=where)
     return ",".join(name for bit, name in _SQL_MODES.items() if bits >> bit & 1)
 
 
 def query(event: RawEvent) -> Query:
-    """Read a Query event. Raises PromiseError for a session variable that this program does not know."""
+    """Parses a Query event. Raises PromiseError for a session variable that this program does not know."""
     _, _, schema_length, error_code, vars_length = _QUERY.unpack_from(event.data, HEADER_BYTES)
     start = HEADER_BYTES + _QUERY.size
     variables = _variables(event.data[start : start + vars_length], str(event.position))
@@ -237,7 +231,7 @@ def query(event: RawEvent) -> Query:
 
 
 def load_query(event: RawEvent) -> RawEvent:
-    """An Execute_load_query event as a Query event: without the fields about its data."""
+    """Converts an Execute_load_query event to a Query event: without the fields about its data."""
     fields_at = HEADER_BYTES + _QUERY.size
     return event._replace(data=event.data[:fields_at] + event.data[fields_at + _LOAD_FIELDS_BYTES :])
 
@@ -264,7 +258,7 @@ def _variables(data: bytes, where: str) -> dict[str, Any]:
         elif code == 12:
             found["databases"], at = _database_names(data, at)
         else:
-            raise PromiseError(f"unknown session variable {code} of a statement", where=where)
+            raise PromiseError(f"unknown session variable {code} of a statement", code="CDC-EVENT-UNKNOWN", where=where)
     return _named(found, where)
 
 
@@ -311,36 +305,37 @@ _new_gtid = tuple.__new__  # Gtid(…) itself takes twice as long
 
 
 class Gtid(NamedTuple):
-    """A transaction's name (None where GTIDs are off) and its commit time on this server in µs."""
+    """A transaction's name (None if GTIDs are off) and its commit time on this server in µs."""
 
     gtid: str | None
     commit_us: int
 
 
 def gtid(event: RawEvent) -> Gtid:
-    """Read a GTID event of any kind."""
+    """Parses a GTID event of any kind."""
     try:
         return named(event[1])
     except StructError:
         raise PromiseError(
             "the leader does not log commit times",
+            code="CDC-EVENT-NO-GTID",
             where=str(event.position),
             hint="the leader must be MySQL 8.0 or newer",
         ) from None
 
 
 def named(data: bytes) -> Gtid:
-    """Read the bytes of a GTID event of any kind. Raises struct.error where it has no commit time."""
+    """Parses the bytes of a GTID event of any kind. Raises struct.error if it has no commit time."""
     kind = data[TYPE_AT]
     if kind == GTID_TAGGED:
         return _tagged(data)
     source, number, commit_us = _FIELDS(data, GTID_UUID_AT)
-    # The top bit of the 7-byte time says that the original server's time follows; the rest is this server's time.
+    # The top bit of the 7-byte time means that the original server's time follows; the rest is this server's time.
     return _new_gtid(Gtid, (f"{_uuid(source)}:{number}" if kind == GTID else None, commit_us & _COMMIT_US))
 
 
 def _tagged(data: bytes) -> Gtid:
-    """Read a GTID event with a tag, in the format of MySQL's serialization library: fields, each after its number.
+    """Parses a GTID event with a tag, in the format of MySQL's serialization library: fields, each after its number.
 
     Source: MySQL source, libs/mysql/serialization (readme) and class Gtid_event, define_fields: 0 flags, 1 UUID, 2
     number, 3 tag, 4 last_committed, 5 sequence_number, 6 commit time on this server, then fields not needed here.
@@ -388,7 +383,7 @@ def _uuid(source: bytes) -> str:
     return str(uuid.UUID(bytes=source))
 
 
-# By their bits (MySQL source, sql/system_variables.h), in the order of the record's text.
+# Modes by their bits (MySQL source, sql/system_variables.h), in the order of the record's text.
 _EFFECTIVE = {
     6: "NO_UNSIGNED_SUBTRACTION", 23: "NO_ZERO_IN_DATE", 24: "NO_ZERO_DATE", 25: "ALLOW_INVALID_DATES",
     31: "PAD_CHAR_TO_FULL_LENGTH", 32: "TIME_TRUNCATE_FRACTIONAL",
@@ -403,7 +398,7 @@ _known: dict[bytes, str | None] = {}
 
 
 def row_mode(event: bytes) -> str | None:
-    """The modes, by name, that affect rows, from the bytes of a Query event; None where they are MySQL's default.
+    """The modes, by name, that affect rows, from the bytes of a Query event; None if they are MySQL's default.
 
     Raises PromiseError, ValueError or LookupError for bytes that are not a Query event.
     """

@@ -1,4 +1,4 @@
-"""Asks the leader for its settings, grants, GTIDs and binlog files; refuses one that can't be followed faithfully."""
+"""Queries the leader's settings, grants, GTIDs and binlog files; refuses a leader that can't be followed faithfully."""
 
 import json
 import re
@@ -27,10 +27,10 @@ __all__ = [
     "update_triggers",
 ]
 
-# Not reachable, or not for us just now: shutting down, offline mode, too many connections, out of memory, a killed
-# statement (MySQL manual, "Server Error Message Reference").
+# The server cannot be reached, or refuses us just now: shutting down, offline mode, too many connections, out of
+# memory, a killed statement (MySQL manual, "Server Error Message Reference").
 _UNREACHABLE = frozenset({
-    0,  # pymysql's for a connection that has broken before
+    0,  # pymysql's code for a connection that was lost before
     2002, 2003, 2006, 2013, 2055, 1040, 1041, 1053, 1077, 1079, 1129, 1135, 1152, 1158, 1159, 1160, 1161, 1184, 1203,
     1226, 1317, 1927, 3032, 3168, 3169, 4031,
 })  # fmt: skip
@@ -61,9 +61,10 @@ _GLOBAL_TRIGGER = re.compile(r"GRANT (ALL PRIVILEGES|(.*, )?TRIGGER(, .*)?) ON \
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """The server's state when it was asked. ``logs`` are its binlog files, oldest first, with sizes in bytes.
+    """The server's state at the time of the query. ``logs`` are its binlog files, oldest first, with sizes in bytes.
 
-    ``before_gtids``: it has GTIDs, and the first transaction in these files has none, so it sends none of them.
+    ``before_gtids``: the server uses GTIDs, but the first transaction in these files has none, so it sends none of the
+    transactions without GTIDs.
     """
 
     name: str
@@ -81,7 +82,7 @@ class Leader:
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """The leader's databases, and its tables and views as (database, name); ``all_seen``: all that exist."""
+    """The leader's databases, and its tables and views as (database, name); ``all_seen``: these are all that exist."""
 
     databases: list[str]
     tables: list[tuple[str, str]]
@@ -91,11 +92,11 @@ class Objects:
 def inspect(
     settings: dict[str, Any], *, name: str, partial_json: bool = False, problems: list[UserError] | None = None
 ) -> Leader:
-    """Ask the server; ``settings`` are pymysql's arguments, ``name`` the server's for errors. ``partial_json``: it may
-    log partial updates of JSON documents.
+    """Queries the server's state; ``settings`` are pymysql's arguments, ``name`` the server's for errors.
+    ``partial_json``: it may log partial updates of JSON documents.
 
-    Raises Disconnected where it cannot be reached, UserError with everything that must be changed, each with the SQL
-    for it. With ``problems`` that is added there, where the rest can be asked nevertheless.
+    Raises Disconnected if it cannot be reached, UserError with everything that must be changed, each with the SQL for
+    it. With ``problems`` that error is appended there instead, if the rest can be queried nevertheless.
     """
     with _cursor(settings, name) as cursor:
         if (error := _not_followed(cursor, name, partial_json)) is not None:
@@ -106,7 +107,7 @@ def inspect(
 
 
 def objects(settings: dict[str, Any], *, name: str) -> Objects:
-    """The leader's databases and tables. Raises as ``inspect`` does."""
+    """The leader's databases and tables. Raises the errors of ``inspect``."""
     with _cursor(settings, name) as cursor:
         cursor.execute("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
         databases = [row[0] for row in cursor.fetchall()]
@@ -117,7 +118,7 @@ def objects(settings: dict[str, Any], *, name: str) -> Objects:
 
 
 def update_triggers(settings: dict[str, Any], database: str, table: str, *, name: str) -> list[tuple[str, str]]:
-    """The names and statements of the table's BEFORE UPDATE triggers. Raises as ``inspect`` does."""
+    """The names and statements of the table's BEFORE UPDATE triggers. Raises the errors of ``inspect``."""
     with _cursor(settings, name) as cursor:
         cursor.execute(
             "SELECT TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS "
@@ -129,13 +130,13 @@ def update_triggers(settings: dict[str, Any], database: str, table: str, *, name
 
 
 def count_different(settings: dict[str, Any], texts: Sequence[str], charset: str, collation: str, *, name: str) -> int:
-    """How many different texts a collation regards these as. Raises as ``inspect`` does."""
+    """The number of ``texts`` that differ from one another in the collation. Raises the errors of ``inspect``."""
     with _cursor(settings, name) as cursor:
         return different(cursor, texts, charset, collation)
 
 
 def different(cursor: Any, texts: Sequence[str], charset: str, collation: str) -> int:
-    """As ``count_different``, over a connection that is there. Raises pymysql's errors."""
+    """``count_different`` over an open connection. Raises pymysql's errors."""
     cursor.execute(
         f"SELECT COUNT(DISTINCT CONVERT(m USING {charset}) COLLATE {collation}) FROM JSON_TABLE(%s, '$[*]' "
         "COLUMNS (m VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$' ERROR ON EMPTY ERROR ON ERROR)) AS texts",
@@ -157,7 +158,7 @@ def _cursor(settings: dict[str, Any], name: str) -> Iterator[Any]:
 
 
 def _not_followed(cursor: Any, name: str, partial_json: bool) -> UserError | None:
-    """All that must be changed first."""
+    """The error with everything that must be changed first; None if there is nothing."""
     variables = _variables(cursor)
     _refuse_mariadb(variables["version"], name)
     problems = [
@@ -170,7 +171,9 @@ def _not_followed(cursor: Any, name: str, partial_json: bool) -> UserError | Non
     problems += missing or _unlogged_replica(cursor)
     if not problems:
         return None
-    return UserError("the leader cannot be followed: " + "; ".join(problems), where=name, each=problems)
+    return UserError(
+        "the leader cannot be followed: " + "; ".join(problems), code="CDC-LEADER-SETTINGS", where=name, each=problems
+    )
 
 
 def _can_be_asked(cursor: Any) -> bool:
@@ -192,6 +195,7 @@ def _ask(cursor: Any, name: str) -> Leader:
     if only or ignored:
         raise UserError(
             "the leader does not log all databases",
+            code="CDC-LEADER-LOGS-PART",
             where=name,
             hint="start it without binlog_do_db and binlog_ignore_db, and use filters in the profile",
         )
@@ -211,7 +215,7 @@ def _ask(cursor: Any, name: str) -> Leader:
 
 
 def _begins_before_gtids(cursor: Any, files: list[str]) -> bool:
-    """Whether the first transaction in the files has no GTID. With the first events of a file comes its first one."""
+    """Whether the first transaction in the files has no GTID. A file's first transaction is among its first events."""
     for file in files[:_LOOKED_INTO]:
         cursor.execute(f"SHOW BINLOG EVENTS IN '{file}' LIMIT 5")
         for _, _, kind, *_ in cursor.fetchall():
@@ -240,14 +244,24 @@ def _purged(cursor: Any) -> GtidSet:
 
 def _refuse_mariadb(version: str, name: str) -> None:
     if "mariadb" in version.lower():
-        raise UserError(f"the server is MariaDB ({version})", where=name, hint="the leader must be MySQL 8.0 or newer")
+        raise UserError(
+            f"the server is MariaDB ({version})",
+            code="CDC-LEADER-VERSION",
+            where=name,
+            hint="the leader must be MySQL 8.0 or newer",
+        )
     number = re.match(r"\d+", version)
     if number is None or int(number[0]) < 8:
-        raise UserError(f"the server is MySQL {version}", where=name, hint="the leader must be MySQL 8.0 or newer")
+        raise UserError(
+            f"the server is MySQL {version}",
+            code="CDC-LEADER-VERSION",
+            where=name,
+            hint="the leader must be MySQL 8.0 or newer",
+        )
 
 
 def _missing_grants(cursor: Any, partial_json: bool) -> Iterator[str]:
-    """Try statements that need each privilege: SHOW GRANTS would need roles and wildcards to be resolved here."""
+    """Tries statements that need each privilege: SHOW GRANTS would need roles and wildcards to be resolved here."""
     probes = {
         "REPLICATION CLIENT": ("SHOW BINARY LOGS",),
         "REPLICATION SLAVE": ("SHOW REPLICAS", "SHOW SLAVE HOSTS"),
@@ -272,8 +286,9 @@ def _missing(cursor: Any, privilege: str) -> str:
 
 
 def _sees_triggers(cursor: Any) -> bool:
-    """Whether the server shows all triggers: it hides those of tables without the privilege TRIGGER. No statement fails
-    without it that has no effect with it."""
+    """Whether the server shows all triggers: it hides those of tables without the privilege TRIGGER. No harmless
+    statement fails without that privilege, so it cannot be tested by trying one.
+    """
     cursor.execute("SELECT CURRENT_ROLE()")
     (roles,) = cursor.fetchone()
     cursor.execute("SHOW GRANTS FOR CURRENT_USER()" + ("" if roles == "NONE" else f" USING {roles}"))
@@ -283,7 +298,7 @@ def _sees_triggers(cursor: Any) -> bool:
 
 
 def _unlogged_replica(cursor: Any) -> Iterator[str]:
-    """Whether the server is a replica whose own binlog lacks what it replicates."""
+    """Reports if the server is a replica whose own binlog lacks the changes that it replicates."""
     cursor.execute("SHOW GLOBAL VARIABLES WHERE variable_name IN ('log_replica_updates', 'log_slave_updates')")
     logs_all = all(value == "ON" for _, value in cursor.fetchall())
     if not logs_all and first_known(cursor, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"):
@@ -305,14 +320,27 @@ def first_known(cursor: Any, *statements: str) -> list[Any]:
 
 
 def translated(error: pymysql.MySQLError, name: str) -> UserError | Disconnected:
-    """Our error for one of the server ``name``: Disconnected where it is away, else UserError."""
+    """The error of this program for one of the server ``name``: Disconnected if it is away, else UserError."""
     code, text = error.args[0], str(error.args[-1]) or "the connection is closed"
     if code in _UNREACHABLE:
-        return Disconnected(f"the leader cannot be reached: {text}", where=name, hint="is it running at that address?")
+        return Disconnected(
+            f"the leader cannot be reached: {text}",
+            code="CDC-LEADER-GONE",
+            where=name,
+            hint="is it running at that address?",
+        )
     if code in _DENIED:
-        return UserError(f"the leader refuses the login: {text}", where=name, hint="check database.user and password")
+        return UserError(
+            f"the leader refuses the login: {text}",
+            code="CDC-LEADER-REFUSES",
+            where=name,
+            hint="check database.user and password",
+        )
     if code == TLS_FAILED:
         return UserError(
-            f"the leader has no such TLS: {text}", where=name, hint="correct the server's TLS, or check database.tls"
+            f"the leader has no such TLS: {text}",
+            code="CDC-LEADER-REFUSES",
+            where=name,
+            hint="correct the server's TLS, or check database.tls",
         )
-    return UserError(f"the leader refuses a statement ({code}): {text}", where=name)
+    return UserError(f"the leader refuses a statement ({code}): {text}", code="CDC-LEADER-REFUSES", where=name)

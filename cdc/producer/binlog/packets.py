@@ -1,11 +1,10 @@
 """Cuts the packets of a dump into events, with their checksums compared, their file and their 64-bit position.
 
-The fast path: cuts packets that hold ordinary events, and takes a transaction of one rows event as one value.
-
-Most of a binlog is transactions of one rows event: GTID, BEGIN, table map, rows, Xid. Nearly all other events are
-ordinary too: one packet, no error, the right checksum, a position that grows. Both are handled here with one unpacking
-of fixed offsets each. Whatever is not ordinary is left where it is, and the general code reads it: ``Packets`` cuts it,
-``Decoder`` decodes it event by event, ``Router.rows`` writes its records. Both ways give the same records.
+The fast path cuts packets that hold ordinary events, and takes a transaction of one rows event as one value. Most of a
+binlog is transactions of one rows event: GTID, BEGIN, table map, rows, Xid. Nearly all other events are ordinary too:
+one packet, no error, the right checksum, a position that grows. Both are handled here with one unpacking of fixed
+offsets each. The general code reads all other packets: ``Packets`` cuts them, ``Decoder`` decodes them event by event,
+``Router.rows`` writes their records. Both ways give the same records.
 
 The stages of a transaction on the fast path:
 
@@ -14,8 +13,8 @@ The stages of a transaction on the fast path:
     Router.whole                      Whole -> messages for Kafka
     Progress.note                     Whole -> the position and the GTIDs of the next entry of the commit log
 
-``tuple.__new__`` is called directly where a value is made per event: a NamedTuple's own constructor takes two to three
-times as long. Offsets: module layout.
+``tuple.__new__`` is called directly if a value is made per event: a NamedTuple's own constructor takes two to three
+times as long. Offsets: module events.
 """
 
 import functools
@@ -50,14 +49,14 @@ from cdc.producer.binlog.spool import Spool
 
 __all__ = ["SIMPLE_TRANSACTION", "Packets", "SimpleTransaction", "cut", "flat", "rows_event"]
 
-SIMPLE_TRANSACTION = 0  # stands where an event has its type; no event has this one
+SIMPLE_TRANSACTION = 0  # takes the place of an event's type; no event has this one
 _new = tuple.__new__
 _INTEGER = Struct("<I").unpack_from
 _LOW_32_BITS = 0xFFFFFFFF
-# Events that say nothing about the file or the connection.
+# Events that concern neither the file nor the connection.
 _ORDINARY = frozenset({et.QUERY, et.XID, et.TABLE_MAP, *et.GTIDS, *et.ROWS})
-_SMALLEST_PACKET = PACKET_EVENT_AT + HEADER_BYTES + CHECKSUM_BYTES  # a shorter one has a message instead of an event
-# The start of a packet with an event: packet header, status; and of the event's header type, length, next position.
+_SMALLEST_PACKET = PACKET_EVENT_AT + HEADER_BYTES + CHECKSUM_BYTES  # a shorter packet has a message instead of an event
+# The start of a packet with an event: packet header, status; from the event's header type, length, next position.
 _PACKET_START = Struct("<IB4xB4xII")
 _XID_PAYLOAD_BYTES = STATUS_BYTES + HEADER_BYTES + XID_BYTES + CHECKSUM_BYTES
 # From the checksum that ends a rows event to the end of the Xid: checksum; packet header, status, event, checksum.
@@ -90,7 +89,7 @@ class SimpleTransaction(NamedTuple):
 
 
 def flat(events: Iterable[RawEvent | SimpleTransaction]) -> Iterator[RawEvent]:
-    """``events`` with each simple transaction replaced by its five events."""
+    """Replaces each simple transaction in ``events`` by its five events."""
     for event in events:
         if isinstance(event, SimpleTransaction):
             yield from event.events()
@@ -108,9 +107,9 @@ def rows_event(transaction: SimpleTransaction) -> RawEvent:
 def cut(
     data: bytes, at: int, file: str, end: int, checksum_bytes: int, events: list[RawEvent | SimpleTransaction]
 ) -> tuple[int, int]:
-    """Append the events of the packets in ``data`` from ``at`` on to ``events``, up to the first that is not ordinary.
+    """Appends the events of the packets in ``data`` from ``at`` on to ``events``, up to the first that is not ordinary.
 
-    ``end`` is the position in ``file`` before them, ``checksum_bytes`` 0 where the file has no checksums. Returns where
+    ``end`` is the position in ``file`` before them, ``checksum_bytes`` 0 if the file has no checksums. Returns where
     the packets that were not cut start, and the new ``end``. The loop runs once per event, hence its length.
     """
     arrived = len(data)
@@ -135,11 +134,11 @@ def cut(
 def _simple_transaction(
     data: bytes, at: int, begin_at: int, file: str, before: int
 ) -> tuple[SimpleTransaction, int] | None:
-    """The transaction whose GTID event's packet is at ``at``, and where the packets behind it start.
+    """The transaction whose GTID event's packet is at ``at``, and the offset of the packets behind it.
 
-    ``begin_at`` is where the second packet starts, ``before`` the position before the transaction. None where it is not
-    a simple one, has not arrived completely, or a checksum is wrong. One unpacking for three events and one for the
-    last two checksums and the Xid take a third of the time of five.
+    ``begin_at`` is the offset of the second packet, ``before`` the position before the transaction. None if it is not a
+    simple one, has not arrived completely, or a checksum is wrong. One unpacking for three events and one for the last
+    two checksums and the Xid take a third of the time of five.
     """
     try:
         map_at = begin_at + PACKET_HEADER_BYTES + (_INTEGER(data, begin_at)[0] & PACKET_LENGTH_MASK)
@@ -168,8 +167,8 @@ def _simple_transaction(
 
 @functools.lru_cache(maxsize=1000)
 def _first_three(gtid: int, begin: int, table_map: int) -> Callable[[bytes, int], tuple[Any, ...]]:
-    """Unpacks three packets of these sizes and the start of the packet behind them: (event, checksum) of the first,
-    (status, event, checksum) of the others, then the status and the event type of the last.
+    """A function that unpacks three packets of these sizes and the start of the packet behind them: (event, checksum)
+    of the first, (status, event, checksum) of the others, then the status and the event type of the last.
 
     Raises struct.error for sizes that no packet with an event has.
     """
@@ -183,15 +182,15 @@ def _first_three(gtid: int, begin: int, table_map: int) -> Callable[[bytes, int]
     ).unpack_from
 
 
-# More than stand before the compressed bytes of a Transaction_payload event, and before the first row of a rows event,
-# which has a bitmap of up to 4096 columns for each image.
+# More bytes than precede the compressed bytes of a Transaction_payload event, or the first row of a rows event, which
+# has a bitmap of up to 4096 columns for each image.
 _SPOOL_HEAD_BYTES = 4000
 _PAYLOAD_TYPE_AT = STATUS_BYTES + TYPE_AT
-_END_PAYLOAD_BYTES = 9  # a payload with status END and at least so many bytes is no end of the stream
+_END_PAYLOAD_BYTES = 9  # a payload with status END and at least so many bytes does not end the stream
 _NEXT_POSITION = slice(NEXT_POSITION_AT, NEXT_POSITION_AT + 4)
-_FILE_BEGINS = 4  # bytes that are no event
+_FILE_BEGINS = 4  # the bytes of a file before its first event
 _ERROR_CODE = slice(1, 3)
-_ERROR_TEXT_AT = 9  # behind the code and the SQLSTATE
+_ERROR_TEXT_AT = 9  # after the code and the SQLSTATE
 _DAMAGED_HINT = "check the leader's disk; give the producer a new topic and the follower a fresh copy"
 _FILE = re.compile(rb".+\.[0-9]{6,}")
 # Errors with which a server ends a dump because it shuts down, or because the connection or its thread was ended.
@@ -214,8 +213,8 @@ class Packets:
     def cut(self, data: bytes) -> tuple[list[RawEvent | SimpleTransaction], bytes]:
         """The events of the packets in ``data``, without their checksums, and the rest: part of a packet.
 
-        Raises PromiseError for a damaged event, Disconnected and UserError for an error that the leader sent. Where
-        undamaged events come before it they are returned, and the error is in ``fault`` instead.
+        Raises PromiseError for a damaged event, Disconnected and UserError for an error that the leader sent. If
+        undamaged events come before it, they are returned, and the error is in ``fault`` instead.
         """
         events: list[RawEvent | SimpleTransaction] = []
         at, arrived = 0, len(data)
@@ -240,12 +239,12 @@ class Packets:
                 events.append(event)
 
     def close(self) -> None:
-        """Drop an event that has not arrived completely."""
+        """Drops an event that has not arrived completely."""
         if self._spool:
             self._spool.close()
 
     def _ended(self, part: bytes) -> RawEvent | None:
-        """The event that the payload ``part`` completes; None where it continues: 16 MiB and more take several packets.
+        """The event that the payload ``part`` completes; None if it continues: 16 MiB and more take several packets.
 
         A compressed transaction of that size goes to disk, and so do rows.
         """
@@ -266,7 +265,7 @@ class Packets:
         return None
 
     def _starts_spooled(self, part: bytes) -> bool:
-        """Whether ``part`` is the first of an event that goes to disk."""
+        """Whether ``part`` is the first part of an event that goes to disk."""
         return not self._parts and not self._spool and part[0] == STATUS_EVENT and part[_PAYLOAD_TYPE_AT] in et.SPOOLED
 
     def _spooled(self, spool: Spool) -> RawEvent:
@@ -281,9 +280,11 @@ class Packets:
         if status == STATUS_ERROR:
             raise self._refusal(payload)
         if status == STATUS_END and len(payload) < _END_PAYLOAD_BYTES:
-            raise Disconnected("the leader ended the stream", where=self._name)
+            raise Disconnected("the leader ended the stream", code="CDC-LEADER-GONE", where=self._name)
         if status != STATUS_EVENT or len(payload) <= HEADER_BYTES:
-            raise Disconnected("the leader sent a packet that is not an event", where=self._name)
+            raise Disconnected(
+                "the leader sent a packet that is not an event", code="CDC-LEADER-GONE", where=self._name
+            )
         kind, body = payload[_PAYLOAD_TYPE_AT], payload[STATUS_BYTES:-CHECKSUM_BYTES]
         is_right = crc32(body) == int.from_bytes(payload[-CHECKSUM_BYTES:], "little")
         if kind == et.FORMAT_DESCRIPTION:
@@ -307,6 +308,7 @@ class Packets:
     def _wrong_checksum(self) -> PromiseError:
         return PromiseError(
             "an event's checksum is wrong: the leader's binlog is damaged",
+            code="CDC-EVENT-DAMAGED",
             where=f"after {self._file}:{self._end}",
             hint=_DAMAGED_HINT,
         )
@@ -324,6 +326,7 @@ class Packets:
         if following is None or not _FILE.fullmatch(ev.rotate_name(event.data)):
             raise PromiseError(
                 "a rotation names no file: the leader's binlog is damaged",
+                code="CDC-EVENT-DAMAGED",
                 where=f"after {self._file}:{self._end}",
                 hint=_DAMAGED_HINT,
             )
@@ -340,33 +343,44 @@ class Packets:
         return end
 
     def _refusal(self, payload: bytes) -> CdcError:
-        """The error that the leader sent instead of an event, as one of ours."""
+        """Translates the error that the leader sent instead of an event."""
         code = int.from_bytes(payload[_ERROR_CODE], "little")
         message = payload[_ERROR_TEXT_AT:].decode("utf-8", "replace")
         if "same server_uuid" in message or "same server_id" in message:
-            return Disconnected(f"another replica has our server id or UUID: {message}", where=self._name)
+            return Disconnected(
+                f"another replica has our server id or UUID: {message}",
+                code="CDC-LEADER-SERVER-ID-TAKEN",
+                where=self._name,
+            )
         if code == _POSITION_REFUSED and "anonymous" in message.lower():
             return UserError(
                 f"the server refuses to send transactions without GTIDs: {message}",
+                code="CDC-LEADER-ANONYMOUS-GTIDS",
                 where=self._name,
                 hint='begin behind them: name a new topic, and set producer.start to "copy", or to "now"',
             )
         if code == _POSITION_REFUSED:
             return UserError(
                 f"the leader refuses the position: {message}",
+                code="CDC-LEADER-PURGED",
                 where=self._name,
                 hint="it no longer has the binlog we need; use a new topic and a fresh copy of the leader",
             )
         if code in _ENDED:
-            return Disconnected(f"the leader ended the stream: {message}", where=self._name)
-        return PromiseError(f"the leader refuses to send its binlog ({code}): {message}", where=self._name)
+            return Disconnected(f"the leader ended the stream: {message}", code="CDC-LEADER-GONE", where=self._name)
+        return PromiseError(
+            f"the leader refuses to send its binlog ({code}): {message}",
+            code="CDC-LEADER-STOPS-SENDING",
+            where=self._name,
+        )
 
 
 def _was_right(description: bytes, checksum: bytes) -> bool:
     """Whether a format description has the checksum that it had before the leader changed it for this dump.
 
-    Where a dump begins amid a file the server puts zeros for the time at which it was started, which only the first
-    file since then has, and for the event's end. In a file without checksums it does not sum the event up again.
+    If a dump begins in the middle of a file, the server replaces by zeros the time at which it was started, which only
+    the first file since then has, and the event's end. In a file without checksums it does not compute the event's
+    checksum again.
     """
     if description[-1] != 0 or ev.header(description).next_event_position:
         return False

@@ -1,12 +1,12 @@
 """Reads a leader's binlog: opens a dump connection as a replica does, and yields the raw events that arrive.
 
 mysql-replication connects, announces checksums and heartbeat and requests the dump. It does not register as a replica:
-tools connect to each that SHOW REPLICAS lists, and percona-toolkit's end where they can't. From then on the packets are
-read here, in large chunks: the library's own reader decodes more than is needed, drops unknown events without an error
-and reconnects by itself. The names of the library that are used for this are private; the exact version in
-pyproject.toml has them, and tests/unit/producer/test_private_names.py lists them.
+tools connect to each replica that SHOW REPLICAS lists, and percona-toolkit's end if they can't. From then on the
+packets are read here, in large chunks: the library's own reader decodes more than is needed, drops unknown events
+without an error and reconnects by itself. The names of the library that are used for this are private; the exact
+version in pyproject.toml has them, and tests/unit/producer/test_private_names.py lists them.
 
-Opens dump connections to one leader: one to follow its binlog, others to read a prepared XA transaction again.
+``Dumps`` opens the connections to one leader: one to follow its binlog, others to read a prepared XA transaction again.
 """
 
 import re
@@ -40,10 +40,10 @@ _CHUNK_BYTES = 1 << 16  # read at once: more would not stay in the processor's c
 _PACKET_LENGTH_BYTES = 3
 _TIMEOUTS = {"read_timeout": 30, "write_timeout": 30}  # seconds, until the dump begins
 _SELECT_SECONDS = 0.2
-# Announcing CRC32 is right for files with and without checksums: each file's format description says which it has.
+# Announcing CRC32 is right for files with and without checksums: each file's format description names its algorithm.
 _SESSION = {
     "init_command": "SET @source_binlog_checksum='CRC32', @master_binlog_checksum='CRC32', "
-    # It is not read while the stream waits for the copy of a table.
+    # The connection is not read while the stream waits for the copy of a table.
     "SESSION net_write_timeout=86400"
 }
 
@@ -63,7 +63,7 @@ binlogstream.GtidSet = _GtidSet
 
 
 class Replica(NamedTuple):
-    """What the producer calls itself: the leader allows one dump for each server id and UUID."""
+    """The producer's identity as a replica: the leader allows one dump for each server id and UUID."""
 
     server_id: int
     uuid: str
@@ -93,9 +93,9 @@ class BinlogSource:
         position: Position,
         gtid_set: GtidSet | None,
     ) -> Self:
-        """Start the dump after ``gtid_set`` where given and not empty, else at ``position``.
+        """Starts the dump after ``gtid_set`` if it is given and not empty, else at ``position``.
 
-        ``settings`` are pymysql's connection arguments, ``name`` the server's for errors. Raises Disconnected where the
+        ``settings`` are pymysql's connection arguments, ``name`` the server's for errors. Raises Disconnected if the
         server cannot be reached.
         """
         reader = BinLogStreamReader(
@@ -148,7 +148,7 @@ class BinlogSource:
             events: list[RawEvent | SimpleTransaction] = []
             if arrived := self._receive():
                 events, self._data = self._packets.cut(self._data)
-            # A compressed transaction takes minutes to decode, and the socket is not read then: that is no silence.
+            # Decoding a compressed transaction takes minutes, in which the socket is not read: that is no silence.
             self._busy_since = time.monotonic()
             yield events
             self._busy_since, self._received_at = None, time.monotonic()
@@ -158,30 +158,32 @@ class BinlogSource:
                 self._wait(stop, wake())
 
     def _receive(self) -> bool:
-        """Read what has arrived; False where it does not complete a packet."""
+        """Reads the bytes that have arrived; False if they do not complete a packet."""
         missing = 1
         if len(self._data) >= PACKET_HEADER_BYTES:
             length = int.from_bytes(self._data[:_PACKET_LENGTH_BYTES], "little")
             missing = PACKET_HEADER_BYTES + length - len(self._data)
         parts, received, wanted = [self._data], 0, max(_CHUNK_BYTES, missing)
         try:
-            # One call gives at most one TLS record, 16 KiB; the work for each chunk is less for several of them.
+            # One call gives at most one TLS record, 16 KiB; several of them at once make less work for each chunk.
             while received < wanted and (chunk := self._socket.recv(wanted - received)):
                 parts.append(chunk)
                 received += len(chunk)
             if received < missing:
-                raise Disconnected("the leader closed the connection", where=self._name)
+                raise Disconnected("the leader closed the connection", code="CDC-LEADER-GONE", where=self._name)
         except (BlockingIOError, ssl.SSLWantReadError):
             pass
         except OSError as error:
-            raise Disconnected(f"the connection to the leader broke: {error}", where=self._name) from None
+            raise Disconnected(
+                f"the connection to the leader broke: {error}", code="CDC-LEADER-GONE", where=self._name
+            ) from None
         self._data = b"".join(parts)
         if received:
             self._received_at = time.monotonic()
         return received >= missing
 
     def _wait(self, stop: threading.Event, wake: int | None) -> None:
-        """Wait until something arrives, at the latest a heartbeat. Raises Disconnected where nothing does."""
+        """Waits until something arrives, at the latest a heartbeat. Raises Disconnected if nothing does."""
         waited = 0.0
         sources = [self._socket] if wake is None else [self._socket, wake]
         while not stop.is_set():
@@ -189,36 +191,39 @@ class BinlogSource:
                 return
             waited += _SELECT_SECONDS
             if waited > self._max_silence:
-                raise Disconnected(f"the leader has been silent for {waited:.0f} s", where=self._name)
+                raise Disconnected(
+                    f"the leader has been silent for {waited:.0f} s", code="CDC-LEADER-GONE", where=self._name
+                )
 
 
 def _connect(reader: BinLogStreamReader, *, name: str, position: Position) -> None:
     try:
         reader._BinLogStreamReader__connect_to_stream()
     except (ValueError, StructError) as error:
-        # What the library can't encode: an offset of more than 32 bits.
+        # The library can't encode an offset of more than 32 bits.
         reader.close()
         raise UserError(
             f"a dump can't be requested from this position: {error}",
+            code="CDC-LEADER-NO-DUMP",
             where=f"{name}, position {position}",
             hint="with gtid_mode=ON on the leader, a dump can be requested from any position",
         ) from None
     except (pymysql.MySQLError, OSError) as error:
         reader.close()
-        raise Disconnected(f"the leader cannot be reached: {error}", where=name) from None
+        raise Disconnected(f"the leader cannot be reached: {error}", code="CDC-LEADER-GONE", where=name) from None
 
 
 _FIND_SECONDS = 60.0
-_MADE_UP_SERVER_ID = 1 << 31  # this bit is set in server ids that are made from a name
+_MADE_UP_SERVER_ID = 1 << 31  # this bit is set in server ids that are derived from a name
 _NO_CHANGE = frozenset({et.ROTATE, et.FORMAT_DESCRIPTION, *et.HEARTBEATS, *et.HARMLESS})
 _XA_START_OR_END = re.compile(rb"XA (?:START|END) X'[0-9A-Fa-f]*',X'[0-9A-Fa-f]*',\d+\Z")
 
 
 class Dumps:
-    """Dump connections to ``leader``, each as a replica with a name made of ``topic`` and ``resource``.
+    """Dump connections to ``leader``, each as a replica whose name is derived from ``topic`` and ``resource``.
 
-    ``settings`` are pymysql's connection arguments. ``server_id`` is the replica's server id, 0 for one made from its
-    name.
+    ``settings`` are pymysql's connection arguments. ``server_id`` is the replica's server id; with 0 it is derived from
+    the name.
     """
 
     def __init__(
@@ -233,21 +238,21 @@ class Dumps:
     ) -> None:
         self._settings = settings
         self._leader = leader
-        # A leader ends the dump of an older replica with the same UUID; a server id in the profile makes it another.
+        # A leader ends the dump of an older replica with the same UUID; a server id in the profile makes another UUID.
         self._name = f"{topic} {resource}" + (f" {server_id}" if server_id else "")
         self._server_id = server_id
         self._heartbeat_seconds = heartbeat_seconds
 
     def follow(self, entry: Entry) -> BinlogSource:
-        """The events after ``entry``: by its GTIDs where they are complete, else by its position."""
+        """The events after ``entry``: by its GTIDs if they are complete, else by its position."""
         gtid_set = GtidSet.parse(entry.gtid_set) if self._leader.gtid_on and entry.gtids_complete else None
         return self._open(self._name, entry.position, gtid_set, server_id=self._server_id)
 
     def read_again(self, xa: PreparedXa, others: GtidSet | None, stop: threading.Event) -> Iterator[RawEvent]:
         """The events of the prepared XA transaction ``xa`` that change data: in general table maps and rows.
 
-        ``others`` are the GTIDs of all transactions read but this one, None where some have none. Raises PromiseError
-        where the leader has purged it, Disconnected at ``stop``.
+        ``others`` are the GTIDs of all transactions read except this one, None if some have none. Raises PromiseError
+        if the leader has purged it, Disconnected at ``stop``.
         """
         by_gtid = self._leader.gtid_on and xa.gtid is not None
         # With the same name, this dump would end the one that follows the binlog.
@@ -284,10 +289,11 @@ def _events_of(xa: PreparedXa, source: BinlogSource, *, stop: threading.Event) -
         if not inside and time.monotonic() > give_up:
             raise PromiseError(
                 f"the prepared XA transaction {xa.gtid or ''} is not in the leader's binlog any more",
+                code="CDC-XA-PURGED",
                 where=f"{xa.file}:{xa.offset}",
                 hint="give the producer a new topic and the follower a fresh copy of the leader",
             )
-    raise Disconnected("stopped while a prepared XA transaction was read")
+    raise Disconnected("stopped while a prepared XA transaction was read", code="CDC-STOPPED-IN-XA")
 
 
 def _is_xa_start_or_end(event: RawEvent) -> bool:

@@ -1,4 +1,4 @@
-"""Keeps an event that is too large for memory on disk, in a file without a name, as long as something refers to it.
+"""Keeps an event that is too large for memory on disk, in an unnamed file, as long as something refers to it.
 
 A compressed transaction (binlog_transaction_compression) is one event of up to 1 GB, and so is a row with a LONGBLOB.
 No part of an event may be used before its checksum, which comes last, has been compared.
@@ -23,7 +23,7 @@ _RIGHT_SUM = 0x2144DF1C
 class Spool:
     """One event that is arriving; ``head`` are its first bytes, ``size`` the number of bytes so far.
 
-    Raises UserError where the disk is full.
+    Raises UserError if the disk is full.
     """
 
     def __init__(self, head: bytes) -> None:
@@ -31,11 +31,11 @@ class Spool:
         self.size = 0
         self._sum = 0
         with _disk_full_reported():
-            # Without a buffer: its rest would be written when the file is closed, where the disk may be full.
+            # Without a buffer: its rest would be written when the file is closed, when the disk may be full.
             self._file: FileIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  closed by the code that reads it
 
     def write(self, part: bytes | memoryview) -> None:
-        """Append ``part``."""
+        """Appends ``part``."""
         self._sum = crc32(part, self._sum)
         self.size += len(part)
         rest = memoryview(part)
@@ -44,14 +44,16 @@ class Spool:
                 rest = rest[self._file.write(rest) :]
 
     def end(self, *, checksum_bytes: int) -> bool:
-        """Remove the checksum from the complete event. Returns whether it was right; True where there is none."""
+        """Removes the checksum from the complete event. Returns whether it was right; True if there is none."""
         self.size -= checksum_bytes
         with _disk_full_reported():
             self._file.truncate(self.size)
         return not checksum_bytes or self._sum == _RIGHT_SUM
 
     def read(self, offset: int, size: int) -> bytes:
-        """``size`` bytes from ``offset`` on, or as many as there are. The file that ``open`` gives is not moved."""
+        """Reads ``size`` bytes from ``offset`` on, or as many as there are. The position of the file from ``open`` does
+        not move.
+        """
         return read_at(self._file, offset, size)
 
     def open(self) -> BinaryIO:
@@ -60,11 +62,11 @@ class Spool:
         return BufferedReader(self._file)
 
     def close(self) -> None:
-        """Delete the event."""
+        """Deletes the event."""
         self._file.close()
 
     def __del__(self) -> None:
-        # Where the disk was full there may be no file.
+        # If the disk was full there may be no file.
         if hasattr(self, "_file"):
             self._file.close()
 
@@ -76,6 +78,7 @@ def _disk_full_reported() -> Iterator[None]:
     except OSError as error:
         raise UserError(
             f"a large event of the leader can't be written to disk: {error.strerror}",
+            code="CDC-EVENT-SPOOL-FULL",
             where=tempfile.gettempdir(),
             hint="a row or a compressed transaction takes up to 1 GB: "
             "set the environment variable TMPDIR to a folder with that much free space",

@@ -40,18 +40,21 @@ def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., No
     if not tables:
         raise UserError(
             f"no table that is to be copied matches {', '.join(globs)}",
+            code="CDC-COPY-NOT-REQUESTED",
             where=_STOP,
             hint="cdc-producer PROFILE --copy-status names those that are",
         )
     if first := [".".join(table) for table in tables if table in known.fresh]:
         raise UserError(
             f"the first copy of the leader has these tables, and a follower nothing else of them: {', '.join(first)}",
+            code="CDC-COPY-OF-LEADER",
             where=_STOP,
             hint="let it end; or leave them out with the filters, and start the producer again",
         )
     if known.is_emptied and known.current in tables:
         raise UserError(
             f"followers have removed all rows of {'.'.join(known.current)}, and get those of the leader now",
+            code="CDC-COPY-EMPTIED-TABLE",
             where=_STOP,
             hint="let the copy end; or leave the table out with the filters, and start the producer again: followers "
             "then lack rows of it",

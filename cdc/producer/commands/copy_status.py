@@ -40,7 +40,7 @@ def copy_status(profile: Profile) -> int:
     """Print the status; the exit status. Raises UserError, Disconnected."""
     states = list(_states(profile))
     if not states:
-        print("no commit log yet: the producer has not run")
+        print("no commit log yet: the producer has not run, or the ACL READ on its topics is missing")
         return 0
     asked = _waiting(profile, states[0].pending)
     tables = {table for state in states for table in state.pending.tables} | {each for one in asked for each in one[0]}

@@ -40,9 +40,9 @@ def dry_run(profile: Profile, *, globs: Sequence[str], accept_filters: bool) -> 
             look.start(look.leader, accept_filters)
     for error in look.errors:
         for part in error.each[:-1]:
-            print_error("cdc-producer", type(error)(part, where=error.where))
+            print_error("cdc-producer", type(error)(part, code=error.code, where=error.where))
         last = error.each[-1] if error.each else error.what
-        print_error("cdc-producer", type(error)(last, where=error.where, hint=error.hint))
+        print_error("cdc-producer", type(error)(last, code=error.code, where=error.where, hint=error.hint))
     return look.errors[0].exit_status if look.errors else 0
 
 

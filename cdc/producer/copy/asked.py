@@ -57,6 +57,7 @@ def matching(settings: dict[str, Any], leader: Leader, globs: Sequence[str], fil
     if not tables:
         raise UserError(
             f"no table that passes the filters matches {', '.join(globs)}, or our user can't see it",
+            code="CDC-COPY-NO-TABLE",
             where="--copy",
             hint="GRANT SELECT ON it to our user, or correct the glob, which is of the form db.table",
         )
@@ -123,6 +124,7 @@ def require_gtids(leader: Leader) -> None:
     if not leader.gtid_on:
         raise UserError(
             "tables can only be copied from a leader with GTIDs, whose gtid_executed tells what a SELECT sees",
+            code="CDC-COPY-NO-GTIDS",
             where=leader.name,
             hint="that can be done while it runs: SET PERSIST enforce_gtid_consistency = ON, then gtid_mode to "
             "OFF_PERMISSIVE, ON_PERMISSIVE (wait until Ongoing_anonymous_transaction_count is 0) and ON in turn; or "
@@ -138,6 +140,7 @@ def require_copyable(leader: Leader, tables: Sequence[TableDefinition]) -> None:
         more = f"; and {len(refusals) - _LISTED} more" if len(refusals) > _LISTED else ""
         raise UserError(
             f"some tables can't be copied, {len(refusals)} of {len(tables)}: {'; '.join(refusals[:_LISTED])}{more}",
+            code="CDC-COPY-IMPOSSIBLE",
             where=leader.name,
             hint="alter them, or leave them out, with the filters or another glob; for a new stream, "
             "producer.start can say what a copy that you made holds",

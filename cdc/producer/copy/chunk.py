@@ -1,13 +1,11 @@
-"""What a copy writes between two transactions: chunks of tables, after what creates these at a stream's beginning."""
+"""Keys whose rows a copy reads, and the state of a copy as its records have it."""
 
 import json
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
-from cdc.config.filters import Filters
 from cdc.producer.copy.pending import Pending, Table
-from cdc.sql.effects import Effect
 
-__all__ = ["Beginning", "Chunk", "Creation", "Keys", "State", "Structure"]
+__all__ = ["Keys", "State"]
 
 
 class Keys(NamedTuple):
@@ -16,55 +14,6 @@ class Keys(NamedTuple):
     table: Table
     columns: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
-
-
-class Chunk(NamedTuple):
-    """The rows of ``table``, JSON texts, with keys in (``after``, ``upto``], texts of the key's values.
-
-    Without such a bound it begins, or ends, with the table. ``columns_json`` is that of the table's records,
-    ``collations`` are those of the key's columns, None for one without. ``ts_us`` is when it was read.
-    With a ``piece``, a number from 0, the table is copied as a whole: it has the rows of all pieces. A bound is then of
-    no columns. With ``keys`` it has the rows with these keys, and no bounds.
-    """
-
-    table: Table
-    columns_json: str
-    collations: tuple[str | None, ...]
-    after: tuple[str, ...] | None
-    upto: tuple[str, ...] | None
-    rows: list[str]
-    ts_us: int
-    piece: int | None = None
-    keys: tuple[tuple[str, ...], ...] | None = None
-
-
-class Creation(NamedTuple):
-    """A statement with what it does and the session that it needs, as in ``Statement``."""
-
-    text: str
-    effects: tuple[Effect, ...]
-    context: dict[str, Any]
-    exact: bytes | None = None
-
-
-class Structure(NamedTuple):
-    """The base tables of a leader, those that foreign keys refer to first, and the statements that create all there is.
-
-    ``invalid`` are views that can't be created, since what they select from is gone.
-    """
-
-    tables: list[Table]
-    creations: list[Creation]
-    invalid: list[Table]
-
-
-class Beginning(NamedTuple):
-    """The statements that create the leader's objects, as of ``ts_us``; the ``filters`` that hold from there on, None
-    where they are the same as before."""
-
-    structure: Structure
-    ts_us: int
-    filters: Filters | None = None
 
 
 class State(NamedTuple):

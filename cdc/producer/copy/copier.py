@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from cdc.config.filters import Widened
-from cdc.producer.copy.chunk import Beginning, Chunk
 from cdc.producer.copy.key_rows import has_key
 from cdc.producer.copy.notices import Notices, named
 from cdc.producer.copy.pending import Pending, concerns
@@ -15,7 +14,7 @@ from cdc.producer.copy.repairs import Repairs
 from cdc.producer.copy.requests import Requests
 from cdc.producer.copy.structure import Creations
 from cdc.producer.copy_pace.pace import Copying, Speed
-from cdc.producer.decode.changes import Begin, Change, Refused, Rows, Statement, Whole
+from cdc.producer.decode.changes import Begin, Beginning, Change, Chunk, Refused, Rows, Statement, Whole
 from cdc.producer.progress import Progress
 from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition
 from cdc.sql.effects import ANY_DATABASE, Effect
@@ -81,6 +80,11 @@ class Copier:
     def wake(self) -> int | None:
         """A file descriptor that can be read once there is something to do, if something is being read."""
         return self._questions.wake
+
+    @property
+    def has_requests(self) -> bool:
+        """Whether anything was asked for since."""
+        return self._requests.found
 
     def take_requests(self) -> bool:
         """Take up what was asked for since; whether there was anything."""

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable, Iterable
 
 from cdc.config.table_globs import copy_command
-from cdc.producer.copy.chunk import Chunk, Structure
 from cdc.producer.copy.pending import Pending, Table
+from cdc.producer.decode.changes import Chunk, Structure
 from cdc.producer.table_rows.definition import TableDefinition
 
 __all__ = ["Notices", "named"]

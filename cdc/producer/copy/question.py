@@ -23,10 +23,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cdc.model.gtid import GtidSet
-from cdc.producer.copy.chunk import Chunk, Keys
+from cdc.producer.copy.chunk import Keys
 from cdc.producer.copy.pending import Pending, Table
 from cdc.producer.copy.reading import Answer, Reading, Wanted
-from cdc.producer.decode.changes import Begin, Change, Rows, Whole
+from cdc.producer.decode.changes import Begin, Change, Chunk, Rows, Whole
 from cdc.producer.large_rows.large_text import LargeText
 from cdc.producer.table_rows.chunk_reader import ReadChunk
 from cdc.producer.table_rows.definition import TableDefinition

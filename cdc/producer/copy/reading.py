@@ -24,10 +24,11 @@ from cdc.errors import Disconnected
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import end_of_binlog, translated
-from cdc.producer.copy.chunk import Keys, Structure
+from cdc.producer.copy.chunk import Keys
 from cdc.producer.copy.key_rows import has_key, read_keys
 from cdc.producer.copy.pending import Table
 from cdc.producer.copy_pace.pace import Pace
+from cdc.producer.decode.changes import Structure
 from cdc.producer.table_rows.chunk_reader import ChunkReader, ReadChunk, SnapshotReader, TableChanged
 from cdc.producer.table_rows.definition import TableDefinition, above, read_definition, unlogged_cascades
 from cdc.producer.table_rows.estimates import estimates
@@ -267,7 +268,7 @@ class Reading:
             marks.execute("SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)", (gtids, _WAIT_SECONDS))
             if marks.fetchone()[0] == 0:
                 return
-        raise Disconnected("stopped while a table was copied", where=self._name)
+        raise Disconnected("stopped while a table was copied", code="CDC-STOPPED-IN-COPY", where=self._name)
 
 
 def _break(connection: Any) -> None:

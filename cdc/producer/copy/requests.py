@@ -17,7 +17,7 @@ from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 from cdc.config.profile import Kafka
 from cdc.errors import Disconnected, UserError
 from cdc.kafka.admin_clients import admin_client
-from cdc.kafka.errors import SETTING_REFUSED, write_error
+from cdc.kafka.errors import NOT_AUTHORIZED, SETTING_REFUSED, write_error
 from cdc.kafka.partitions import end_offsets
 from cdc.kafka.topic_times import ANY_TIME, any_time_hint
 from cdc.producer.copy.chunk import Keys
@@ -71,28 +71,45 @@ def _write(kafka: Kafka, resource: str, texts: Sequence[str]) -> None:
         with admin_client(properties) as admin:
             _create(admin, topic, kafka.replicas)
         producer = Producer({**properties, "enable.idempotence": True}, logger=LIBRDKAFKA)
-        refused: list[KafkaError] = []
-        for text in texts:
-            producer.produce(
-                topic,
-                text.encode(),
-                resource.encode(),
-                partition=0,
-                on_delivery=lambda error, _: refused.append(error) if error else None,
-            )
-        if producer.flush(_ANSWER_SECONDS):
-            raise Disconnected("the brokers do not take the request", where=f"topic {topic}")
-        if refused:
-            raise KafkaException(refused[0])
+        try:
+            _send(producer, topic, resource, texts)
+        except SystemError as error:
+            # A fatal error of the client is raised amid a delivery report, which Python takes for a defect.
+            raise error.__cause__ or error from None
     except KafkaException as error:
         if error.args[0].code() == KafkaError.INVALID_TIMESTAMP:
             hint = any_time_hint(kafka.bootstrap_servers, topic)
-            raise UserError("Kafka refuses the time of the request", where=f"topic {topic}", hint=hint) from None
+            raise UserError(
+                "Kafka refuses the time of the request", code="CDC-KAFKA-CLOCK", where=f"topic {topic}", hint=hint
+            ) from None
         raise write_error(error, topic) from None
 
 
+def _send(producer: Producer, topic: str, resource: str, texts: Sequence[str]) -> None:
+    refused: list[KafkaError] = []
+    for text in texts:
+        producer.produce(
+            topic,
+            text.encode(),
+            resource.encode(),
+            partition=0,
+            on_delivery=lambda error, _: refused.append(error) if error else None,
+        )
+    unsent = producer.flush(_ANSWER_SECONDS)
+    if refused:
+        raise KafkaException(refused[0])
+    if unsent:
+        raise Disconnected(
+            "the brokers do not take the request", code="CDC-COPY-REQUEST-REFUSED", where=f"topic {topic}"
+        )
+
+
 def _create(admin: Any, topic: str, replicas: int) -> None:
-    """Create the topic where it is missing. Raises KafkaException."""
+    """Create the topic where it is missing. Raises KafkaException, and UserError for a missing ACL."""
+    # For all topics: a request for one creates it on brokers with auto.create.topics.enable. Who may not create topics
+    # may have got this one from others.
+    if topic in admin.list_topics(timeout=_ANSWER_SECONDS).topics:
+        return
     # Brokers before Kafka 3.6 do not know the second setting, and others may forbid it.
     for config in ({"retention.ms": "-1"} | ANY_TIME, {"retention.ms": "-1"}):
         new = NewTopic(topic, num_partitions=1, replication_factor=replicas, config=config)
@@ -102,6 +119,9 @@ def _create(admin: Any, topic: str, replicas: int) -> None:
             code = error.args[0].code()
             if code in SETTING_REFUSED and config.keys() >= ANY_TIME.keys():
                 continue
+            if code in NOT_AUTHORIZED:
+                # Where there is no right to write to it either, it can't be seen.
+                raise write_error(error, topic, operation="CREATE (WRITE, where it is there)") from None
             if code != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
         return
@@ -130,6 +150,11 @@ class Requests:
         """Begin to look; the first look is before this returns, so that nothing asked for before is left for later."""
         self.look()
         self._thread.start()
+
+    @property
+    def found(self) -> bool:
+        """Whether requests were found since ``new`` was called last."""
+        return not self._found.empty()
 
     def new(self) -> Iterator[Request]:
         """The requests that were found since the last call."""

@@ -16,8 +16,8 @@ from cdc.config.filters import Filters, Widened
 from cdc.errors import UserError
 from cdc.producer.binlog.leader import Leader, objects, translated
 from cdc.producer.copy.asked import base_tables, definitions, require_gtids
-from cdc.producer.copy.chunk import Creation, Structure
 from cdc.producer.copy.pending import Table
+from cdc.producer.decode.changes import Creation, Structure
 from cdc.producer.table_rows.definition import ALL_SHOWN, TableDefinition, identifier, shown_exactly, shown_row
 from cdc.service.mysql_connection import connected
 from cdc.sql.ddl import classify
@@ -137,6 +137,7 @@ def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters | W
     if not objects(settings, name=leader.name).all_seen:
         raise UserError(
             "our user can't see all tables, so a copy could lack some",
+            code="CDC-COPY-TABLES-HIDDEN",
             where=leader.name,
             hint="GRANT SELECT ON *.* to it; or copy the leader by hand (docs/deployment.md)",
         )
@@ -311,6 +312,7 @@ def _quoted(names: Iterable[str]) -> str:
 def _hidden(kind: str, database: str, name: str, privilege: str) -> UserError:
     return UserError(
         f"our user may not see the definition of the {kind.lower()} {database}.{name}",
+        code="CDC-COPY-DEFINITION-HIDDEN",
         where="copy of the leader",
         hint=f"GRANT {privilege} ON *.* to it, or leave the database out with the filters",
     )

@@ -1,1 +1,1 @@
-"""Raw events to changes: rows, statements and the ends of transactions."""
+"""Decodes raw events into changes: rows, statements and the ends of transactions."""

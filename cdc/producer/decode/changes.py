@@ -1,6 +1,7 @@
-"""The changes that the decoder produces: rows and their tables, statements, bounds of transactions, new positions.
+"""The changes that a stream is made of: rows and their tables, statements, bounds of transactions, new positions, and
+the chunks of table copies, which join those that the decoder produces.
 
-The errors for events that can't be replicated, and what such an event may have changed.
+The module also has the errors for events that can't be replicated.
 """
 
 import re
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
+from cdc.config.filters import Filters
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import PreparedXa
 from cdc.model.position import Position
@@ -23,9 +25,15 @@ from cdc.sql.tokens import excerpt
 
 __all__ = [
     "Begin",
+    "Beginning",
     "Change",
+    "Chunk",
     "Commit",
+    "Copied",
+    "CopyState",
+    "Creation",
     "Damaged",
+    "Held",
     "Idle",
     "Moved",
     "OtherEvent",
@@ -35,6 +43,8 @@ __all__ = [
     "Rows",
     "ShapeCache",
     "Statement",
+    "Structure",
+    "Table",
     "TableShape",
     "Whole",
     "nameless",
@@ -45,6 +55,7 @@ __all__ = [
     "unreadable",
 ]
 
+Table = tuple[str, str]  # database and name
 _VERB = re.compile("^(Create|Alter|Drop|Rename|Truncate|Maintain)")
 _UNKNOWN_STATEMENT = (
     "run it on the follower by hand, then start a new topic there, or report the statement so that it can be added"
@@ -57,13 +68,17 @@ class Damaged(PromiseError):
 
 def nameless(event: RawEvent) -> Damaged:
     return Damaged(
-        "a transaction has no GTID event", where=str(event.position), hint="the leader must be MySQL 8.0 or newer"
+        "a transaction has no GTID event",
+        code="CDC-EVENT-NO-GTID",
+        where=str(event.position),
+        hint="the leader must be MySQL 8.0 or newer",
     )
 
 
 def not_closed(event: RawEvent) -> Damaged:
     return Damaged(
         "a transaction begins before the previous one has ended",
+        code="CDC-EVENT-DAMAGED",
         where=str(event.position),
         hint="the leader's binlog is damaged: give the producer a new topic and the follower a fresh copy",
     )
@@ -72,6 +87,7 @@ def not_closed(event: RawEvent) -> Damaged:
 def unreadable(event: RawEvent, error: Exception) -> PromiseError:
     return PromiseError(
         f"event {event.type} ({et.NAMES.get(event.type, 'unknown')}) cannot be read: {error!r}",
+        code="CDC-EVENT-UNKNOWN",
         where=str(event.position),
         hint="this leader writes events that this version of cdc does not know",
     )
@@ -81,6 +97,7 @@ def unknown_event(event: RawEvent) -> PromiseError:
     name = et.NAMES.get(event.type, "unknown")
     return PromiseError(
         f"event {event.type} ({name}) is not supported, and ignoring it would lose a change",
+        code="CDC-EVENT-UNKNOWN",
         where=str(event.position),
         hint=et.FATAL.get(event.type, "this leader writes events that this version of cdc does not know"),
     )
@@ -92,24 +109,27 @@ def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
     if kind == "dml":
         return PromiseError(
             f"a change was logged as a statement, not as rows: {quoted}",
+            code="CDC-EVENT-STATEMENT-FORMAT",
             where=str(event.position),
             hint="some session runs with another binlog_format: SET PERSIST binlog_format = ROW on the leader",
         )
     if kind in ("rollback", "rollback to"):
         return PromiseError(
             "a transaction was rolled back in part after rows of non-transactional tables",
+            code="CDC-EVENT-NON-TRANSACTIONAL",
             where=str(event.position),
             hint="use InnoDB tables only",
         )
     return PromiseError(
         f"the statement is not known, so what it affects is not known: {quoted}",
+        code="CDC-STATEMENT-UNKNOWN",
         where=str(event.position),
         hint=_UNKNOWN_STATEMENT,
     )
 
 
 def passed_over(effects: Iterable[Effect]) -> tuple[Effect, ...]:
-    """``effects`` of a statement that is skipped, as the record of the skip has them: without names with lost bytes."""
+    """``effects`` of a skipped statement in the form of the skip's record: without names with lost bytes."""
     found: dict[Effect, None] = {}
     for effect in effects:
         action = _VERB.sub("Skip", effect.action).replace("Index", "Table")
@@ -121,11 +141,11 @@ def passed_over(effects: Iterable[Effect]) -> tuple[Effect, ...]:
     return tuple(found) or (ANY_DATABASE,)
 
 
-_ENTRY_BYTES = 300  # of the dict and the key, without the key's content
+_ENTRY_BYTES = 300  # for the dict and the key, without the key's content
 
 
 class RowDecoder(Protocol):
-    """Generated for one table map: decodes the rows in ``data`` from ``at`` on to the JSON text of each, in UTF-8."""
+    """Decodes the rows in ``data`` from ``at`` on to the JSON text of each, in UTF-8; generated for one table map."""
 
     def __call__(self, data: bytes, at: int) -> list[bytes]: ...
 
@@ -133,11 +153,11 @@ class RowDecoder(Protocol):
 class TableShape:
     """A table as in one table map: its names, the JSON text common to all its records, and its ``width`` in columns.
 
-    ``decoders`` has one for each type of rows event, and ``rows_at`` the offset of its rows where it has no extra data.
-    ``types_json`` tells the types of its columns, and ``told`` the count of statements when a record had it last
-    (``sink.record_parts.ToldTypes``). ``large_columns`` says how the rows of an event on disk are read.
-    ``complete_images``: the bytes before that offset that are known to mean that the images have all columns, in any
-    table of this width. ``size`` is how many bytes of memory this takes, as far as that was estimated.
+    ``decoders`` has one for each type of rows event, and ``rows_at`` the offset of its rows if it has no extra data.
+    ``types_json`` contains the types of its columns, and ``told`` the number of statements when a record last contained
+    them (``sink.record_parts.ToldTypes``). ``large_columns`` reads the rows of an event on disk. ``complete_images``:
+    the bytes before that offset that are known to mean that the images have all columns, in any table of this width.
+    ``size`` is an estimate of the memory that this takes, in bytes.
     """
 
     __slots__ = (
@@ -181,11 +201,11 @@ class TableShape:
         return self.names[1]
 
 
-@lru_cache(maxsize=4096)  # as many as a table may have columns
+@lru_cache(maxsize=4096)  # the most columns of a table
 def _layout(width: int) -> tuple[Mapping[int, int], set[bytes]]:
     bitmap = (width + 7) // 8
-    # Behind the empty extra data: the number of columns as a length-encoded integer, and a bitmap of them for each
-    # image of a row.
+    # After the empty extra data: the number of columns as a length-encoded integer, and a bitmap of them for each image
+    # of a row.
     start = ROWS_EXTRA_AT + ROWS_EXTRA_LENGTH_BYTES + (1 if width < 251 else 3)
     return {kind: start + (2 if kind in UPDATES else 1) * bitmap for kind in ROWS}, set()
 
@@ -193,8 +213,8 @@ def _layout(width: int) -> tuple[Mapping[int, int], set[bytes]]:
 class ShapeCache(dict[bytes, TableShape | None]):
     """The shapes by the description that they were made of: ``cache[description]`` raises KeyError for a new one.
 
-    The least recently used are forgotten, in two generations: what is used is in the dict itself. When that takes half
-    of ``limit`` bytes, it becomes the old generation and the previous old one is forgotten; what is found in the old
+    The least recently used are dropped, in two generations: the newest shapes are in the dict itself. When that takes
+    half of ``limit`` bytes, it becomes the old generation and the previous old one is dropped; a shape found in the old
     one moves back. So the usual look-up costs no more than that of a dict.
     """
 
@@ -210,7 +230,7 @@ class ShapeCache(dict[bytes, TableShape | None]):
         return shape
 
     def add(self, description: bytes, shape: TableShape | None) -> None:
-        """Keep the shape of a new ``description``; None for a table that is left out."""
+        """Keeps the shape of a new ``description``; None for a table that is left out."""
         self[description] = shape
         self.grow(_ENTRY_BYTES + len(description) + (shape.size if shape else 0))
 
@@ -224,9 +244,9 @@ class ShapeCache(dict[bytes, TableShape | None]):
 
 
 class Begin(NamedTuple):
-    """A leader transaction begins: its id (GTID, or file:offset without GTIDs) and commit time in µs.
+    """The begin of a leader transaction: its id (GTID, or file:offset without GTIDs) and commit time in µs.
 
-    ``sql_mode`` has the modes that affect generated columns (module row_sql_mode); None for MySQL's default.
+    ``sql_mode`` has the modes that affect generated columns (``events.row_mode``); None for MySQL's default.
     """
 
     transaction: str
@@ -238,7 +258,7 @@ class Begin(NamedTuple):
 class Rows(NamedTuple):
     """One rows event: ``operation`` is Add, Update or Delete; ``rows`` the JSON text of each row, in UTF-8.
 
-    Those of an event on disk, and no others, are LargeText.
+    The rows of an event on disk, and no others, are LargeText.
     """
 
     event: RawEvent
@@ -249,7 +269,7 @@ class Rows(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """A complete transaction of nothing but rows: the same as its Begin, its Rows and its Commit.
+    """A complete transaction of nothing but rows: equivalent to its Begin, its Rows and its Commit.
 
     ``file`` and ``end`` are the position after it.
     """
@@ -262,10 +282,10 @@ class Whole(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One Query event that changes objects: its text, what it does and the session context it needs.
+    """One Query event that changes objects: its text, its effects and the session context it needs.
 
-    ``unreadable`` says why the text can't be sent to followers; else it is empty. Names may have lost bytes then
-    (``cdc.sql.text``). ``exact``: its bytes, in the character set of the context, where the text does not give them.
+    ``unreadable`` is the reason why the text can't be sent to followers; else it is empty. Names may have lost bytes
+    then (``cdc.sql.text``). ``exact``: its bytes, in the character set of the context, if the text does not give them.
     """
 
     event: RawEvent
@@ -281,7 +301,7 @@ class Statement:
 class Refused:
     """An event that can't be replicated, with the ``effects`` that it may have had.
 
-    ``error`` stops the stream where any of these passes the filters. The operator can skip it; the events after it are
+    ``error`` stops the stream if any of these passes the filters. The operator can skip it; the events after it are
     decoded as usual. ``text`` is the part of a statement that may be logged. ``fires``: triggers on the tables that it
     wrote have run, and their rows are not in the binlog.
     """
@@ -295,7 +315,9 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The transaction is complete; ``end`` is the position after it. ``xid`` names the XA transaction that it ends."""
+    """The end of a transaction that commits; ``end`` is the position after it. ``xid`` names the XA transaction that it
+    ends.
+    """
 
     end: Position
     xid: str | None = None
@@ -303,7 +325,9 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An XA transaction is prepared: it is not committed yet, and its rows at ``location`` will be needed then."""
+    """The end of an XA transaction that is prepared: it is not committed yet, and its rows at ``location`` will be
+    needed then.
+    """
 
     xid: str
     location: PreparedXa
@@ -330,4 +354,84 @@ class Idle:
     inside: bool
 
 
-Change = Begin | Rows | Whole | Statement | Refused | Commit | Prepared | Moved | Idle | OtherEvent
+class Chunk(NamedTuple):
+    """The rows of ``table``, JSON texts, with keys in (``after``, ``upto``], texts of the key's values.
+
+    Without such a bound it begins, or ends, with the table. ``columns_json`` is that of the table's records,
+    ``collations`` are those of the key's columns, None for one without. ``ts_us`` is when it was read.
+    With a ``piece``, a number from 0, the table is copied as a whole: it has the rows of all pieces. A bound is then of
+    no columns. With ``keys`` it has the rows with these keys, and no bounds.
+    """
+
+    table: Table
+    columns_json: str
+    collations: tuple[str | None, ...]
+    after: tuple[str, ...] | None
+    upto: tuple[str, ...] | None
+    rows: list[str]
+    ts_us: int
+    piece: int | None = None
+    keys: tuple[tuple[str, ...], ...] | None = None
+
+
+class Creation(NamedTuple):
+    """A statement with what it does and the session that it needs, as in ``Statement``."""
+
+    text: str
+    effects: tuple[Effect, ...]
+    context: dict[str, Any]
+    exact: bytes | None = None
+
+
+class Structure(NamedTuple):
+    """The base tables of a leader, those that foreign keys refer to first, and the statements that create all there is.
+
+    ``invalid`` are views that can't be created, since what they select from is gone.
+    """
+
+    tables: list[Table]
+    creations: list[Creation]
+    invalid: list[Table]
+
+
+class Beginning(NamedTuple):
+    """The statements that create the leader's objects, as of ``ts_us``; the ``filters`` that hold from there on, None
+    where they are the same as before."""
+
+    structure: Structure
+    ts_us: int
+    filters: Filters | None = None
+
+
+class CopyState(NamedTuple):
+    """How far the copies of tables are, from this place of the stream on.
+
+    ``entry`` is the state as the commit log's entries have it. ``incomplete`` are the tables that are not copied to
+    their end: their records are marked. ``filters`` hold from here on, None for those of before. ``at_once``: it is
+    committed without waiting for more records.
+    """
+
+    entry: dict[str, Any] | None
+    incomplete: frozenset[Table]
+    filters: Filters | None = None
+    at_once: bool = False
+
+
+class Copied(NamedTuple):
+    """What a copy writes between two transactions, ``position`` after the first one: ``content``.
+
+    ``state`` is that of the copies after it, ``header`` the same as its records have it.
+    """
+
+    content: Chunk | Beginning
+    position: Position
+    header: str
+    state: CopyState
+
+
+class Held(NamedTuple):
+    """The next change is held back for a moment; what is written may be committed meanwhile."""
+
+
+_Decoded = Begin | Rows | Whole | Statement | Refused | Commit | Prepared | Moved | Idle | OtherEvent
+Change = _Decoded | CopyState | Copied | Held

@@ -1,9 +1,8 @@
-"""Decodes binlog events into changes; stops with an error at whatever it does not know.
+"""Decodes binlog events into changes; stops with an error at any event that it does not know.
 
-Transactions of nothing but rows, decoded at once: their events in, one ``Whole`` each out.
-
-The decoding part of the fast path (``cdc.producer.binlog.packets``). A transaction that can't be decoded here is
-decoded event by event by the decoder, which then reports an error at the position of the event that has it.
+``WholeTransactions`` is the decoding part of the fast path (``cdc.producer.binlog.packets``): it decodes a transaction
+of nothing but rows at once. A transaction that can't be decoded there is decoded event by event by the decoder, which
+then reports an error at the position of the event that has it.
 """
 
 import re
@@ -44,7 +43,7 @@ from cdc.sql.effects import needing_more
 __all__ = ["BEGIN", "UNREADABLE", "Decoder", "WholeTransactions", "end_of_rows_only", "start_of_incomplete"]
 
 BEGIN = b"\0BEGIN"  # the end of a Query event that begins a transaction
-# What readers of events raise for bytes that are not as they must be.
+# The errors that readers of events raise for broken bytes.
 UNREADABLE = (ValueError, LookupError, StructError, RuntimeError, OverflowError)
 # Event types, one byte each. A transaction of rows: GTID, Query, table maps and rows, Xid.
 _ROWS_ONLY = re.compile(rb"[\x21\x22\x2a]\x02(?:\x13+[\x1e-\x20\x27]+)+\x10")
@@ -61,7 +60,7 @@ class WholeTransactions:
         self._tables = tables
 
     def of_simple(self, transaction: SimpleTransaction) -> Whole | None:
-        """The decoded ``transaction``; None where its table map is new or something in it can't be read."""
+        """The decoded ``transaction``; None if its table map is new or something in it can't be read."""
         _, gtid_event, begin, _, _, _, file, end = transaction
         if not begin.endswith(BEGIN):
             return None
@@ -77,7 +76,9 @@ class WholeTransactions:
         return _new(Whole, (_new(Begin, (name, gtid, commit_us, mode)), rows, file, end))
 
     def of_events(self, events: Sequence[RawEvent]) -> Whole | None:
-        """The decoded transaction of ``events``, which ``end_of_rows_only`` has found; None as in ``of_simple``."""
+        """The decoded transaction of ``events``, which ``end_of_rows_only`` has found; None in the cases of
+        ``of_simple``.
+        """
         if not events[1].data.endswith(BEGIN):
             return None
         found = []
@@ -99,14 +100,16 @@ class WholeTransactions:
 
 
 def end_of_rows_only(types: bytes, at: int) -> int | None:
-    """The index after the transaction of rows that starts at ``types[at]``; None where none starts there, or not all of
-    it is in ``types``, the types of consecutive events."""
+    """The index after the transaction of rows that starts at ``types[at]``; None if none starts there, or not all of it
+    is in ``types``, the types of consecutive events.
+    """
     found = _ROWS_ONLY.match(types, at)
     return found.end() if found else None
 
 
 def start_of_incomplete(events: Sequence[RawEvent | SimpleTransaction], types: bytes) -> int:
-    """The index in ``events`` from which they are the start of a transaction of rows; their number where there is none.
+    """The index in ``events`` at which the start of a transaction of rows begins; the number of events if there is
+    none.
 
     Such a start can wait for the rest, since it could not be committed before that. One of more than 1 MB does not
     wait: it is not worth its memory.
@@ -124,9 +127,9 @@ _OF_TRANSACTIONS = frozenset({"begin", "commit", "rollback", "savepoint", "xa"})
 class Decoder:
     """Decodes one leader's events.
 
-    ``tables`` decodes the rows of the tables that pass the filters; ``xa`` holds prepared transactions;
-    ``log(event, **fields)`` is called for each statement that is not replicated by design. ``other_events``: events
-    that are part of no record are changes too.
+    ``tables`` decodes the rows of the tables that pass the filters; ``xa`` holds prepared transactions; ``log(event,
+    **fields)`` is called for each statement that is not replicated by design. ``other_events``: events that are part of
+    no record are changes too.
     """
 
     def __init__(
@@ -142,15 +145,15 @@ class Decoder:
         self._in_transaction = False
         self._saw_rows = False
         self._ends: str | None = None  # the XA transaction that the open one commits or rolls back
-        self._needs_more = False  # whether the next statement needs what was logged before it
+        self._needs_more = False  # whether the next statement needs events that were logged before it
 
     def filter_by(self, wants_table: Callable[[str, str], bool]) -> None:
-        """Have other filters decide from the next transaction on."""
+        """Sets the filters for the next transaction and those after it."""
         self._tables.filter_by(wants_table)
 
     @property
     def filtered(self) -> int:
-        """How many rows events were of tables that do not pass the filters."""
+        """The number of rows events of tables that do not pass the filters."""
         return self._tables.filtered
 
     def decode(self, chunks: Iterable[Sequence[RawEvent | SimpleTransaction]]) -> Iterator[Change]:
@@ -198,7 +201,7 @@ class Decoder:
             at += 1
 
     def _alone(self, event: RawEvent) -> Iterator[Change]:
-        """The changes of one event; where it can't be replicated a Refused, so that the stream may go on after it."""
+        """The changes of one event; if it can't be replicated a Refused, so that the stream may continue after it."""
         inside = self._in_transaction
         try:
             yield from self._event(event)
@@ -227,7 +230,9 @@ class Decoder:
             if rows is not None:
                 self._saw_rows = True
                 if not self._in_transaction:
-                    raise Damaged("rows came outside of a transaction", where=str(event.position))
+                    raise Damaged(
+                        "rows came outside of a transaction", code="CDC-EVENT-DAMAGED", where=str(event.position)
+                    )
                 yield rows
         elif kind == et.TABLE_MAP:
             self._tables.map(event)
@@ -248,7 +253,7 @@ class Decoder:
         elif kind == et.ROTATE:
             yield from self._moved(ev.rotate(event))
         elif kind == et.FORMAT_DESCRIPTION:
-            return  # only the reading of packets needs it
+            return  # only the reader of packets needs it
         elif kind == et.EXECUTE_LOAD_QUERY:
             yield from self._statement(event, logged_statement(ev.load_query(event), self._tables.collations))
         elif kind in et.OF_A_STATEMENT:
@@ -288,7 +293,7 @@ class Decoder:
             yield Prepared(xid, location, Position(event.file, event.end))
 
     def _xa_commit(self, xid: str, event: RawEvent) -> Iterator[Change]:
-        self._ends = xid  # also where its rows can't be read and the operator skips them
+        self._ends = xid  # set even if its rows can't be read and the operator skips them
         yield self._begin(event, self._xa.sql_mode(xid))
         for held in self._xa.committed(xid, event):
             yield from self._alone(held)
@@ -353,7 +358,7 @@ class Decoder:
         yield from self._in_one(event, Refused(event, error, statement.changed, statement.shown, fires))
 
     def _in_one(self, event: RawEvent, *changes: Change) -> Iterator[Change]:
-        """``changes`` of one event, with Begin and Commit around them where the event is a transaction of its own."""
+        """``changes`` of one event, with Begin and Commit around them if the event is a transaction of its own."""
         alone = not self._in_transaction
         if alone:
             yield self._begin(event, row_mode(event.data) if event.type == et.QUERY else None)

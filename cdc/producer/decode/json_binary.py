@@ -18,7 +18,7 @@ _LARGE_OBJECT, _LARGE_ARRAY, _LITERAL, _INT16, _UINT16, _INT32, _UINT32, _INT64,
 _DOUBLE, _STRING, _OPAQUE = 11, 12, 15
 _LITERALS = {0: "null", 1: "true", 2: "false"}
 # A container starts with its count of members and its size; then come its keys (offset, length) and its values (type,
-# offset or the value itself where it fits): in two bytes each, in large containers in four.
+# and the offset or, if it fits, the value itself): in two bytes each, in large containers in four.
 _SMALL = Struct("<HH"), Struct("<HH"), Struct("<BH"), frozenset({_LITERAL, _INT16, _UINT16})
 _LARGE = Struct("<II"), Struct("<IH"), Struct("<BI"), frozenset({_LITERAL, _INT16, _UINT16, _INT32, _UINT32})
 _SIGNED = {_INT16: Struct("<h"), _INT32: Struct("<i"), _INT64: Struct("<q")}
@@ -53,7 +53,7 @@ def json_value(data: bytes) -> str:
 
 
 class _Document:
-    """One document's bytes. ``typed``: write it as a tree with tags for members of SQL types."""
+    """One document's bytes. ``typed``: it is written as a tree with tags for members of SQL types."""
 
     __slots__ = ("_array", "_data", "_left", "_object", "_typed")
 
@@ -176,7 +176,7 @@ def sql_member(kind: int, data: bytes) -> str:
     day = f'"year":{month // 13},"month":{month % 13},"day":{x >> 17 & 31}'
     if kind == _DATE:
         return f'{{"Date":{{{day}}}}}'
-    # A TIMESTAMP member is in the time zone of the leader's session, which the document does not have.
+    # A TIMESTAMP member is in the time zone of the leader's session, which the document does not contain.
     tag = "LocalTimestamp" if kind == _TIMESTAMP else "DateTime"
     return f'{{"{tag}":{{{day},"hour":{x >> 12 & 31},{clock}}}}}'
 

@@ -1,8 +1,9 @@
 """Applies the differences that a partial update logs in place of a JSON document to the document before it. Pure.
 
-Written under binlog_row_value_options = PARTIAL_JSON. Format: MySQL source, sql-common/json_diff.cc: of each difference
-the operation (1 byte), the path and, unless it removes, the value as binary JSON, both with a length-encoded length.
-The paths are exact, without wildcards and autowrapping: the server resolves these before it logs a path.
+A leader logs them under binlog_row_value_options = PARTIAL_JSON. Format: MySQL source, sql-common/json_diff.cc. A
+difference consists of the operation (1 byte), the path and, unless it removes, the value as binary JSON, both with a
+length-encoded length. The paths are exact, without wildcards and autowrapping: the server resolves these before it logs
+a path.
 """
 
 import json
@@ -40,7 +41,7 @@ class _SqlMemberFound(Exception):
 def json_after(before: str | None, differences: bytes, column: str) -> str:
     """The document ``before`` of ``column`` with ``differences``; both as the text that ``json_value`` gives.
 
-    Raises ValueError where a difference can't be applied. ``before`` is None where the column is NULL.
+    Raises ValueError if a difference can't be applied. ``before`` is None if the column is NULL.
     """
     try:
         if before is None:
@@ -61,7 +62,7 @@ def _changed(before: str, differences: bytes) -> str:
         if operation != _REMOVE:
             value, at = _sized(differences, at)
         if not _applied(document, operation, _legs(path), value):
-            # The path is not told: keys can be as private as values.
+            # The error does not contain the path: keys can be as private as values.
             raise ValueError(
                 f"difference {number} ({_NAMES[operation]}) cannot be applied: the document before does not have what "
                 "its path names, or has what it inserts"
@@ -97,7 +98,7 @@ def _legs(path: bytes) -> list[str | int]:
 
 
 def _applied(document: _Node, operation: int, legs: list[str | int], value: bytes | None) -> bool:
-    """Change ``document``; False where it is not as the difference needs it."""
+    """Changes ``document``; False if it lacks what the difference refers to."""
     *parents, last = legs
     for leg in parents:
         if not _has(document, leg):

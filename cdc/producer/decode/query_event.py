@@ -20,7 +20,7 @@ __all__ = ["LoggedStatement", "logged_statement"]
 
 _THREAD_SPECIFIC = 0x4  # a flag of the header: the statement used temporary tables or the number of its session
 
-_OF_UTF8MB4 = "utf8mb4_0900_ai_ci"  # which collation makes no difference: only that it has all characters
+_OF_UTF8MB4 = "utf8mb4_0900_ai_ci"  # any collation of utf8mb4 will do: only its characters matter
 
 Collations = Mapping[int, tuple[str, str]]
 
@@ -29,9 +29,9 @@ Collations = Mapping[int, tuple[str, str]]
 class LoggedStatement:
     """A statement of the binlog. ``kind`` is one of ``cdc.sql.ddl.classify``; ``shown`` is its text without secrets.
 
-    ``unreadable`` says why the ``text`` can't be sent to followers; else it is empty. ``failed``: the error of a
-    statement that the leader executed only in part. ``changed`` is what it may have changed, by its text and the log.
-    ``exact``: its bytes, where the text does not give them.
+    ``unreadable`` is the reason why the ``text`` can't be sent to followers; else it is empty. ``failed``: the error of
+    a statement that the leader executed only in part. ``changed`` are the objects that it may have changed, by its text
+    and the log. ``exact``: its bytes, if the text does not give them.
     """
 
     kind: str
@@ -47,7 +47,7 @@ class LoggedStatement:
 
 
 def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement:
-    """Read a Query event; ``collations`` maps the server's collation ids to (character set, collation)."""
+    """Parses a Query event; ``collations`` maps the server's collation ids to (character set, collation)."""
     query = ev.query(event)
     charset, _ = collations.get(query.variables.get("charset", 0), ("utf8mb4", ""))
     modes = query.variables.get("sql_mode", "").split(",")
@@ -58,11 +58,9 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
     read = statement_text(query.text, charset, session_bound=session_bound, **quoting)
     quoting["blanks"] = read.blanks
     real = partial(_on_real_table, query.variables)
-    kind, effects = classify(
-        read.known, database=query.database, session_bound=session_bound, real=real, **quoting
-    )  # fmt: skip
+    kind, effects = classify(read.known, database=query.database, session_bound=session_bound, real=real, **quoting)
     effects = as_stored(effects, read.charset)
-    # The first is logged where the table is one of InnoDB before and after, the second where it is not 1.
+    # The first is logged if the table is one of InnoDB before and after, the second if it is not 1.
     if "ddl_xid" not in query.variables or "auto_increment_increment" in query.variables:
         effects = numbered_otherwise(effects)
     if effects and read.misreads_marks:
@@ -72,6 +70,7 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
     if query.variables.get("error_code") and kind not in ("begin", "commit", "rollback"):
         failed = PromiseError(
             f"a statement failed on the leader in part (error {query.variables['error_code']}): {excerpt(text)}",
+            code="CDC-STATEMENT-FAILED-IN-PART",
             where=str(event.position),
             hint="what it changed is not known; give the producer a new topic and the follower a fresh copy",
         )
@@ -92,7 +91,7 @@ def _on_real_table(variables: Mapping[str, Any], effects: tuple[Effect, ...]) ->
     """Whether the log shows that a statement was on a table of InnoDB and not on a temporary one that hides it.
 
     On a temporary table ALTER and the statements on indexes are logged without the number of a DDL transaction, and
-    TRUNCATE with the database that it used, which it has not on others. So it is from MySQL 8.0 to 9.7.
+    TRUNCATE with the database that it used, which it is not on others. This holds from MySQL 8.0 to 9.7.
     """
     truncates = [effect.action for effect in effects] == ["TruncateTable"]
     return "ddl_xid" in variables and not (truncates and "databases" in variables)

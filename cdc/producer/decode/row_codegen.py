@@ -4,21 +4,17 @@ This is the hot path. Types, metadata, signedness and charsets are known from th
 few lines over ``d`` (the event's bytes) and ``p`` (the offset in it) with all constants inlined: no loop over columns,
 no dispatch, no value objects. Adjacent columns of fixed width are unpacked by one call, and a row without NULL, as most
 are, takes one formatting. Row layout: MySQL source, class Rows_event (null bitmap, then the values that are not NULL).
-The lines of one column are made by module column_code.
+Value layouts: MySQL source, libs/mysql/binlog/event/binary_log_funcs and strings/decimal.
 
-The first rows of a table are read column by column instead. To compile a decoder takes as long as it saves in some
+The first rows of a table are read column by column instead. Compiling a decoder takes as long as it saves in some
 hundred rows, and then it takes a kB or more of memory for each column: a leader with thousands of tables, most of them
 quiet, would cost far more than its rows. A reader of a column is shared by all columns of its type in all tables. Even
-where each table is forgotten before it has paid for its decoder, all take at most twice the time of the better choice.
+if each table is dropped from the cache before its decoder has paid off, the total time is at most twice that of the
+better choice.
 
-Generates the lines of code that read a column of a row and format it as JSON text, for module row_codegen.
-
-The lines work on ``d`` (the event's bytes) and ``p`` (the offset in it). Value layouts: MySQL source,
-libs/mysql/binlog/event/binary_log_funcs and strings/decimal.
-
-The JSON text is in UTF-8, each byte of it a character of the same number: nearly all text comes in UTF-8 and leaves in
-it, and to decode and encode it takes several times as long as all else that is done with a long one. Whoever encodes
-such a text as latin-1 must see whether the result is UTF-8 (``utf8_text.require_utf8``).
+The JSON text is in UTF-8, each byte of it a character of the same number: nearly all text arrives and leaves in UTF-8,
+and decoding and encoding it takes several times as long as all other work on a long text. Code that encodes such a text
+as latin-1 must check whether the result is UTF-8 (``utf8_text.require_utf8``).
 """
 
 import itertools
@@ -62,10 +58,10 @@ UTF8 = ("utf8mb4", "utf8mb3")
 
 @dataclass(frozen=True, slots=True)
 class ColumnCode:
-    """How a column's value ``x`` is read and formatted.
+    """The code that reads and formats a column's value ``x``.
 
-    ``packed`` is its struct format, empty where its width varies. ``lines`` then read it and advance ``p``; otherwise
-    they convert the unpacked value. ``text`` is the JSON text, a %-format of ``values``.
+    ``packed`` is its struct format, empty if its width varies. ``lines`` then read it and advance ``p``; otherwise they
+    convert the unpacked value. ``text`` is the JSON text, a %-format of ``values``.
     """
 
     packed: str
@@ -75,16 +71,17 @@ class ColumnCode:
 
 
 def shared_constants() -> dict[str, Any]:
-    """A new namespace with what the lines use."""
+    """A new namespace with the names that the lines use."""
     return dict(_CONSTANTS)
 
 
 def require_known(table: Table) -> None:
-    """Raises PromiseError where a column has a type that can't be replicated exactly."""
+    """Raises PromiseError if a column has a type that can't be replicated exactly."""
     for column in table.columns:
         if column.type not in _INTEGERS and column.type not in (ENUM, SET) and column.type not in _TYPES:
             raise PromiseError(
                 f"column {column.name} has a type that is not replicated yet: {_REFUSED.get(column.type, column.type)}",
+                code="CDC-EVENT-TYPE",
                 where=f"table {table.database}.{table.name}",
                 hint="leave the table out with filters.exclude_tables",
             )
@@ -93,7 +90,7 @@ def require_known(table: Table) -> None:
 def column_code(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
     """The code of ``column``, of a known type, with the variable ``x``; it uses ``constants``, and adds to them.
 
-    Nothing of it depends on the column's name, so that columns may share it.
+    The code does not depend on the column's name, so that columns may share it.
     """
     if column.type in _INTEGERS:
         return _integer(column, x)
@@ -177,7 +174,7 @@ def _json(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
 
 
 def _bytes(tag: str) -> Callable[[Column, str, dict[str, Any]], ColumnCode]:
-    """A type whose stored bytes are sent unchanged."""
+    """The code of a type whose stored bytes are sent unchanged."""
 
     def code(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
         text = f'{{"{tag}":"%s"}}'
@@ -200,7 +197,7 @@ def _date(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
 
 
 def _fraction(column: Column) -> tuple[int, int]:
-    """Bytes of the fraction of a second, and microseconds per unit of it."""
+    """The number of bytes of the fraction of a second, and microseconds per unit of it."""
     width = (column.meta + 1) // 2
     return width, 10 ** (6 - 2 * width)
 
@@ -233,12 +230,12 @@ def _timestamp(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
 
 
 def _members(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
-    """ENUM by a table of prepared JSON texts; SET by joining those of its bits."""
+    """The code of an ENUM, by a table of prepared JSON texts, or of a SET, by joining the texts of its bits."""
     packed, lines = f"{column.meta}s", (f"{x} = int.from_bytes({x}, 'little')",)
     members = member_texts(column.members, column.charset)
     if members is None or (column.type == SET and b"" in column.members) or column.equal_members:
-        # As text, a SET with only the member '' would look like the empty set, and of two members that are equal the
-        # second one like the first.
+        # As text, a SET with only the member '' would look like the empty set, and the second of two equal members like
+        # the first.
         return ColumnCode(packed, lines, '{"Enum":%d}' if column.type == ENUM else '{"Set":%d}', x)
     texts = [_in_utf8(encode_basestring(member)) for member in members]
     if column.type == ENUM:
@@ -271,7 +268,7 @@ Value = TypeVar("Value")
 
 
 class KeptTexts(dict[Value, str]):
-    """The JSON text of dates and times of day by value: real columns have few different ones."""
+    """The JSON texts of dates and times of day by value: real columns have few different ones."""
 
     def __init__(self, make: Callable[[Value], str]) -> None:
         super().__init__()
@@ -309,21 +306,21 @@ _CONSTANTS = {
 
 
 ColumnReader = Callable[[bytes, int], tuple[str, int]]
-FIRST_ROWS = 400  # one takes 1.7 times as long as one of the rows after them
+FIRST_ROWS = 400  # each takes 1.7 times as long as a later row
 _BLOB_TYPE = 252
-_LONG_TYPES = frozenset({242, JSON, _BLOB_TYPE, 255})  # up to 4 GB, after their length
+_LONG_TYPES = frozenset({242, JSON, _BLOB_TYPE, 255})  # values of up to 4 GB, after their length
 _ROW_TEXT, _UPDATE_TEXT = '{"cols":[%s]}', '{"before_cols":[%s],"after_cols":[%s]}'
 
 Compile = Callable[[int], RowDecoder]
 
 
 def row_decoder(table: Table, kind: int, *, allow_differences: Callable[[], None]) -> RowDecoder:
-    """Generate the decoder of ``table``'s rows events of the type ``kind``; its columns are of known types.
+    """Generates the decoder of ``table``'s rows events of the type ``kind``; its columns are of known types.
 
     The function takes the event's bytes and the offset of the first row, and returns each row's JSON text, in UTF-8: an
     object with ``cols``, or for updates with ``before_cols`` and ``after_cols``. It raises ValueError, LookupError or
-    struct.error on broken data. ``allow_differences`` is called for each row that has differences, and raises where
-    they may not be applied.
+    struct.error on broken data. ``allow_differences`` is called for each row that has differences, and raises if they
+    may not be applied.
     """
     names = shared_constants() | {
         "json_after": json_after, "packed_integer": packed_integer, "require_utf8": require_utf8,
@@ -345,10 +342,10 @@ def row_decoder(table: Table, kind: int, *, allow_differences: Callable[[], None
 
 
 def column_reader(column: Column) -> ColumnReader:
-    """Generate a function that reads one value of ``column``, not NULL, from the event's bytes and the value's offset.
+    """Generates a function that reads one value of ``column``, not NULL, from the event's bytes and the value's offset.
 
-    It returns the JSON text, which is that of the table's decoder, since the lines are the same, and the offset after
-    the value. It raises as such a decoder.
+    It returns the JSON text, the same as the table's decoder writes, since the lines are the same, and the offset after
+    the value. It raises the errors of such a decoder.
     """
     names = shared_constants()
     code = column_code(column, "x0", names)
@@ -373,8 +370,8 @@ def _partial_update(
 ) -> list[str]:
     """The lines for a row of a partial update. Layout: MySQL source, sql/rpl_record.cc.
 
-    Before the after-image come the value options; where they are 1, a bitmap ``m`` follows with a bit for each JSON
-    column, set where the image has the length (4 bytes) and the differences of the document instead of the document.
+    The value options precede the after-image. If they are 1, a bitmap ``m`` follows with a bit for each JSON column.
+    The bit is set if the image has, instead of the document, the length (4 bytes) and the differences of the document.
     """
     before, after = list(codes), list(codes)
     constants["allow"] = allow
@@ -413,7 +410,7 @@ def _partial_update(
 def _image(codes: list[ColumnCode], constants: dict[str, Any], target: str) -> Iterator[str]:
     width = (len(codes) + 7) // 8
     bits = "d[p]" if width == 1 else f"int.from_bytes(d[p:p+{width}], 'little')"
-    # The bits after the last column mean nothing.
+    # The bits after the last column have no meaning.
     yield f"  n = {bits} & {(1 << len(codes)) - 1}"
     yield f"  p += {width}"
     yield "  if not n:"
@@ -450,25 +447,25 @@ def _straight(codes: list[ColumnCode], constants: dict[str, Any], *, first: int 
 def row_decoders(table: Table, *, compile_for: Compile) -> dict[int, RowDecoder]:
     """The first decoders of ``table``'s rows events, by the type of the event.
 
-    They do what those of ``row_decoder`` do. After ``FIRST_ROWS`` rows, each calls ``compile_for(kind)`` for each
-    event, and leaves it to the decoder that this returns. Raises PromiseError for a column that can't be replicated
-    exactly.
+    They return the same as the decoders of ``row_decoder``. After ``FIRST_ROWS`` rows, each calls ``compile_for(kind)``
+    for each event, and leaves the event to the decoder that this returns. Raises PromiseError for a column that can't
+    be replicated exactly.
     """
     require_known(table)
-    # All of a column but its name, on which no value depends.
+    # All attributes of a column except its name, on which no value depends.
     readers = tuple([_reader(column[1:]) for column in table.columns])
     rows = _FirstRows(readers, et.WRITE_ROWS, FIRST_ROWS, compile_for)
     return {
         et.WRITE_ROWS: rows,
         et.DELETE_ROWS: rows,
         et.UPDATE_ROWS: _FirstRows(readers, et.UPDATE_ROWS, FIRST_ROWS, compile_for),
-        # Few leaders log them, and there is no other way to read them.
+        # Few leaders log partial updates, and there is no other way to read them.
         et.PARTIAL_UPDATE_ROWS: _FirstRows(readers, et.PARTIAL_UPDATE_ROWS, 0, compile_for),
     }
 
 
 def large_column(column: Column) -> LargeColumn:
-    """How ``column`` is read from an event on disk."""
+    """The reader of ``column`` for an event on disk."""
     read = _reader(column[1:])
     if column.type not in _LONG_TYPES:
         return LargeColumn(read)

@@ -1,8 +1,8 @@
-"""Rows events in, their rows as JSON text out: keeps the table maps that rows events refer to by number.
+"""Decodes rows events to JSON text, and keeps the table maps that rows events refer to by number.
 
-This and module row_codegen are the hot path of decoding. What is the same for all events of a table is worked out once
-and cached, by the bytes of its table map without the table id: all that is known of a table comes from these bytes, so
-that another description is never found by them. A table id says nothing beyond its transaction.
+This and module row_codegen are the hot path of decoding. Facts that are the same for all events of a table are computed
+once and cached, by the bytes of its table map without the table id: everything known of a table comes from these bytes,
+so that they never find another table's description. A table id has no meaning beyond its transaction.
 """
 
 import json
@@ -40,10 +40,10 @@ _OPERATIONS = {
 }  # fmt: skip
 _STATEMENT_END = 0x01
 _SHAPES_BYTES = 64_000_000  # 10 000 tables of ten columns that have few rows take half
-_SHAPE_BYTES, _COLUMN_BYTES, _MEMBERS_BYTES = 1_000, 90, 2_000  # of a shape without compiled decoders
-_COMPILED_BYTES = 1_000  # of a compiled decoder, for each column and image
+_SHAPE_BYTES, _COLUMN_BYTES, _MEMBERS_BYTES = 1_000, 90, 2_000  # the size of a shape without compiled decoders
+_COMPILED_BYTES = 1_000  # the size of a compiled decoder, for each column and image
 _SAME_DECODER = {et.WRITE_ROWS: (et.WRITE_ROWS, et.DELETE_ROWS)}
-_DESCRIPTION = slice(HEADER_BYTES + TABLE_ID_BYTES, None)  # of a table map
+_DESCRIPTION = slice(HEADER_BYTES + TABLE_ID_BYTES, None)  # the part of a table map that describes the table
 _BEFORE_DESCRIPTION = bytes(HEADER_BYTES + TABLE_ID_BYTES)
 _new = tuple.__new__  # Rows(…) itself takes twice as long
 _UNKNOWN = TableShape("", "", "", {}, 0)
@@ -55,9 +55,9 @@ class TableCache:
     ``wants_table(database, table)`` is called once per table map: the rows of other tables are never decoded.
     ``collations`` maps the server's collation ids to the names of character set and collation.
     ``allow_differences(database, table, columns)`` is called before differences are applied to documents of a table
-    with these JSON columns; it raises PromiseError where they may not be.
-    ``equal_members(members, charset, collation)`` says whether some members of an ENUM or SET are equal. ``filtered``
-    counts the rows events of tables that do not pass the filters.
+    with these JSON columns; it raises PromiseError if they may not be. ``equal_members(members, charset, collation)``
+    returns whether some members of an ENUM or SET are equal. ``filtered`` counts the rows events of tables that do not
+    pass the filters.
     """
 
     def __init__(
@@ -73,30 +73,30 @@ class TableCache:
         self._allow_differences = allow_differences
         self._equal_members = equal_members
         self._allowed: set[tuple[str, str, tuple[str, ...]]] = set()
-        # None where the table does not pass the filters.
+        # None if the table does not pass the filters.
         self._by_id: dict[bytes, TableShape | None] = {}
         self._shapes = ShapeCache(_SHAPES_BYTES)
         self.filtered = 0
 
     def filter_by(self, wants_table: Callable[[str, str], bool]) -> None:
-        """Have other filters decide; to be called between two transactions."""
+        """Sets other filters; to be called between two transactions."""
         self._wants_table, self._shapes = wants_table, ShapeCache(_SHAPES_BYTES)
         self._by_id.clear()
 
     def forget_ids(self) -> None:
-        """To be called when a transaction begins: the server logs the table maps of a statement in front of its rows.
+        """To be called when a transaction begins: the server logs the table maps of a statement before its rows.
 
         The same id means another table after a restart, and a table that is closed and opened again (FLUSH TABLES, or
-        too many open tables) gets another one.
+        too many open tables) gets another id.
         """
         self._by_id.clear()
 
     def forget_allowed(self) -> None:
-        """To be called at a statement: it may have made a trigger, or given a table the name of another one."""
+        """To be called at a statement: it may have created a trigger, or given a table the name of another one."""
         self._allowed.clear()
 
     def map(self, event: RawEvent) -> None:
-        """Remember a table map. Raises PromiseError for a table whose rows can't be replicated exactly."""
+        """Keeps a table map. Raises PromiseError for a table whose rows can't be replicated exactly."""
         data = event[1]
         description = data[_DESCRIPTION]
         try:
@@ -125,7 +125,9 @@ class TableCache:
             shape.large_columns = partial(self._large_columns, description)
             shape.types_json = types_json(map(column_type, table.columns))
         except PromiseError as error:
-            raise PromiseError(error.what, where=f"{event.position}, {error.where}", hint=error.hint) from None
+            raise PromiseError(
+                error.what, code=error.code, where=f"{event.position}, {error.where}", hint=error.hint
+            ) from None
         shape.size = _size(table)
         return shape
 
@@ -141,7 +143,8 @@ class TableCache:
         return decoder
 
     def _described(self, description: bytes) -> Table:
-        # The columns are read again: most tables never need them, and they would take as much as all else of a shape.
+        # The columns are read again: most tables never need them, and they would take as much memory as the rest of a
+        # shape.
         return self._table(RawEvent(et.TABLE_MAP, _BEFORE_DESCRIPTION + description, "", 0, 0))
 
     def _large_columns(self, description: bytes) -> list[LargeColumn]:
@@ -159,7 +162,9 @@ class TableCache:
         return found
 
     def drop(self, event: RawEvent) -> tuple[Effect, ...]:
-        """What an event that can't be replicated may have changed. With a table map, its rows are left out too."""
+        """The effects that an event which can't be replicated may have had. With a table map, its rows are left out
+        too.
+        """
         number = event.data[TABLE_ID]
         try:
             if event.type == et.TABLE_MAP:
@@ -171,7 +176,7 @@ class TableCache:
         return (Effect("SkipTable", shape.database, shape.name) if shape else ANY_DATABASE,)
 
     def rows(self, event: RawEvent) -> Rows | None:
-        """The rows of a rows event; None where the table is left out.
+        """The rows of a rows event; None if the table is left out.
 
         Raises PromiseError for rows without a table map, without all columns, or that can't be read.
         """
@@ -181,7 +186,9 @@ class TableCache:
         except KeyError:
             number = int.from_bytes(data[TABLE_ID], "little")
             raise PromiseError(
-                f"rows of table id {number} came without a table map", where=str(event.position)
+                f"rows of table id {number} came without a table map",
+                code="CDC-EVENT-DAMAGED",
+                where=str(event.position),
             ) from None
         if table is None:
             self.filtered += 1
@@ -189,9 +196,9 @@ class TableCache:
         return _decoded(event, table)
 
     def rows_of(self, transaction: SimpleTransaction) -> list[Rows] | None:
-        """The rows of a transaction with one rows event, none where the table does not pass the filters.
+        """The rows of a transaction with one rows event, an empty list if the table does not pass the filters.
 
-        None where its table map is new, or is not that of the rows. Raises as ``rows`` does.
+        None if its table map is new, or is not that of the rows. Raises the errors of ``rows``.
         """
         _, _, _, table_map, data, _, _, _ = transaction
         if table_map[TABLE_ID] != data[TABLE_ID]:
@@ -216,10 +223,11 @@ def _decoded(event: RawEvent, table: TableShape) -> Rows:
         if not rows:
             raise ValueError("the event has none, and no server writes such an event")
     except PromiseError as error:
-        raise PromiseError(error.what, where=str(event.position), hint=error.hint) from None
+        raise PromiseError(error.what, code=error.code, where=str(event.position), hint=error.hint) from None
     except (ValueError, LookupError, OverflowError, StructError) as error:
         raise PromiseError(
             f"a row of {table.database}.{table.name} cannot be read: {error}",
+            code="CDC-EVENT-TYPE",
             where=str(event.position),
             hint="leave the table out with filters.exclude_tables",
         ) from None
@@ -228,9 +236,9 @@ def _decoded(event: RawEvent, table: TableShape) -> Rows:
 
 
 def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
-    """Where the rows start: after the extra data and the bitmaps of the columns that the images have.
+    """The offset of the rows: after the extra data and the bitmaps of the columns that the images have.
 
-    Layout: MySQL source, class Rows_event. Raises PromiseError where an image lacks columns.
+    Layout: MySQL source, class Rows_event. Raises PromiseError if an image lacks columns.
     """
     data = event.data
     start = ROWS_EXTRA_AT + int.from_bytes(data[ROWS_EXTRA_AT : ROWS_EXTRA_AT + ROWS_EXTRA_LENGTH_BYTES], "little")
@@ -240,15 +248,17 @@ def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
     missing = 0
     for image in range(images):
         missing |= ~int.from_bytes(data[at + image * width : at + (image + 1) * width], "little")
-    if missing & (1 << columns) - 1:  # the bits after the last column mean nothing
+    if missing & (1 << columns) - 1:  # the bits after the last column have no meaning
         raise PromiseError(
             f"a row of {table.database}.{table.name} was logged without all its columns",
+            code="CDC-EVENT-ROW-IMAGE",
             where=str(event.position),
             hint="a session has another binlog_row_image: SET PERSIST binlog_row_image = FULL on the leader",
         )
     if columns != table.width:
         raise PromiseError(
             f"rows of {table.database}.{table.name} have {columns} columns, its table map has {table.width}",
+            code="CDC-EVENT-DAMAGED",
             where=str(event.position),
             hint="the leader's binlog is damaged: give the producer a new topic and the follower a fresh copy",
         )
@@ -260,7 +270,7 @@ def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
 
 
 def _size(table: Table) -> int:
-    """About how many bytes a shape of ``table`` takes in memory, without decoders that are compiled."""
+    """The approximate size of a shape of ``table`` in memory in bytes, without compiled decoders."""
     texts = sum(len(column.name) + sum(map(len, column.members)) for column in table.columns)
     members = sum(len(column.members) for column in table.columns)
     with_members = sum(column.type in (ENUM, SET) for column in table.columns)

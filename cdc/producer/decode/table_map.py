@@ -1,4 +1,4 @@
-"""Reads a table map event: names, types, charsets and keys of a table as they were when its rows were logged.
+"""Parses a table map event: names, types, charsets and keys of a table as they were when its rows were logged.
 
 Layout: MySQL source documentation, class Table_map_event, with its optional metadata. The leader's information_schema
 is not used: the table may have been altered since then.
@@ -31,7 +31,8 @@ _SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}  # bytes of a value's length
 
 class Column(NamedTuple):
     """One column: ``type`` is MySQL's field type, ``meta`` its metadata; an ENUM or SET has ``members``, and the name
-    of their ``collation``, by which some of them may be ``equal_members``."""
+    of their ``collation``, by which some of them may be ``equal_members``.
+    """
 
     name: str
     type: int
@@ -44,7 +45,7 @@ class Column(NamedTuple):
 
 
 def column_type(column: Column) -> str:
-    """The type of ``column``, as a record tells it (``cdc.sql.column_types``)."""
+    """The type of ``column`` as records contain it (``cdc.sql.column_types``)."""
     kind, meta, charset = column.type, column.meta, column.charset
     sign = " unsigned" if column.unsigned else ""
     if kind in _INTEGERS:
@@ -69,7 +70,7 @@ def column_type(column: Column) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as of one table map event; ``key`` is None where the leader knows no primary or unique key."""
+    """A table as of one table map event; ``key`` is None if the leader knows no primary or unique key."""
 
     database: str
     name: str
@@ -78,7 +79,7 @@ class Table:
 
 
 def table_name(event: RawEvent) -> tuple[str, str]:
-    """Database and table; only these are read, since filters need no more."""
+    """The database and table; only these are read, since filters need no more."""
     at = TABLE_MAP_NAMES_AT
     length = event.data[at]
     database = event.data[at + 1 : at + 1 + length].decode("utf-8")
@@ -88,7 +89,7 @@ def table_name(event: RawEvent) -> tuple[str, str]:
 
 
 def table_map(event: RawEvent, collations: Mapping[int, tuple[str, str]]) -> Table:
-    """Read a table map; ``collations`` maps the server's collation ids to the names of character set and collation.
+    """Parses a table map; ``collations`` maps the server's collation ids to the names of character set and collation.
 
     Raises PromiseError without full metadata (binlog_row_metadata=MINIMAL) or for an unknown type.
     """
@@ -104,6 +105,7 @@ def table_map(event: RawEvent, collations: Mapping[int, tuple[str, str]]) -> Tab
     if 4 not in optional:
         raise PromiseError(
             "the table map has no column names: binlog_row_metadata is not FULL",
+            code="CDC-EVENT-ROW-METADATA",
             where=where,
             hint="on the leader: SET PERSIST binlog_row_metadata = FULL; events logged before stay unreadable, "
             'so start from a later position: start = "now" with a new topic and a fresh copy',
@@ -113,7 +115,7 @@ def table_map(event: RawEvent, collations: Mapping[int, tuple[str, str]]) -> Tab
 
 
 def _metas(types: list[int], data: bytes, where: str) -> list[int]:
-    """Each column's metadata; in ``types``, the real type replaces STRING where that stands for another."""
+    """Each column's metadata; in ``types``, the real type replaces STRING if that stands for another."""
     metas, at = [], 0
     for index, kind in enumerate(types):
         if kind in _NO_META:
@@ -130,7 +132,7 @@ def _metas(types: list[int], data: bytes, where: str) -> list[int]:
             else:
                 metas.append(first << 8 | second if kind == 246 else first | second << 8)
         else:
-            raise PromiseError(f"column {index + 1} has the unknown type {kind}", where=where)
+            raise PromiseError(f"column {index + 1} has the unknown type {kind}", code="CDC-EVENT-TYPE", where=where)
     return metas
 
 
@@ -214,7 +216,7 @@ def _columns(
 
 
 def _key(optional: dict[int, bytes], names: list[str]) -> tuple[str, ...] | None:
-    """The primary key; where there is none, the server logs the first NOT NULL unique key instead."""
+    """The primary key; if there is none, the server logs the first NOT NULL unique key instead."""
     if 8 in optional:
         return tuple(names[index] for index in _integers(optional[8]))
     if 9 in optional:  # pairs of column and prefix length; the complete columns identify a row too

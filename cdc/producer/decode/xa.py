@@ -16,14 +16,15 @@ from cdc.producer.binlog.events import HEADER_BYTES, RawEvent
 
 __all__ = ["XaTransactions", "xid_of"]
 
-# Whether it commits in one phase; the format of the xid, and the lengths of its two parts, which follow.
+# The fields: whether the transaction commits in one phase; the format of the xid, and the lengths of its two parts,
+# which follow.
 _XA_PREPARE = Struct("<BIII")
 _MAX_KEPT = 16_000_000  # bytes, of all prepared transactions together
 _XID = re.compile(r"XA\s+\w+\s+(X'[0-9a-f]*',X'[0-9a-f]*',\d+)\s*", re.IGNORECASE)
 
 
 class XaTransactions:
-    """The prepared XA transactions by xid; ``read_again`` returns the events of one from the leader."""
+    """The prepared XA transactions by xid; ``read_again`` reads the events of one from the leader."""
 
     def __init__(
         self, prepared: Mapping[str, PreparedXa], *, read_again: Callable[[PreparedXa], Iterable[RawEvent]]
@@ -41,11 +42,11 @@ class XaTransactions:
         return self._location is not None
 
     def start(self, location: PreparedXa) -> None:
-        """Handle XA START at ``location``: the events after it are kept."""
+        """Handles XA START at ``location``: the events after it are kept."""
         self._location, self._open = location, []
 
     def keep(self, event: RawEvent) -> None:
-        """Keep a table map or rows event of the open XA transaction, while all kept events fit in memory."""
+        """Keeps a table map or rows event of the open XA transaction, while all kept events fit in memory."""
         if self._open is None:
             return
         self._open.append(event)
@@ -55,9 +56,13 @@ class XaTransactions:
             self._open = None
 
     def prepare(self, event: RawEvent) -> tuple[str, PreparedXa, bool]:
-        """Handle XA_prepare: the open transaction's xid and location, and whether it commits at once, in one phase."""
+        """Handles XA_prepare: the open transaction's xid and location, and whether it commits at once, in one phase."""
         if self._location is None:
-            raise PromiseError("an XA transaction is prepared that never started", where=str(event.position))
+            raise PromiseError(
+                "an XA transaction is prepared that never started",
+                code="CDC-XA-BEFORE-START",
+                where=str(event.position),
+            )
         location, held = self._location, self._open
         self._location = self._open = None
         in_one_phase, form, gtrid, bqual = _XA_PREPARE.unpack_from(event.data, HEADER_BYTES)
@@ -69,11 +74,12 @@ class XaTransactions:
         return xid, location, bool(in_one_phase)
 
     def committed(self, xid: str, event: RawEvent) -> Iterable[RawEvent]:
-        """The table maps and rows of a transaction that commits with ``event``. Raises PromiseError where unknown."""
+        """The table maps and rows of a transaction that commits with ``event``. Raises PromiseError if unknown."""
         location = self._prepared.pop(xid, None)
         if location is None:
             raise PromiseError(
                 f"XA transaction {xid} commits, but it was prepared before the producer's start",
+                code="CDC-XA-BEFORE-START",
                 where=str(event.position),
                 hint="start where no XA transaction is prepared: a new topic and a fresh copy of the leader",
             )
@@ -89,7 +95,7 @@ class XaTransactions:
         return location and location.sql_mode
 
     def rolled_back(self, xid: str) -> None:
-        """Forget a transaction; an unknown one was prepared before the producer's start."""
+        """Drops a transaction; an unknown one was prepared before the producer's start."""
         self._prepared.pop(xid, None)
         self._drop(self._kept.pop(xid, []))
 
@@ -98,7 +104,7 @@ class XaTransactions:
 
 
 def xid_of(statement: str) -> str:
-    """The xid in an XA statement of the binlog, written as ``prepare`` does. Raises ValueError where there is none."""
+    """The xid in an XA statement of the binlog, written as ``prepare`` does. Raises ValueError if there is none."""
     found = _XID.match(statement)
     if found is None:
         raise ValueError(f"an XA statement without an xid: {statement[:80]}")

@@ -15,8 +15,9 @@ _INSIDE_A_CHARACTER = bytes(range(0x80, 0xC0))  # bytes in UTF-8 that are not th
 
 
 class StoredValue(NamedTuple):
-    """``length`` bytes at ``offset`` of ``spool``, which ``render`` makes ``size`` bytes of JSON text of, with so many
-    ``characters``. It can be rendered block by block."""
+    """``length`` bytes at ``offset`` of ``spool``, rendered by ``render`` block by block into JSON text of ``size``
+    bytes and so many ``characters``.
+    """
 
     spool: Spool
     offset: int
@@ -39,8 +40,8 @@ def stored_base64(spool: Spool, offset: int, length: int) -> StoredValue:
 def stored_text(spool: Spool, offset: int, length: int, quote: Callable[[bytes], str]) -> StoredValue:
     """The text in UTF-8 as it stands between the quotes of a string.
 
-    ``quote`` makes such a string, with its quotes, of any bytes: a character for each byte that needs no escape. Raises
-    UnicodeDecodeError where the text is not in UTF-8.
+    ``quote`` writes any bytes as such a string, with its quotes: a character for each byte that needs no escape. Raises
+    UnicodeDecodeError if the text is not in UTF-8.
     """
 
     def render(part: bytes) -> bytes:
@@ -70,9 +71,9 @@ def _characters(text: bytes) -> int:
 
 
 class LargeText:
-    """The pieces, one after the other, as one text in UTF-8: ``len(text)`` is its bytes, ``bytes(text)`` all of it.
+    """A text in UTF-8 that consists of pieces: ``len(text)`` is its number of bytes, ``bytes(text)`` all of it.
 
-    It can be read again and again: the event on disk is deleted with the last text that refers to it.
+    It can be read repeatedly: the event on disk is deleted with the last text that refers to it.
     """
 
     __slots__ = ("_size", "pieces")
@@ -108,7 +109,7 @@ class LargeText:
 
     @property
     def characters(self) -> int:
-        """How many characters it has."""
+        """The number of its characters."""
         return sum(_characters(piece) if isinstance(piece, bytes) else piece.characters for piece in self.pieces)
 
     def head(self, size: int) -> bytes:
@@ -122,7 +123,7 @@ class LargeText:
             if isinstance(piece, bytes):
                 found.append(piece)
             else:
-                # Its JSON text is at least as long.
+                # The JSON text of a value is at least as long as the value.
                 skipped = max(0, piece.length - size) // _BLOCK * _BLOCK
                 rest = piece._replace(offset=piece.offset + skipped, length=piece.length - skipped)
                 found.append(b"".join(rest.blocks()))

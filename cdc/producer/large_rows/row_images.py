@@ -1,4 +1,4 @@
-"""Reads the rows of an event on disk: a large BLOB or text stays there, whatever else a row has is read as usual."""
+"""Reads the rows of an event on disk: a large BLOB or text stays there, all other values are read as usual."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -12,14 +12,15 @@ __all__ = ["BLOB", "TEXT", "LargeColumn", "large_rows"]
 
 BLOB, TEXT = "Blob", "String"  # the tags of values that may stay on disk
 _LARGE = 1_000_000  # bytes; shorter values are in memory
-_WINDOW = 66_000  # bytes: more than a value with a length of at most two bytes has
+_WINDOW = 66_000  # bytes: more than a value with a length of at most two bytes takes
 _SHORT_PREFIX = 2
 
 
 class LargeColumn(NamedTuple):
-    """How to read a column: ``read`` makes JSON text of the value at an offset of some bytes, and gives the offset
-    after it. ``prefix`` is the size of the value's length in front of it, 0 where it has none. Large values stay on
-    disk where there is a ``tag``: BLOB, or TEXT in UTF-8, which ``quote`` writes."""
+    """The reader of a column: ``read`` writes the value at an offset of some bytes as JSON text, and gives the offset
+    after it. ``prefix`` is the size of the value's length in front of it, 0 if it has none. Large values stay on disk
+    if there is a ``tag``: BLOB, or TEXT in UTF-8, which ``quote`` writes.
+    """
 
     read: Callable[[bytes, int], tuple[str, int]]
     prefix: int = 0
@@ -28,7 +29,7 @@ class LargeColumn(NamedTuple):
 
 
 def large_rows(event: RawEvent, columns: Sequence[LargeColumn], at: int) -> list[LargeText]:
-    """The JSON text of each row of the event, whose first row is at the offset ``at``: what a ``RowDecoder`` gives.
+    """The JSON text of each row of the event, whose first row is at the offset ``at``: the result of a ``RowDecoder``.
 
     Raises ValueError, LookupError or struct.error on broken data.
     """
@@ -52,7 +53,7 @@ def large_rows(event: RawEvent, columns: Sequence[LargeColumn], at: int) -> list
 
 
 def _image(spool: Spool, at: int, columns: Sequence[LargeColumn], pieces: list[bytes | StoredValue]) -> int:
-    """Append the values of the image at ``at``; the offset after it."""
+    """Appends the values of the image at ``at``; returns the offset after it."""
     width = (len(columns) + 7) // 8
     nulls = int.from_bytes(spool.read(at, width), "little")
     at += width
@@ -67,7 +68,7 @@ def _image(spool: Spool, at: int, columns: Sequence[LargeColumn], pieces: list[b
 
 
 def _value(spool: Spool, at: int, column: LargeColumn, pieces: list[bytes | StoredValue]) -> int:
-    """Append the value at ``at``; how many bytes it has."""
+    """Appends the value at ``at``; returns its number of bytes."""
     prefix, size = column.prefix, _WINDOW
     if prefix > _SHORT_PREFIX:
         length = int.from_bytes(spool.read(at, prefix), "little")
@@ -79,7 +80,7 @@ def _value(spool: Spool, at: int, column: LargeColumn, pieces: list[bytes | Stor
             return size
     text, read = column.read(spool.read(at, size), 0)
     encoded = text.encode("latin-1")
-    encoded.decode()  # raises where a text is not in UTF-8
+    encoded.decode()  # raises if a text is not in UTF-8
     pieces.append(encoded)
     return read
 

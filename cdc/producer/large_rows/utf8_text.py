@@ -1,4 +1,4 @@
-"""JSON text of long texts in UTF-8, a character for each byte of it, and whether bytes are UTF-8 at all."""
+"""Quotes long texts in UTF-8 as JSON, a character for each byte, and checks whether bytes are UTF-8."""
 
 from codecs import getincrementaldecoder
 from json.encoder import encode_basestring
@@ -7,14 +7,14 @@ import orjson
 
 __all__ = ["quote_long", "require_utf8"]
 
-# encode_basestring looks at each character in turn, which takes ten times as long as these searches in all of the text.
+# encode_basestring inspects each character in turn, which takes ten times as long as these searches in the whole text.
 _ESCAPES = [(b"\\", rb"\\"), (b'"', rb"\""), (b"\n", rb"\n"), (b"\r", rb"\r"), (b"\t", rb"\t")]
 _CONTROLS = bytes(range(32))
 _SLICE = 1 << 20
 
 
 def quote_long(text: bytes) -> str:
-    """What ``encode_basestring`` makes of the same text."""
+    """The result of ``encode_basestring`` for the same text."""
     if text.isascii():
         return orjson.dumps(text.decode("latin-1")).decode("latin-1")
     # orjson would take valid UTF-8 only, and twice the time.
@@ -27,9 +27,9 @@ def quote_long(text: bytes) -> str:
 
 
 def require_utf8(row: bytes) -> None:
-    """Raises UnicodeDecodeError where a text in ``row`` is not in UTF-8.
+    """Raises UnicodeDecodeError if a text in ``row`` is not in UTF-8.
 
-    Where the row is, each text is: before and after it is ASCII, which is never in the midst of a character.
+    If the row is, each text is: the bytes around it are ASCII, which is never in the middle of a character.
     """
     if len(row) <= _SLICE:
         row.decode()

@@ -1,1 +1,1 @@
-"""Changes to Kafka messages, and these into Kafka, exactly once."""
+"""Turns changes into Kafka messages, and commits these to Kafka, exactly once."""

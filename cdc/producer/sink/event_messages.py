@@ -1,10 +1,10 @@
-"""Binlog events that are part of no record in, messages for people and monitors out.
+"""Writes messages about binlog events that are part of no record, for people and monitors.
 
-    {"uri":"flv://<resource>","bn_file":{"fileName":…,"offset":…},"event":{"Rotate":{…}}}
+{"uri":"flv://<resource>","bn_file":{"fileName":…,"offset":…},"event":{"Rotate":{…}}}
 
-They have no sequence and are not replicated. Rows events, table maps and statements have no message: what passes the
-filters of them is in the records. Of a RowsQuery the message has only the length: its text has values of rows, also of
-tables that the filters leave out. A compressed transaction has one message, the events inside it have none. Layouts:
+They have no sequence and are not replicated. Rows events, table maps and statements have no message: the records
+contain those that pass the filters. The message of a RowsQuery has only its length: its text has values of rows, also
+of tables that the filters leave out. A compressed transaction has one message, the events inside it have none. Layouts:
 module ``cdc.producer.binlog.events``.
 """
 
@@ -37,7 +37,7 @@ Fields = dict[str, Any]
 
 
 class EventMessages:
-    """Makes messages for ``topic``, of the events after the position ``shown``.
+    """Writes messages for ``topic`` about the events after the position ``shown``.
 
     Events that the leader makes up for the connection (rotations at its start, heartbeats) have no position: their
     offset is 0, and they come again with each connection.
@@ -49,7 +49,7 @@ class EventMessages:
         self._shown = shown
 
     def message(self, event: RawEvent) -> Message | None:
-        """The event's message; None where it has none, or it is written already."""
+        """The event's message; None if it has none, or it is written already."""
         if event.type in et.IN_RECORDS:
             return None
         if event.offset:

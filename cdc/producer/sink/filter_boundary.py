@@ -1,4 +1,4 @@
-"""Decides whether what a statement changes passes the filters; refuses one of which only a part does."""
+"""Decides whether the changes of a statement pass the filters; refuses a statement of which only a part does."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -16,11 +16,11 @@ __all__ = ["may_fire", "may_pass", "passing", "tables"]
 
 
 def passing(change: Statement, filters: Filters) -> Statement | None:
-    """The statement, None where no object that it affects passes the filters.
+    """The statement, None if no object that it affects passes the filters.
 
-    One that maintains several tables does so for those that pass.
+    A statement that maintains several tables is reduced to those that pass.
 
-    Raises PromiseError where some pass and some do not, since half a statement can't be replicated, and for a statement
+    Raises PromiseError if some pass and some do not, since half a statement can't be replicated, and for a statement
     whose text can't be sent, or with which a follower would differ from the leader.
     """
     named = [each for effect in change.effects for each in _filtered_names(effect)]
@@ -35,6 +35,7 @@ def passing(change: Statement, filters: Filters) -> Statement | None:
         names = ", ".join(".".join(part for part in each if part) for each in named)
         raise PromiseError(
             f"a statement crosses the border of the filters ({names}): {excerpt(change.text)}",
+            code="CDC-STATEMENT-CROSSES-FILTERS",
             where=str(change.event.position),
             hint=_way_across(change, filters),
         )
@@ -42,6 +43,7 @@ def passing(change: Statement, filters: Filters) -> Statement | None:
     if reason:
         raise PromiseError(
             f"a follower can't do what this statement did: {reason}: {excerpt(change.text)}",
+            code="CDC-STATEMENT-NOT-REPEATABLE",
             where=str(change.event.position),
             hint=way_out(reason),
         )
@@ -52,13 +54,13 @@ def _narrowed(change: Statement, wanted: list[bool]) -> Statement:
     effects = tuple(effect for effect, passes in zip(change.effects, wanted, strict=True) if passes)
     names = [(effect.database, effect.name or "") for effect in effects]
     text = of_these_tables(change.text, names, sql_mode=change.context.get("sql_mode", ""))
-    # The names are as the server stores them, with letters that the session's character set need not have.
+    # The names are as the server stores them, with letters that the session's character set may lack.
     context = change.context | {"charset": "utf8mb4", "collation": "utf8mb4_0900_ai_ci"}
     return replace(change, text=text, effects=effects, context=context, exact=None)
 
 
 def may_pass(effects: Iterable[Effect], filters: Filters) -> bool:
-    """Whether anything that these effects name, or may mean, passes the filters."""
+    """Whether any object that these effects name, or may mean, passes the filters."""
     return any(
         effect == ANY_DATABASE
         or any(filters.wants(*each) or _may_want(filters, *each) for each in _filtered_names(effect))
@@ -75,7 +77,7 @@ def may_fire(effects: Iterable[Effect], filters: Filters) -> bool:
 
 
 def tables(effect: Effect) -> Iterator[tuple[str, str]]:
-    """The tables of an effect; a statement goes to their topic."""
+    """The tables of an effect, which determine the topic of its statement."""
     if effect.action.endswith(("Table", "Index")) and effect.name is not None:
         yield effect.database, effect.name
     if effect.action.endswith("Table") and effect.to is not None:
@@ -89,7 +91,7 @@ def _filtered_names(effect: Effect) -> list[tuple[str, str | None]]:
 
 
 def _way_across(change: Statement, filters: Filters) -> str:
-    """What to do about a statement of which a part passes."""
+    """The hint for a statement of which only a part passes."""
     swapped = swap(((each.database, each.name), each.to) for each in change.effects if each.name and each.to)
     if swapped is None:
         return (
@@ -112,6 +114,7 @@ def _may_want(filters: Filters, database: str, name: str | None) -> bool:
 def _unreadable(change: Statement) -> PromiseError:
     return PromiseError(
         f"{change.unreadable}: {excerpt(change.text)}",
+        code="CDC-STATEMENT-UNREADABLE",
         where=str(change.event.position),
         hint="leave what it names out with the filters (its database, where a name is not known, or of a routine, "
         "trigger or event), or skip it and do on the follower by hand what it did",

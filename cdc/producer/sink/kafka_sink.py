@@ -1,6 +1,6 @@
-"""Messages in, Kafka transactions out: records commit together with the commit log's entry for them.
+"""Writes messages in Kafka transactions: records commit together with the commit log's entry for them.
 
-Assigns each record its partition, and counts the records and the newest sequence of each partition.
+``Partitioner`` assigns each record its partition, and counts the records and the newest sequence of each partition.
 """
 
 import threading
@@ -35,7 +35,9 @@ __all__ = ["KafkaSink", "Partitioner", "await_successor"]
 
 @dataclass(slots=True)
 class _Topic:
-    """``total`` records; ``counts`` and ``last`` are those and the newest sequence (-1: none) of each partition."""
+    """The counts of a topic: ``total`` records; ``counts`` and ``last`` are the records and the newest sequence (-1:
+    none) of each partition.
+    """
 
     partitions: int
     total: int
@@ -44,7 +46,8 @@ class _Topic:
 
 
 class Partitioner:
-    """Continues from the counts of ``entry``; ``open_topics`` returns the number of partitions of each topic.
+    """Assigns partitions, continuing from the counts of ``entry``; ``open_topics`` returns the number of partitions of
+    each topic.
 
     A topic's records go to its partitions in turn, so the same records always go to the same partitions.
     ``next_sequence`` is the sequence of the next record.
@@ -58,12 +61,12 @@ class Partitioner:
         self.next_sequence = entry.next_sequence if entry else 0
 
     def next_partition(self, name: str) -> int:
-        """The partition of the next record, if it is one of this topic."""
+        """The partition of the next record, if the record belongs to this topic."""
         topic = self._topics.get(name) or self.opened(name)
         return topic.total % topic.partitions
 
     def count(self, name: str, partition: int) -> None:
-        """Count the next record, which is in this partition now. One that Kafka refused must not be counted."""
+        """Counts the next record, which is in this partition now. One that Kafka refused must not be counted."""
         topic = self._topics[name]
         topic.total += 1
         topic.counts[partition] += 1
@@ -71,17 +74,17 @@ class Partitioner:
         self.next_sequence += 1
 
     def opened(self, name: str) -> _Topic:
-        """The counts of the topic, which is opened where it is not yet."""
+        """The counts of the topic, which is opened if it is not yet."""
         if name not in self._topics:
             self.open([name])
         return self._topics[name]
 
     def knows(self, names: set[str]) -> bool:
-        """Whether all of them are open."""
+        """Whether all of these topics are open."""
         return names <= self._topics.keys()
 
     def open(self, names: Collection[str]) -> None:
-        """Open the topics, all in one call."""
+        """Opens the topics, all in one call."""
         new = set(names) - self._topics.keys()
         for name, partitions in self._open_topics(new).items() if new else ():
             names_of_partitions = [partition_name((name, number)) for number in range(partitions)]
@@ -90,7 +93,7 @@ class Partitioner:
             self._topics[name] = _Topic(partitions, sum(counts), counts, last)
 
     def counts(self) -> dict[str, int]:
-        """Records per ``topic/partition``, also of topics that are not open."""
+        """The number of records per ``topic/partition``, also of topics that are not open."""
         return self._counts | {
             partition_name(partition): topic.counts[partition[1]] for partition, topic in self._each()
         }
@@ -121,7 +124,7 @@ class KafkaSink:
     transaction of its own. What a copy writes can't be read again, so it commits with its entry all the same. A batch
     is what is written from one ``commit`` to the next.
 
-    ``entry`` is the newest entry of the commit log, None where there is none. ``rolled_back`` names the topics in which
+    ``entry`` is the newest entry of the commit log, None if there is none. ``rolled_back`` names the topics in which
     a transaction without an end was found. ``shown`` is the newest of the binlog's other events that is committed or in
     the open batch. ``records`` and ``bytes`` count what is in the open batch.
     """
@@ -157,7 +160,7 @@ class KafkaSink:
             plain or recovered.visible_checksums or (recovered.entry and recovered.entry.fragmented)
         )
         known = [topic for topic, _ in recovered.entry.partitions] if recovered.entry else []
-        # A topic may be known by its records alone: it was created in a transaction of which Kafka lost the end.
+        # A topic may be known by its records alone: it was created in a transaction whose end Kafka lost.
         self._ahead = recovered.ahead
         self._begun = recovered.begun
         ours = {topics.names.topic, *known, *(topic for topic, _ in recovered.ahead)}
@@ -179,10 +182,10 @@ class KafkaSink:
         reopening: bool,
         stop: threading.Event,
     ) -> Self:
-        """Take over ``topics`` from any producer that wrote there before; ``instance`` names this process.
+        """Takes over ``topics`` from any producer that wrote there before; ``instance`` names this process.
 
-        ``reopening``: this process has written there before. Raises PromiseError where another process has taken over
-        since then, Disconnected where the brokers do not answer, UserError where topics and commit log do not belong
+        ``reopening``: this process has written there before. Raises PromiseError if another process has taken over
+        since then, Disconnected if the brokers do not answer, UserError if topics and commit log do not belong
         together.
         """
         topic = topics.names.topic
@@ -190,7 +193,7 @@ class KafkaSink:
             topics.require()
             if reopening:
                 _require_own(topics.newest_entry(resource), instance)
-            # An older producer is fenced from here on: what is read below can't change any more.
+            # An older producer is fenced from here on: everything read below is final.
             transactions = KafkaTransactions.open(
                 topics.properties, batch_size, topic=topic, resource=resource, stop=stop
             )
@@ -217,9 +220,9 @@ class KafkaSink:
         return self.bytes >= self._transactions.batch_size.bytes
 
     def write(self, messages: Iterable[Message]) -> None:
-        """Add records to the open batch, each in a partition of its topic, which is created where missing.
+        """Adds records to the open batch, each in a partition of its topic, which is created if missing.
 
-        Raises PromiseError for one that is too large, UserError for a topic that something else writes to.
+        Raises PromiseError for a record that is too large, UserError for a topic that another client writes to.
         """
         batch, partitioner = self._open, self._partitioner
         for message in messages:
@@ -247,9 +250,10 @@ class KafkaSink:
         self.write(messages)
 
     def _write_fragments(self, message: Message, partition: int, *, after: Begun | None = None) -> None:
-        """Add a record that is too large for one message as several, all in this partition; those ``after`` one only.
+        """Adds a record that is too large for one message as fragments, all in this partition; with ``after`` only the
+        fragments behind that one.
 
-        Raises PromiseError where that one is none of the same.
+        Raises PromiseError if ``after`` is not a fragment of the same record.
         """
         topic, key, value, time_ms, headers = message
         self._fragmented = True
@@ -272,16 +276,16 @@ class KafkaSink:
 
     @property
     def has_visible(self) -> bool:
-        """Whether records come that readers can see already."""
+        """Whether the next records include some that readers can see already."""
         return bool(self._already_visible or self._visible_chunks)
 
     @property
     def visible_chunk(self) -> str | None:
-        """The state of the copy after the record with the next sequence, if that is one that readers can see."""
+        """The state of the copy after the record with the next sequence, if readers can see that record already."""
         return self._visible_chunks.get(self._partitioner.next_sequence, ("", None))[1]
 
     def count_chunk(self) -> None:
-        """Count this record."""
+        """Counts this record."""
         topic, _ = self._visible_chunks.pop(self._partitioner.next_sequence)
         self._partitioner.count(topic, self._partitioner.next_partition(topic))
         self.records += 1
@@ -296,16 +300,16 @@ class KafkaSink:
         return self._partitioner.knows(topics)
 
     def make_ready(self, topics: set[str]) -> None:
-        """Create the topics where missing. To be called with no transaction open: it may take longer than one may last.
+        """Creates missing topics. To be called with no transaction open: it may take longer than one may last.
 
-        Raises UserError for a topic that something else writes to, Disconnected.
+        Raises UserError for a topic that another client writes to, Disconnected.
         """
         self._partitioner.open(topics)
 
     def write_event(self, message: Message, position: Position) -> None:
-        """Add one of the binlog's other events, at ``position``, to the open Kafka transaction.
+        """Adds one of the binlog's other events, at ``position``, to the open Kafka transaction.
 
-        Its headers say which records and events are written by then, so that a recovery need not search for them.
+        Its headers name the records and events written by then, so that a recovery need not search for them.
         """
         self._partitioner.opened(message.topic)
         if self.begun_at == NEVER:
@@ -328,16 +332,18 @@ class KafkaSink:
             if sequence < (last := self._ahead.get((topic, partition), -1)):
                 raise PromiseError(
                     f"readers see record {last} already, but not record {sequence}, which comes before it",
+                    code="CDC-TOPIC-RECORDS-LOST",
                     where=f"topic {topic}, partition {partition}",
                     hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
                 )
             return False
         value = message.value
-        plain = without_types(value) if isinstance(value, bytes) else value
+        plain = without_types(value)
         if checksum not in (checksum_of(plain), checksum_of(value)):
             begin = bytes(message.value)[:_QUOTED_BYTES].decode("utf-8", "replace")
             raise PromiseError(
                 f"record {self._partitioner.next_sequence} is committed already, but with another content",
+                code="CDC-TOPIC-RECORDS-DIFFER",
                 where=f"topic {message.topic}, record {begin}…",
                 hint="run against the same server, with the version and the settings that wrote it, until that "
                 "transaction is complete",
@@ -348,7 +354,7 @@ class KafkaSink:
         return True
 
     def commit(self, entry: Entry) -> None:
-        """Commit the written records, and ``entry`` with them: a crash leaves both or neither.
+        """Commits the written records and ``entry`` together: a crash leaves both or neither.
 
         Without Kafka transactions the records are visible now, and the entry at the latest a second after the last one.
         """
@@ -384,9 +390,9 @@ class KafkaSink:
         return self._owed is not None and time.monotonic() - self._committed_at > _ENTRY_SECONDS
 
     def start(self, entry: Entry) -> None:
-        """Commit the entry to continue after.
+        """Commits the entry from which the stream continues.
 
-        Raises UserError where another producer has found the commit log empty at the same time.
+        Raises UserError if another producer has found the commit log empty at the same time.
         """
         is_first = self.entry is None
         if self.entry is None or self.entry.server_uuid != entry.server_uuid:
@@ -404,7 +410,7 @@ class KafkaSink:
             self._marks = located(self._topics.properties, (self._names.topic, 0), self._marks)
 
     def check(self) -> None:
-        """Raise Disconnected where a broker went away, even if it is back. Write an entry that is due."""
+        """Raises Disconnected if a broker went away, even if it is back. Writes an entry that is due."""
         self._transactions.check()
         if self._plain is not None:
             self._plain.check()
@@ -422,7 +428,8 @@ class KafkaSink:
         return least + min(records * _SECONDS_PER_RECORD, _MAX_GATHER_SECONDS)
 
     def close(self) -> None:
-        """Abort an open transaction, so that readers need not wait for its timeout; else wait until they see the last.
+        """Aborts an open transaction, so that readers need not wait for its timeout; else waits until readers can see
+        the last one.
 
         Never raises.
         """
@@ -435,19 +442,19 @@ class KafkaSink:
         self._await_readers()
 
     def _await_readers(self) -> None:
-        """Wait until readers can see the last commit: one that starts after this process must not miss it."""
+        """Waits until readers can see the last commit: one that starts after this process must not miss it."""
         late = time.monotonic() - self._committed_at > _ANSWER_SECONDS
         if self.entry is None or late:
             return
-        # It is committed. Where the brokers do not answer in time, or another producer has taken over, there is nothing
-        # to wait for.
+        # The transaction is committed. If the brokers do not answer in time, or another producer has taken over, there
+        # is nothing to wait for.
         with suppress(KafkaException, CdcError):
             self._transactions.check()
             self._topics.unended([*self.entry.partitions, (self._names.commits, 0)])
 
 
 def await_successor(topics: TopicAdmin, *, resource: str, instance: str, stop: threading.Event) -> None:
-    """Wait some seconds for the first entry of the producer that has fenced this one, the process ``instance``.
+    """Waits some seconds for the first entry of the producer that has fenced this one, the process ``instance``.
 
     Opening a sink before that entry exists would fence the other producer in turn.
     """
@@ -461,10 +468,11 @@ def await_successor(topics: TopicAdmin, *, resource: str, instance: str, stop: t
 
 
 def _require_own(entry: Entry | None, instance: str) -> None:
-    """Raise PromiseError where another process has written to the commit log since this one did."""
+    """Raises PromiseError if another process has written to the commit log since this one did."""
     if entry is not None and entry.instance != instance:
         raise PromiseError(
             f"another cdc-producer has taken over this topic: {described(entry.instance)}",
+            code="CDC-PRODUCER-REPLACED",
             hint="end that one first, or leave this one ended; no supervisor may start it again (docs/operations.md)",
         )
 

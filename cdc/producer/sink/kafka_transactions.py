@@ -1,6 +1,6 @@
 """Runs the Kafka transactions of one producer, one after the other: begins, fills, commits and aborts them.
 
-Adapts how many bytes go into one Kafka transaction: fewer where commits are slow, up to the profile's limit.
+``BatchSize`` adapts the size of a Kafka transaction: smaller while commits are slow, up to the profile's limit.
 """
 
 import math
@@ -27,9 +27,10 @@ _FIRST_PATIENCE, _MAX_PATIENCE = 10.0, 40.0
 
 
 class BatchSize:
-    """Lives as long as the process. ``bytes`` is the current limit, ``limit`` that of the profile.
+    """The size of Kafka transactions, for the life of the process. ``bytes`` is the current limit, ``limit`` that of
+    the profile.
 
-    ``message_bytes`` is how many bytes may go into one message (profile key producer.message_bytes).
+    ``message_bytes`` is the most bytes of one message (profile key producer.message_bytes).
 
     ``patience`` is for how many seconds the brokers may take none of the bytes before they count as away: the smaller
     the batches had to become, the slower is the network, and a single message may take long.
@@ -42,14 +43,14 @@ class BatchSize:
         self.patience = _FIRST_PATIENCE
 
     def failed(self) -> None:
-        """Adapt to a commit that the brokers did not accept in time."""
+        """Adapts to a commit that the brokers did not accept in time."""
         self._halve()
         self.patience = min(2 * self.patience, _MAX_PATIENCE)
 
     def committed(self, size: int, seconds: float) -> None:
-        """Adapt to a commit of ``size`` bytes that took ``seconds``.
+        """Adapts to a commit of ``size`` bytes that took ``seconds``.
 
-        A size far below the limit, as of the entry with which a session begins, shows nothing about the network.
+        A size far below the limit, such as that of a session's first entry, shows nothing about the network.
         """
         if seconds > _SLOW_SECONDS:
             self._halve()
@@ -75,7 +76,9 @@ _KEY_BYTES, _LEAST_BYTES = 4_096, 1_000
 
 @dataclass
 class Reports:
-    """What librdkafka reports in its callbacks, which run inside of our calls. ``properties`` are the producer's."""
+    """The events that librdkafka reports in its callbacks, which run inside of our calls. ``properties`` are the
+    producer's.
+    """
 
     properties: Mapping[str, Any]
     refused: PromiseError | None = None
@@ -91,6 +94,7 @@ class Reports:
         elif error.code() in RECORD_REFUSED:
             self.refused = PromiseError(
                 f"Kafka refuses a record: {error.str()}",
+                code="CDC-KAFKA-REFUSES-RECORD",
                 where=f"topic {topic}, record {value[:160].decode('utf-8', 'replace')}…",
                 hint=any_time_hint(self.properties["bootstrap.servers"], topic)
                 if error.code() == KafkaError.INVALID_TIMESTAMP
@@ -103,7 +107,9 @@ class Reports:
 
 
 class _Deadline:
-    """Is over when the queue has not shrunk for ``patience`` seconds, at ``end``, or some seconds after a stop."""
+    """A deadline, over when the queue has not shrunk for ``patience`` seconds, at ``end``, or some seconds after a
+    stop.
+    """
 
     def __init__(self, queued: int, patience: float, end: float, stop: threading.Event) -> None:
         self._queued = queued
@@ -123,10 +129,11 @@ class _Deadline:
 
 
 class KafkaTransactions:
-    """``begun_at`` is when the open transaction began (``time.monotonic()``), NEVER while none is open.
+    """One producer's transactions; ``begun_at`` is when the open one began (``time.monotonic()``), NEVER while none is
+    open.
 
     A producer that another one has fenced fails in its next call, whichever that is; the errors of all are translated
-    here. ``topic`` is the topic that errors name. ``times`` gives each record a time that its topic takes.
+    here. ``topic`` is the topic that errors name. ``times`` gives each record a timestamp that its topic accepts.
     ``batch_size`` is adapted to the speed of the brokers. A larger value than ``message_bytes`` must go in fragments.
     """
 
@@ -156,14 +163,14 @@ class KafkaTransactions:
     def open(
         cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
     ) -> Self:
-        """Fence an older producer of the same topic and leader, and end its transaction. Raises KafkaException."""
+        """Fences an older producer of the same topic and leader, and ends its transaction. Raises KafkaException."""
         properties = {LIMIT: MESSAGE_BYTES} | properties
         reports = Reports(properties)
         settings = {
             "transactional.id": f"cdc-producer:{topic}:{resource}",
             "compression.type": "lz4",
-            # A commit sends at once what waits. In a large transaction the default of 5 ms sends batches that are not
-            # full, which takes a tenth of the producer's CPU time.
+            # A commit sends waiting messages at once. In a large transaction the default of 5 ms sends batches that are
+            # not full, which takes a tenth of the producer's CPU time.
             "linger.ms": _LINGER_MS,
             "queue.buffering.max.kbytes": queue_kb(batch_size.message_bytes),
             "delivery.report.only.error": True,
@@ -179,11 +186,11 @@ class KafkaTransactions:
         return cls(producer, reports, batch_size, topic=topic, limit=limit, stop=stop)
 
     def forget_lost_brokers(self) -> None:
-        """Ignore the brokers that were away until now: the recovery has handled what that left behind."""
+        """Ignores the brokers that were away until now: the recovery has handled the consequences."""
         self._reports.lost = ""
 
     def begin(self) -> None:
-        """Begin a transaction. Raises Disconnected, as all methods below do."""
+        """Begins a transaction. Raises Disconnected, as all methods below do."""
         # A transaction begun after a broker was away would also end one that is still open there.
         self.check()
         try:
@@ -195,7 +202,7 @@ class KafkaTransactions:
     def produce(
         self, topic: str, key: bytes, value: bytes | None, time_ms: int, headers: Headers, partition: int
     ) -> None:
-        """Add a message to the open transaction. Raises PromiseError for one that Kafka refuses."""
+        """Adds a message to the open transaction. Raises PromiseError for one that Kafka refuses."""
         deadline: _Deadline | None = None
         is_only = False
         time_ms = self.times.stamp(topic, time_ms)
@@ -212,7 +219,9 @@ class KafkaTransactions:
                 is_only = not len(self.producer)
                 if deadline.is_over(len(self.producer)):
                     self.batch_size.failed()
-                    raise Disconnected("the brokers take no records", where=f"topic {topic}") from None
+                    raise Disconnected(
+                        "the brokers take no records", code="CDC-BROKER-GONE", where=f"topic {topic}"
+                    ) from None
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
                     raise self._too_large(topic, key, value or b"") from None
@@ -220,7 +229,7 @@ class KafkaTransactions:
                 raise write_error(error, topic) from None
 
     def commit(self, size: int) -> None:
-        """Commit the messages added, ``size`` bytes. Raises PromiseError where Kafka refuses one of them."""
+        """Commits the added messages, ``size`` bytes. Raises PromiseError if Kafka refuses one of them."""
         self._raise_refused()
         started, deadline = time.monotonic(), self._deadline()
         while True:
@@ -236,39 +245,43 @@ class KafkaTransactions:
         self.batch_size.committed(size, time.monotonic() - started)
 
     def spoil(self, error: PromiseError) -> None:
-        """The open transaction must never commit: it lacks what was refused with ``error``, which a commit raises."""
+        """Marks the open transaction as one that must never commit: it lacks the record refused with ``error``, which a
+        commit raises.
+        """
         self._reports.refused = self._reports.refused or error
 
     def _deadline(self) -> "_Deadline":
         return _Deadline(len(self.producer), self.batch_size.patience, self.begun_at + self._limit, self._stop)
 
     def abort(self) -> None:
-        """Abort the open transaction, so that readers need not wait for its timeout. Never raises."""
+        """Aborts the open transaction, so that readers need not wait for its timeout. Never raises."""
         self.begun_at = NEVER
         try:
             self.producer.purge()
             self.producer.abort_transaction(_STOP_SECONDS)
         except KafkaException:
-            # The next producer's init_transactions aborts it; nothing of it can be read before.
+            # The next producer's init_transactions aborts it; none of its records can be read before.
             return
 
     def check(self) -> None:
-        """Raise Disconnected where a broker went away, even if it is back.
+        """Raises Disconnected if a broker went away, even if it is back.
 
         It may have left the last transaction without its end; a new sink finds and repairs that (module recovery).
         """
         self._poll()
         if self._reports.lost:
-            raise Disconnected(f"a broker went away: {self._reports.lost}", where=f"topic {self._topic}")
+            raise Disconnected(
+                f"a broker went away: {self._reports.lost}", code="CDC-BROKER-GONE", where=f"topic {self._topic}"
+            )
 
     def _raise_refused(self) -> None:
-        """Raise the error of a delivery report: it is the reason why the transaction fails."""
+        """Raises the error of a delivery report: it is the reason why the transaction fails."""
         self._poll()
         if self._reports.refused:
             raise self._reports.refused
 
     def _too_large(self, topic: str, key: bytes, value: bytes) -> PromiseError:
-        """The error for a record that librdkafka does not take."""
+        """The error for a record that librdkafka does not accept."""
         hint = (
             f"in [kafka.librdkafka], raise queue.buffering.max.kbytes and {LIMIT} above that size, or leave them out; "
             "or set producer.message_bytes to less"
@@ -276,7 +289,7 @@ class KafkaTransactions:
         return _size_error(topic, key, value, "librdkafka", hint)
 
     def _poll(self, seconds: float = 0.0) -> None:
-        """Run the callbacks. Raises errors that are fatal to librdkafka's producer, such as being fenced."""
+        """Runs the callbacks. Raises errors that are fatal to librdkafka's producer, such as being fenced."""
         try:
             self.producer.poll(seconds)
         except KafkaException as error:
@@ -286,13 +299,14 @@ class KafkaTransactions:
 def _size_error(topic: str, key: bytes, value: bytes, who: str, hint: str) -> PromiseError:
     return PromiseError(
         f"a message of {str(key, 'utf-8')} has {len(value)} bytes, more than {who} accepts",
+        code="CDC-MESSAGE-TOO-LARGE",
         where=f"topic {topic}, record {value[:160].decode('utf-8', 'replace')}…",
         hint=hint,
     )
 
 
 def _command(properties: Mapping[str, Any], topic: str, size: int) -> str:
-    """The command after which ``topic`` takes a message of ``size`` bytes, and all others of the producer."""
+    """The command after which ``topic`` accepts a message of ``size`` bytes, and all others of the producer."""
     largest = max(size + _HEADERS_KB * 1024, int(properties[LIMIT]))
     return (
         f"kafka-configs.sh --bootstrap-server {properties['bootstrap.servers']} --alter --entity-type topics "

@@ -10,24 +10,25 @@ __all__ = ["Begun", "rest"]
 
 
 class Begun(NamedTuple):
-    """The newest fragment that readers see of a record, of which there are more."""
+    """The newest fragment that readers see of an incomplete record."""
 
     newest: Fragment
     value: bytes
 
 
 def rest(fragments: Iterable[tuple[bytes, bytes]], after: Begun, *, where: str) -> Iterator[tuple[bytes, bytes]]:
-    """Those of a record's ``fragments`` that come behind ``after``, with which readers see the record begun.
+    """The ``fragments`` of a record that follow ``after``, the newest one that readers see.
 
-    Raises PromiseError where it was cut in another way, so that these do not continue it.
+    Raises PromiseError if the record was cut in another way, so that these fragments do not continue it.
     """
     for mark, fragment in fragments:
         made = Fragment(*map(int, mark.split()))
         is_same = made == after.newest._replace(number=made.number)
-        # As many fragments may end elsewhere in the record.
+        # The same number of fragments may end elsewhere in the record.
         if not is_same or (made.number == after.newest.number and fragment != after.value):
             raise PromiseError(
                 f"the first fragments of record {made.sequence} are committed already, but it is cut otherwise now",
+                code="CDC-TOPIC-RECORDS-DIFFER",
                 where=where,
                 hint="run with the version and producer.message_bytes that wrote them until that record is complete",
             )

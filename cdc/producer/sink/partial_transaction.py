@@ -25,13 +25,13 @@ _WAY_OUT = (
 
 
 def content_sum(uri: str, text: str) -> int:
-    """A checksum that tells a statement, or a row's JSON text, from others without reading all of a long one."""
+    """A checksum that distinguishes a statement, or a row's JSON text, without reading all of a long one."""
     part = text if len(text) <= 2 * _SUMMED else f"{len(text)} {text[:_SUMMED]}{text[-_SUMMED:]}"
     return crc32(f"{uri} {part}".encode("utf-8", "surrogatepass"))
 
 
 def row_sum(uri: str, row: bytes | LargeText) -> int:
-    """``content_sum`` of a row's JSON text, which is in UTF-8; nothing is decoded but its ends."""
+    """``content_sum`` of a row's JSON text, which is in UTF-8; only its ends are decoded."""
     enough = _LONGEST * _SUMMED
     if len(row) <= 2 * enough:
         return content_sum(uri, bytes(row).decode())
@@ -41,7 +41,7 @@ def row_sum(uri: str, row: bytes | LargeText) -> int:
         slices = (row[begin : begin + _SLICE] for begin in range(0, len(row), _SLICE))
         length = sum(len(part.translate(None, _INSIDE_A_CHARACTER)) for part in slices)
         ends = row[:enough], row[-enough:]
-    # At the cuts there may be a part of a character, which lies outside of what is summed.
+    # At the cuts there may be a part of a character, outside of the summed text.
     head, tail = (part.decode(errors="ignore") for part in ends)
     return crc32(f"{uri} {length} {head[:_SUMMED]}{tail[-_SUMMED:]}".encode())
 
@@ -54,7 +54,7 @@ class CommittedPart:
         self.left = partial.rows or 0
 
     def rows(self, change: Rows, uri: str) -> Rows:
-        """``change`` without its committed rows. Raises PromiseError where the last committed row was another one."""
+        """``change`` without its committed rows. Raises PromiseError if the last committed row was another one."""
         committed = change.rows[: self.left]
         if committed:
             self._leave_out(len(committed), lambda: row_sum(uri, committed[-1]), uri)
@@ -73,15 +73,17 @@ class CommittedPart:
             raise PromiseError(
                 f"{self.partial.rows} rows of transaction {self.partial.transaction} are committed, and the last of "
                 f"them was another one than what the leader has there now, a row of {uri}",
+                code="CDC-TOPIC-RECORDS-DIFFER",
                 hint=f"a server or version that logs or reads other rows: {_WAY_OUT}",
             )
 
     def require_more(self, records: int) -> None:
-        """Raise PromiseError unless the transaction, now complete, has more than its committed ``records``."""
+        """Raises PromiseError unless the transaction, now complete, has more than its committed ``records``."""
         if self.left or records <= self.partial.records:
             have = (self.partial.rows or 0) - self.left
             raise PromiseError(
                 f"{self.partial.rows} rows of transaction {self.partial.transaction} are committed, but it now has "
                 f"{have}",
+                code="CDC-TOPIC-RECORDS-DIFFER",
                 hint=f"the leader logged it again in another way: {_WAY_OUT}",
             )

@@ -6,6 +6,7 @@ session before may still have on the way is void (module kafka.epochs).
 
 import threading
 import time
+from contextlib import suppress
 from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -69,20 +70,30 @@ class PlainWrites(KafkaTransactions):
     def commit(self, size: int) -> None:
         """Wait until the brokers have the messages added, ``size`` bytes. Raises PromiseError where they refuse one."""
         started, deadline = time.monotonic(), self._deadline()
-        while left := self.producer.flush(_FLUSH_SECONDS):
+        while left := self._flushed():
             self._raise_refused()
             if deadline.is_over(left):
                 self.batch_size.failed()
-                raise Disconnected("the brokers take no records", where=f"topic {self._topic}")
+                raise Disconnected("the brokers take no records", code="CDC-BROKER-GONE", where=f"topic {self._topic}")
         self._raise_refused()
         self.begun_at = NEVER
         self.batch_size.committed(size, time.monotonic() - started)
 
+    def _flushed(self) -> int:
+        """Sends what waits; the number of messages that the brokers do not have yet."""
+        try:
+            return self.producer.flush(_FLUSH_SECONDS)
+        except SystemError as error:
+            # A fatal error of the client is raised amid a delivery report, which Python takes for a defect.
+            cause = error.__cause__
+            raise write_error(cause, self._topic) if isinstance(cause, KafkaException) else error from None
+
     def abort(self) -> None:
         """Send nothing more. What readers have seen of the batch, the next sink goes on after. Never raises."""
         self.begun_at = NEVER
-        self.producer.purge()
-        self.producer.poll(0)
+        with suppress(KafkaException, SystemError):
+            self.producer.purge()
+            self.producer.poll(0)
 
     def _raise_refused(self) -> None:
         super()._raise_refused()

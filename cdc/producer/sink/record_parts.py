@@ -1,6 +1,6 @@
-"""Splits the rows of an event into records of limited size, and makes the part of a record after its sequence.
+"""Splits the rows of an event into records of limited size, and writes the part of a record after its sequence.
 
-What a copy writes in, messages for Kafka out: each is a transaction of its own, which no GTID names.
+The records of a copy are made here too: each is a transaction of its own, without a GTID.
 """
 
 import json
@@ -12,8 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from cdc.model.position import Position
 from cdc.model.record import Uri
-from cdc.producer.copy.chunk import Chunk, Creation
-from cdc.producer.decode.changes import Rows, TableShape
+from cdc.producer.decode.changes import Chunk, Creation, Rows, TableShape
 from cdc.producer.large_rows.large_text import LargeText
 from cdc.sql.effects import Effect
 
@@ -39,7 +38,7 @@ __all__ = [
 ]
 
 
-COPYING = '"copying":true,'  # before the rest of a record
+COPYING = '"copying":true,'  # stands before the rest of a record
 
 # bn_file, transaction and the rest: docs/record-format.md.
 RECORD = (
@@ -56,7 +55,7 @@ RowsText = TypeVar("RowsText", bytes, bytes | LargeText)
 
 
 class Message(NamedTuple):
-    """A record as Kafka gets it: topic, key, value and headers; ``time_ms`` is the leader's commit time."""
+    """A record as it is sent to Kafka: topic, key, value and headers; ``time_ms`` is the leader's commit time."""
 
     topic: str
     key: bytes
@@ -67,8 +66,8 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A record before it has a sequence and an index in its transaction: these wait until it is known whether it is the
-    last.
+    """A record before it has a sequence and an index in its transaction: it gets them when it is known whether it is
+    the last.
 
     ``rows`` counts its rows, 1 for a statement; ``newest`` is the checksum of the last (module partial_transaction).
     """
@@ -91,7 +90,7 @@ def is_large(changes: list[Rows], record_bytes: int) -> bool:
 
 
 def split(rows: list[bytes] | list[LargeText], record_bytes: int) -> Iterator[list[bytes | LargeText]]:
-    """``rows`` in parts of at most ``record_bytes``, or of one row where that is larger."""
+    """``rows`` in parts of at most ``record_bytes``, or of one row if that is larger."""
     size = 0
     part: list[bytes | LargeText] = []
     for row in rows:
@@ -105,9 +104,10 @@ def split(rows: list[bytes] | list[LargeText], record_bytes: int) -> Iterator[li
 
 
 class ToldTypes:
-    """Which tables' types records have told: each again after a statement on it, which may have made it another table.
+    """Decides which records contain their table's column types: the first, and the first after each statement on the
+    table, which may have changed it.
 
-    ``statements`` counts these. A shape whose ``told`` is that number has nothing to tell.
+    ``statements`` counts the statements. A shape with this number in ``told`` need not repeat its types.
     """
 
     def __init__(self) -> None:
@@ -127,7 +127,9 @@ class ToldTypes:
                 self._changed.update(dict.fromkeys(names, self.statements))
 
     def columns(self, table: TableShape) -> str:
-        """What the next record of ``table`` says of its columns."""
+        """The JSON about the columns in the next record of ``table``: their names, and their types if a record must
+        contain them.
+        """
         known, table.told = table.told, self.statements
         is_told = known >= max(self._changed.get(table.names, 0), self._all)
         return table.columns_json if is_told else table.columns_json + table.types_json
@@ -145,7 +147,7 @@ def joined(rows: list[bytes | LargeText]) -> bytes | LargeText:
 def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: RowsText) -> tuple[str, RowsText, str]:
     """The part of a record after its sequence: ``columns`` (JSON text), flags, sql_mode and the joined JSON ``rows``.
 
-    ``mode`` is the transaction's (module row_sql_mode). In three pieces, since the rows may be large.
+    ``mode`` is the transaction's (``events.row_mode``). The part is in three pieces, since the rows may be large.
     """
     context = f',"flags":{flags}' if flags else ""
     if mode is not None:
@@ -154,7 +156,7 @@ def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: 
 
 
 def affects(effects: Iterable[Effect], resource: str) -> str:
-    """What a statement on the leader ``resource`` affects, as its record has it: JSON text."""
+    """The effects of a statement on the leader ``resource``, as its record contains them: JSON text."""
     found = []
     for effect in effects:
         names = (effect.database,) if effect.name is None else (effect.database, effect.name)
@@ -173,7 +175,7 @@ def json_text(value: object) -> str:
 
 
 def encoded(pieces: Sequence[str | bytes | LargeText]) -> bytes | LargeText:
-    """The pieces, one after the other, in UTF-8; of a large one no other copy is made."""
+    """The pieces, one after the other, in UTF-8; no other copy of a large one is made."""
     in_memory = [piece for piece in pieces if not isinstance(piece, LargeText)]
     if len(in_memory) < len(pieces):
         return LargeText.joined(pieces)
@@ -187,7 +189,7 @@ def encoded(pieces: Sequence[str | bytes | LargeText]) -> bytes | LargeText:
     return buffer.getvalue()
 
 
-_NO_FOREIGN_KEY_CHECKS = 2  # as in the flags of a rows event
+_NO_FOREIGN_KEY_CHECKS = 2  # a flag, as in a rows event
 
 
 def chunk_body(chunk: Chunk) -> tuple[str, ...]:
@@ -208,7 +210,9 @@ def _key(bound: tuple[str, ...] | None) -> str:
 
 
 def creation_body(creation: Creation, *, resource: str, ts_us: int) -> tuple[str, ...]:
-    """The same of a statement, read on the leader ``resource`` at the time ``ts_us``, that creates what is copied."""
+    """The part after the sequence for a statement that creates copied objects, read on the leader ``resource`` at the
+    time ``ts_us``.
+    """
     exact = {} if creation.exact is None else {"Bytes": b64encode(creation.exact).decode("ascii")}
     query = json_text({"Query": creation.text} | exact)
     context = json_text(creation.context | {"timestamp_us": ts_us})
@@ -216,7 +220,9 @@ def creation_body(creation: Creation, *, resource: str, ts_us: int) -> tuple[str
 
 
 class Place(NamedTuple):
-    """Where a copied record is in the stream: its sequence, the binlog's ``position`` there, and when it was read."""
+    """The place of a copied record in the stream: its sequence, the binlog's ``position`` there, and the time of
+    reading.
+    """
 
     sequence: int
     position: Position
@@ -224,7 +230,7 @@ class Place(NamedTuple):
 
 
 def copied_message(topic: str, uri: str, body: tuple[str, ...], place: Place, state: str) -> Message:
-    """The record with ``body`` after its head; ``state`` says how far the copy is after it."""
+    """The record with ``body`` after its head; ``state`` is the state of the copy after it."""
     (sequence, position, ts_us), last = place, "true"
     head = RECORD % (uri, sequence, *position, f"copy:{sequence}", 0, last, ts_us)
     return Message(topic, uri.encode(), encoded((head, *body, "}")), ts_us // 1000, [(COPIED, state)])

@@ -1,10 +1,11 @@
-"""Finds the commit log's entry that agrees with what readers can see, and rolls back transactions without an end.
+"""Finds the commit log's entry that agrees with the records that readers can see, and rolls back transactions without
+an end.
 
 A broker that restarts may take a transaction for complete without having written its end marker to all topics (seen
 with Kafka 4.3.1: a coordinator that finds a partition without a leader takes it for deleted, "can be skipped"). Readers
 don't see the records of such a transaction there, and the next transaction of the same producer would end it together
-with itself, by a commit or an abort. So it is ended here before anything is written, by an abort; what readers can see
-then decides which entry is true.
+with itself, by a commit or an abort. So it is ended here before anything is written, by an abort; the records that
+readers can see then decide which entry is true.
 
 With several topics, readers may see the transaction's records in one and not in another. The true entry is then an
 earlier one, below which no record is missing in any topic. The records after it are written again, except for those
@@ -12,7 +13,7 @@ that readers can see. A partition gets its records in the order of their sequenc
 in it: if its newest record is visible, so are all before.
 
 A commit that a network delays may arrive when the next transaction has begun, and end that one early: readers see a
-part of its records, and there is no entry for them. They are told apart in the same way, from the entry before.
+part of its records, and there is no entry for them. They are distinguished in the same way, from the entry before.
 """
 
 import json
@@ -20,8 +21,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import Any
+from itertools import chain, takewhile
+from typing import Any, overload
 from zlib import crc32
 
 from confluent_kafka import Message, Producer
@@ -36,6 +37,7 @@ from cdc.model.commit_entry import Entry, Mark
 from cdc.model.partition import Partition, partition_name
 from cdc.model.position import Position
 from cdc.model.record import Record, Uri
+from cdc.producer.large_rows.large_text import LargeText
 from cdc.producer.sink.partial_record import Begun
 from cdc.producer.sink.record_parts import COPIED
 from cdc.producer.sink.topic_admin import TopicAdmin
@@ -49,21 +51,21 @@ _ANEW = "name a new topic in kafka.topic and give the follower a fresh copy of t
 _EXPIRED = 1 << 63
 _OPERATION = b',"operation":{'
 _TYPES = re.compile(rb',"types":\[(?:"(?:[^"\\]|\\.)*"(?:, ?)?)*\]')
-# Of so many records without an entry the checksums fit into memory: a few Kafka transactions of the largest kind.
+# The checksums of so many records without an entry fit into memory: a few Kafka transactions of the largest kind.
 _MOST_UNANNOUNCED = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The ``entry`` to continue after, None where nothing was ever committed. ``rolled_back`` are topics.
+    """The result of a recovery. ``entry`` is the one to continue after, None if nothing was ever committed.
+    ``rolled_back`` are topics.
 
-    ``visible_checksums``: of the records after the entry that readers can see already, CRC-32 by sequence. ``ahead``
-    are the partitions that have such records, with the newest sequence in each. ``shown`` is the newest of the binlog's
-    other events that readers can see.
-    ``begun``: of records as fragments of which readers see only the first ones, the newest of these and its bytes, by
-    sequence.
-    ``visible_chunks``: of the chunks among those records, topic and COPIED by sequence, since they can't be read again.
-    ``marks`` are those of the topic, with their offsets.
+    ``visible_checksums`` has the CRC-32, by sequence, of the records after the entry that readers can see already.
+    ``ahead`` are the partitions that have such records, with the newest sequence in each. ``shown`` is the newest of
+    the binlog's other events that readers can see. ``begun`` has, by sequence, the newest visible fragment, with its
+    bytes, of each record of which readers see only the first fragments. ``visible_chunks`` has topic and COPIED, by
+    sequence, of the chunks among the visible records, since they can't be read again. ``marks`` are those of the topic,
+    with their offsets.
     """
 
     entry: Entry | None
@@ -77,11 +79,12 @@ class Recovered:
 
 
 def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, *, resource: str) -> Recovered:
-    """Roll back open transactions in the topics of the leader ``resource``, and find out what readers can see.
+    """Rolls back open transactions in the topics of the leader ``resource``, and finds out which records readers can
+    see.
 
-    ``producer`` has no open transaction. Raises PromiseError where no entry agrees with the records that readers can
-    see, Disconnected where another client's transaction is open in the topics or the brokers do not answer, UserError
-    for records of another leader, KafkaException as the producer does.
+    ``producer`` has no open transaction. Raises PromiseError if no entry agrees with the records that readers can see,
+    Disconnected if another client's transaction is open in the topics or the brokers do not answer, UserError for
+    records of another leader, and the KafkaExceptions of the producer.
     """
     commits = topics.names.commits
     committed = next(commit_log.entries(properties, topic=commits, resource=resource), None)
@@ -97,7 +100,7 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     # Without such an entry there may be no event, and the search would read the whole topic.
     events = (committed is not None and committed.shown) or (uncommitted is not None and uncommitted.shown)
     shown = _shown(properties, _event_topics(topics.names, committed, uncommitted)) if events else None
-    # An entry counts whole records.
+    # An entry counts complete records.
     whole = {partition: sequence - (sequence in begun) for partition, sequence in visible.items()}
     entry = true_entry(whole, shown, chain([committed] if committed else [], every), topics.names)
     if open_in:
@@ -105,6 +108,7 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
         if topics.unended(open_in):
             raise Disconnected(
                 "a transaction of another client is open",
+                code="CDC-KAFKA-TRANSACTION-OPEN",
                 where=f"topics {' and '.join(sorted({topic for topic, _ in open_in}))}",
                 hint="only one cdc-producer may write there; kafka-transactions.sh finds and aborts such transactions",
             )
@@ -136,7 +140,8 @@ def located(properties: Mapping[str, Any], partition: Partition, marks: Collecti
     begin, last = begin_offsets(properties, [partition])[partition], max(mark.epoch for mark in marks)
     if found.keys() != unknown and not begin:
         missing = min(unknown - found.keys())
-        raise Disconnected(f"the mark of start {missing} can't be read yet", where=f"topic {partition[0]}")
+        what = f"the mark of start {missing} can't be read yet"
+        raise Disconnected(what, code="CDC-BROKER-GONE", where=f"topic {partition[0]}")
     # What retention has deleted is before all that is left.
     known = [mark if mark.offset >= 0 else Mark(mark.epoch, found.get(mark.epoch, begin - 1)) for mark in marks]
     return tuple(mark for mark in known if mark.offset >= begin or mark.epoch == last)
@@ -181,10 +186,10 @@ def _written(topics: TopicAdmin, *entries: Entry | None) -> list[Partition]:
 def _visible(
     counting: _Counting, partitions: list[Partition], unended: list[Partition], resource: str, suspects: set[str]
 ) -> tuple[dict[Partition, int], dict[int, Begun]]:
-    """The newest sequence that readers can see in each partition, _EXPIRED where retention has removed all of them; of
-    those that end amid the fragments of their record, the newest fragment by sequence.
+    """The newest sequence that readers can see in each partition, _EXPIRED if retention has removed all records; and
+    the newest fragment, by sequence, of each record that is cut off after it.
 
-    Of ``suspects`` only records of our own: where another client wrote, the topic is refused before it is used.
+    In ``suspects`` only records of our own count: a topic in which another client wrote is refused before it is used.
     """
     seen: dict[Partition, int] = {}
     begun: dict[int, Begun] = {}
@@ -215,7 +220,7 @@ def _shown(properties: dict[str, Any], partitions: set[Partition]) -> Position |
 
 
 def _mark(message: Message, name: str) -> str | None:
-    """The value of a header of ours; None in records, which have none."""
+    """The value of a header of ours; None in records, which have no such header."""
     found = dict(message.headers() or []).get(name)
     return str(found, "utf-8") if isinstance(found, bytes) else None
 
@@ -234,6 +239,7 @@ def _sequence(message: Message, resource: str) -> int:
     if uri.resource != resource:
         raise UserError(
             f"the topic holds the records of another leader, {uri.resource!r}",
+            code="CDC-TOPIC-OTHER-LEADER",
             where=where,
             hint="set kafka.prefix to tell the leaders' topics apart, and give the follower a fresh copy of the leader",
         )
@@ -244,17 +250,20 @@ def _uri_of_key(message: Message, where: str) -> Uri:
     try:
         return Uri.parse(str(message.key() or b"", "utf-8"))
     except ValueError as error:
-        raise PromiseError(f"not a fragment of a record: its key is {error}", where=where) from None
+        raise PromiseError(
+            f"not a fragment of a record: its key is {error}", code="CDC-RECORD-FRAGMENTS", where=where
+        ) from None
 
 
 def true_entry(
     visible: Mapping[Partition, int], shown: Position | None, entries: Iterator[Entry], names: Topics
 ) -> Entry | None:
-    """The newest of ``entries`` all of whose records are ``visible``; None where nothing was ever committed.
+    """The newest of ``entries`` all of whose records are ``visible``; None if nothing was ever committed.
 
-    An uncommitted entry is as true as a committed one: it says where in the binlog the records before a sequence end,
-    and that never changes. Of the newest records there may be none: a late commit shows a part of a transaction before
-    its entry is written. Raises PromiseError where there is none at all, or none of millions of records.
+    An uncommitted entry is as true as a committed one: it gives the place in the binlog at which the records before a
+    sequence end, and that never changes. The newest records may have no entry: a late commit shows a part of a
+    transaction before its entry is written. Raises PromiseError if there is no such entry at all, or none for millions
+    of records.
     """
     top = max((sequence for sequence in visible.values() if sequence != _EXPIRED), default=-1)
     found: Entry | None = None
@@ -272,6 +281,7 @@ def true_entry(
         return None
     raise PromiseError(
         f"no entry of the commit log agrees with the records up to sequence {top}",
+        code="CDC-TOPIC-RECORDS-LOST",
         where=f"topic {names.commits}",
         hint=_ANEW,
     )
@@ -279,7 +289,7 @@ def true_entry(
 
 def _all_visible(entry: Entry, visible: Mapping[Partition, int], names: Topics) -> bool:
     seen = {partition_name(partition): sequence for partition, sequence in visible.items()}
-    # In layout "single" one partition has all records, and entries leave out which is the newest there.
+    # In layout "single" one partition has all records, and entries do not name the newest there.
     single = {f"{names.topic}/0": entry.next_sequence - 1} if names.layout == SINGLE else {}
     return all(seen.get(name, -1) >= last for name, last in (entry.last or single).items())
 
@@ -309,19 +319,28 @@ def _visible_records(
     return found, chunks
 
 
-def without_types(record: bytes) -> bytes:
-    """The JSON of a record without the types of its columns, which are told anew after each start of the producer."""
-    head, operation, rest = record.partition(_OPERATION)
-    return _TYPES.sub(b"", head, count=1) + operation + rest
+@overload
+def without_types(record: bytes) -> bytes: ...
+@overload
+def without_types(record: LargeText) -> LargeText: ...
+def without_types(record: bytes | LargeText) -> bytes | LargeText:
+    """The JSON of a record without the types of its columns, which records contain anew after each start of the
+    producer.
+    """
+    if isinstance(record, LargeText):
+        head = list(takewhile(lambda piece: isinstance(piece, bytes), record.pieces))
+        return LargeText.joined([without_types(bytes(LargeText(head))), LargeText(record.pieces[len(head) :])])
+    before, operation, rest = record.partition(_OPERATION)
+    return _TYPES.sub(b"", before, count=1) + operation + rest
 
 
 def require_chunks_before(
     entry: Entry | None, chunks: Mapping[int, tuple[str, str]], begun: Collection[int] = ()
 ) -> None:
-    """Raise PromiseError where readers can see one of ``chunks`` and not all since ``entry`` that came before it, or of
-    one only the first fragments, as of those that are ``begun``.
+    """Raises PromiseError if readers can see one of ``chunks`` but not all records between ``entry`` and it, or only
+    the first fragments of one (those in ``begun``).
 
-    These can't be read again as they were, and what would come in their place came after that chunk.
+    Chunks can't be read again as they were: the rows that would replace them came after that chunk.
     """
     before = ((entry and entry.copy) or {}).get("written", 0)
     written = max((json.loads(copied)["written"] for _, copied in chunks.values()), default=before)
@@ -329,6 +348,7 @@ def require_chunks_before(
         raise PromiseError(
             f"the last fragments of record {min(halved)}, which a copy wrote, are lost: readers see a part of a Kafka "
             "transaction",
+            code="CDC-TOPIC-RECORDS-LOST",
             where=f"topic {chunks[min(halved)][0]}",
             hint=_ANEW,
         )
@@ -336,6 +356,7 @@ def require_chunks_before(
         last = max(chunks)
         raise PromiseError(
             f"{lost} records of a copy before sequence {last} are lost: readers see a part of a Kafka transaction",
+            code="CDC-TOPIC-RECORDS-LOST",
             where=f"topic {chunks[last][0]}",
             hint=_ANEW,
         )
@@ -349,14 +370,14 @@ def _without_value(message: Message) -> Message:
 
 
 def _without_fragment(message: Message) -> Message:
-    """The message; of a fragment only the headers, since many are read at once."""
+    """The message; only the headers of a fragment, since many are read at once."""
     if Fragment.of(message):
         message.set_value(b"")
     return message
 
 
 def _roll_back(producer: Producer, partitions: list[Partition]) -> None:
-    """Abort a transaction in each of ``partitions``: its end marker also ends the open transaction before it."""
+    """Aborts a transaction in each of ``partitions``: its end marker also ends the open transaction before it."""
     producer.begin_transaction()
     for topic, number in partitions:
         producer.produce(topic, b"", b"", partition=number)

@@ -1,20 +1,34 @@
-"""Changes in, messages for Kafka out: applies the filters and gives each record its sequence, topic and JSON text."""
+"""Turns changes into messages for Kafka: applies the filters and gives each record its sequence, topic and
+JSON text.
+"""
 
 import logging
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from cdc.config.filters import Filters
 from cdc.config.topic_names import Topics
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import Partial
-from cdc.model.position import Position
 from cdc.model.record import Uri
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.event_types import NAMES
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.copy.chunk import Beginning, Chunk
-from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableShape, Whole, passed_over
+from cdc.producer.decode.changes import (
+    Begin,
+    Beginning,
+    Change,
+    Chunk,
+    Commit,
+    Copied,
+    CopyState,
+    Refused,
+    Rows,
+    Statement,
+    TableShape,
+    Whole,
+    passed_over,
+)
 from cdc.producer.sink.filter_boundary import may_fire, may_pass, passing, tables
 from cdc.producer.sink.partial_transaction import CommittedPart, content_sum, row_sum
 from cdc.producer.sink.record_parts import (
@@ -56,7 +70,7 @@ class Router:
     """Gives the records of one leader their sequence, from ``next_sequence`` on.
 
     ``partial`` is the committed part of a transaction that is larger than one Kafka transaction; it is not written
-    again. ``filtered`` counts the statements that did not pass the filters. ``skips`` says which refused events to
+    again. ``filtered`` counts the statements that did not pass the filters. ``skips`` decides which refused events to
     skip. ``incomplete`` are the tables that are being copied.
     """
 
@@ -90,25 +104,49 @@ class Router:
 
     @property
     def sent(self) -> int:
-        """How many records of the open transaction are written; 0 when none is open.
+        """The number of written records of the open transaction; 0 when none is open.
 
-        Also 0 while those are left out that were committed before: the entry that was resumed from counts them.
+        It is also 0 while the records that were committed before are left out: the entry from which the stream resumed
+        counts them.
         """
         return 0 if self._committed_part and self._committed_part.left else self._index
 
     @property
     def partial(self) -> Partial | None:
-        """The written part of the open transaction; None where ``sent`` is 0."""
+        """The written part of the open transaction; None if ``sent`` is 0."""
         if self._begin is None or not self.sent:
             return None
         return Partial(self._begin.transaction, self._index, self._rows, self._newest)
 
-    def filter_by(self, filters: Filters) -> None:
-        """Have other filters decide from the next transaction on."""
-        self._filters = filters
+    def route(self, change: Change) -> Iterator[Message]:
+        """The messages of ``change``, none where it has none, or is not to be replicated. Raises PromiseError as the
+        methods below do."""
+        match change:
+            case Whole():
+                return self.whole(change)
+            case Begin():
+                self.begin(change)
+            case Rows():
+                return self.rows(change)
+            case Statement():
+                return self.statement(change)
+            case Refused():
+                return self.refused(change)
+            case Commit():
+                return self.commit()
+            case Copied():
+                return self.copied(change)
+            case CopyState():
+                self._go_on_with(change)
+        return iter(())
+
+    def _go_on_with(self, state: CopyState) -> None:
+        self.incomplete = state.incomplete
+        if state.filters is not None:
+            self._filters = state.filters
 
     def begin(self, begin: Begin) -> None:
-        """Start a transaction."""
+        """Starts a transaction."""
         self._begin, self._index, self._rows, self._held, self._committed_part = begin, 0, 0, None, None
         partial = self._unfinished
         if partial is not None and begin.transaction == partial.transaction:
@@ -116,11 +154,12 @@ class Router:
             self._index, self._rows, self._newest = partial.records, partial.rows or 0, partial.newest
 
     def _require_its_turn(self) -> None:
-        """Raise PromiseError where another transaction is partially committed: its rest must come first."""
+        """Raises PromiseError if another transaction is partially committed: its rest must come first."""
         if self._unfinished is not None and self._begin is not None:
             raise PromiseError(
                 f"transaction {self._unfinished.transaction} is partially committed, but the leader "
                 f"continues with {self._begin.transaction}",
+                code="CDC-TOPIC-RECORDS-DIFFER",
                 hint="the leader lost binlogs, or has its transactions in another order: point the profile at a server "
                 "that continues with it, or give the producer a new topic and the follower a fresh copy",
             )
@@ -139,7 +178,7 @@ class Router:
         for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
             topic, uri, key = self._heads.get(table.names) or self._head(table)
             columns = table.columns_json if table.told == self._told.statements else self._told.columns(table)
-            texts = b",".join(rows)  # type: ignore[arg-type]  # those of an event on disk come event by event
+            texts = b",".join(rows)  # type: ignore[arg-type]  # rows of an event on disk come event by event
             before, texts, after = rows_body(columns, flags, mode, operation, texts)
             head = RECORD % (
                 uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us
@@ -157,9 +196,9 @@ class Router:
         yield from self.commit()
 
     def _head(self, table: TableShape) -> tuple[str, str, bytes]:
-        """What all records of a table of these names have in common: topic, URI, Kafka key.
+        """The topic, URI and Kafka key that all records of a table of these names have in common.
 
-        By the names, since a shape that is no longer used must not be kept here.
+        It is cached by the names, since a shape that is no longer used must not be kept here.
         """
         return self._heads.get(table.names) or self._head_of(table.names)
 
@@ -173,7 +212,7 @@ class Router:
     def rows(self, change: Rows) -> Iterator[Message]:
         """The messages that are known not to be the transaction's last; the newest one is kept back.
 
-        Raises PromiseError where another transaction is partially committed, or this one is and has changed.
+        Raises PromiseError if another transaction is partially committed, or this one is and has changed.
         """
         self._require_its_turn()
         topic, uri, _ = self._head(change.table)
@@ -192,7 +231,9 @@ class Router:
             yield from self._hold(Part(topic, uri, change.event.position, marked, header, len(rows), newest))
 
     def statement(self, change: Statement) -> Iterator[Message]:
-        """The message of a statement, none where nothing that it affects passes the filters; raises as ``refused``."""
+        """The message of a statement, none if nothing that it affects passes the filters; raises the errors of
+        ``refused``.
+        """
         try:
             passed = passing(change, self._filters)
         except PromiseError as error:
@@ -206,22 +247,23 @@ class Router:
         exact = {} if change.exact is None else {"Bytes": b64encode(change.exact).decode("ascii")}
         context = change.context
         if self.incomplete and adds_foreign_keys(change.effects, change.text):
-            # The rows that it refers to need not be on a follower yet. They are once the copy is complete.
+            # The rows that the statement refers to need not be on a follower yet. They are once the copy is complete.
             context = context | {"foreign_key_checks": False}
         body = f'"operation":{json_text({"Query": change.text} | exact)},"context":{json_text(context)}'
         yield from self._on_objects(change.event, change.effects, body, change.text)
 
     def refused(self, change: Refused) -> Iterator[Message]:
-        """The message that an event was skipped, none where nothing that it may have changed passes the filters.
+        """The message that an event was skipped, none if nothing that it may have changed passes the filters.
 
-        Raises PromiseError where the event is not to be skipped and the message is not committed yet, and as ``rows``.
+        Raises PromiseError if the event is not to be skipped and the message is not committed yet, and the errors of
+        ``rows``.
         """
         event, name = change.event, change.event.name
         if not (may_pass(change.effects, self._filters) or (change.fires and may_fire(change.effects, self._filters))):
             self.filtered += 1
             self.skips.log("change outside of the filters not replicated", what=change.error.what, position=name)
             return
-        # In a partially committed transaction, the count of what is committed tells that this message is.
+        # In a partially committed transaction, the count of committed rows shows that this message is committed.
         is_committed = self._committed_part is not None and self._committed_part.left > 0
         if not self.skips.allow(name) and not is_committed:
             raise self.skips.refusal(change.error, name) from None
@@ -231,7 +273,7 @@ class Router:
         yield from self._on_objects(event, change.effects, body, _SKIPPED)
 
     def _on_objects(self, event: RawEvent, effects: tuple[Effect, ...], body: str, text: str) -> Iterator[Message]:
-        """The message of a change without rows, none where it is committed; ``text`` identifies it on any server."""
+        """The message of a change without rows, none if it is committed; ``text`` identifies it on any server."""
         self._require_its_turn()
         topic, uri = self._statement_head(effects)
         if self._committed_part and self._committed_part.statement(uri, text):
@@ -247,11 +289,9 @@ class Router:
             self._committed_part.require_more(self._index)
         self._index, self._committed_part = 0, None
 
-    def copied(self, due: Chunk | Beginning, position: Position, state: str) -> Iterator[Message]:
-        """The messages of what a copy writes between two transactions, ``position`` after the first one.
-
-        ``state`` is how far the copy is after it.
-        """
+    def copied(self, change: Copied) -> Iterator[Message]:
+        """The messages of what a copy writes between two transactions."""
+        due = change.content
         parts: list[tuple[str, str, tuple[str, ...]]]
         if isinstance(due, Chunk):
             parts = [(*self._head_of(due.table)[:2], chunk_body(due))]
@@ -261,8 +301,10 @@ class Router:
                 for each in due.structure.creations
             ]
         for topic, uri, body in parts:
-            yield copied_message(topic, uri, body, Place(self.next_sequence, position, due.ts_us), state)
+            place = Place(self.next_sequence, change.position, due.ts_us)
+            yield copied_message(topic, uri, body, place, change.header)
             self.next_sequence += 1
+        self._go_on_with(change.state)
 
     def _hold(self, part: Part) -> Iterator[Message]:
         yield from self._release(last=False)
@@ -282,7 +324,7 @@ class Router:
         message = Message(part.topic, part.uri.encode(), value, begin.commit_us // 1000, headers)
         del part, value  # while it is sent, one copy of a large record is enough
         yield message
-        # Counted only when the consumer of this generator asks for more: a record that it refused is not written.
+        # Counted only when the consumer of this generator continues: a record that it refused is not written.
         self._index += 1
         self._rows += rows
         self._newest = newest
@@ -296,6 +338,17 @@ class Router:
     def _uri(self, *names: str) -> str:
         return str(Uri(self._resource, *names))
 
-    def topics_of(self, tables: Iterable[tuple[str, str]]) -> set[str]:
-        """The topics that the rows of these tables, (database, name), go to."""
-        return {(self._heads.get(names) or self._head_of(names))[0] for names in tables}
+    def topics(self, change: Change) -> set[str]:
+        """The topics of the tables that ``change`` has rows of, or creates."""
+        match change:
+            case Whole():
+                names = {rows.table.names for rows in change.rows}
+            case Rows():
+                names = {change.table.names}
+            case Copied(content=Chunk() as chunk):
+                names = {chunk.table}
+            case Copied(content=Beginning() as beginning):
+                names = set(beginning.structure.tables)
+            case _:
+                return set()
+        return {(self._heads.get(each) or self._head_of(each))[0] for each in names}

@@ -1,6 +1,6 @@
-"""Has the topics of a leader created in Kafka, and checks existing ones before they are written to.
+"""Creates the topics of a leader in Kafka, and checks existing ones before they are written to.
 
-Checks the settings of existing topics: refuses those with which Kafka would delete what the stream needs.
+It refuses settings with which Kafka would delete messages that the stream needs.
 """
 
 import logging
@@ -41,7 +41,7 @@ Settings = Mapping[str, str]
 def described(admin: AdminClient, names: Collection[str]) -> dict[str, Settings]:
     """The settings of each topic, from one request. Raises KafkaException.
 
-    Where we may not ask (DescribeConfigs), that is logged, and the topic is left out.
+    If the ACL for it (DescribeConfigs) is missing, that is logged, and the topic is left out.
     """
     if not names:
         return {}
@@ -58,12 +58,13 @@ def described(admin: AdminClient, names: Collection[str]) -> dict[str, Settings]
 
 
 def require_kept(name: str, settings: Settings, *, is_log: bool, servers: str) -> None:
-    """Raise UserError where Kafka would delete records by key, or a commit log's entries by age."""
+    """Raises UserError if Kafka would delete records by key, or a commit log's entries by age."""
     policies = settings.get("cleanup.policy", "").split(",")
     command = f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name {name}"
     if not is_log and "compact" in policies:
         raise UserError(
             "the topic is compacted, which leaves only the newest record of each table",
+            code="CDC-TOPIC-LOSES-RECORDS",
             where=f"topic {name}, setting cleanup.policy",
             hint=f"{command} --add-config cleanup.policy=delete; where records are gone by now, consumers stop at the "
             "gap: then name a new topic in kafka.topic and give the follower a fresh copy of the leader",
@@ -71,13 +72,14 @@ def require_kept(name: str, settings: Settings, *, is_log: bool, servers: str) -
     if is_log and "delete" in policies and not _endless(settings):
         raise UserError(
             "the commit log would expire, and with it the position to continue from",
+            code="CDC-TOPIC-LOSES-RECORDS",
             where=f"topic {name}, setting cleanup.policy",
             hint=f"{command} --add-config cleanup.policy=compact",
         )
 
 
 def note_risks(name: str, settings: Settings, *, is_log: bool, replicas: int, retention_ms: int) -> None:
-    """Log settings that are allowed but risky; ``retention_ms`` is that of the profile."""
+    """Logs settings that are allowed but risky; ``retention_ms`` is that of the profile."""
     kept_ms = int(settings.get("retention.ms", _ENDLESS))
     expires = kept_ms >= 0 and (retention_ms < 0 or kept_ms < retention_ms)
     if not is_log and (expires or settings.get("retention.bytes", _ENDLESS) != _ENDLESS):
@@ -105,10 +107,10 @@ _FRESH = "name a new topic in kafka.topic and give the follower a fresh copy of 
 
 
 class TopicAdmin:
-    """Creates and checks the topics called ``names``. ``properties`` are librdkafka's.
+    """Creates and checks the topics ``names``. ``properties`` are librdkafka's.
 
-    It lives as long as the process. ``suspects`` are topics in which something was found before their first record:
-    a transaction without an end, which the recovery of the next sink rolls back, or records that no entry counts.
+    It lives as long as the process. ``suspects`` are topics in which messages were found before their first record: a
+    transaction without an end, which the recovery of the next sink rolls back, or records that no entry counts.
     ``transactional``: records are written in Kafka transactions (profile key kafka.transactions).
     """
 
@@ -135,9 +137,9 @@ class TopicAdmin:
         self.transactional = True
 
     def require(self) -> None:
-        """Create the commit log, and in layout "single" the topic, where missing.
+        """Creates the commit log, and in layout "single" the topic, if missing.
 
-        Raises UserError for one with messages in several partitions, which keep no total order, KafkaException.
+        Raises UserError for a topic with messages in several partitions, which keep no total order, KafkaException.
         """
         known = known_topics(self.properties)
         self._require_first(known)
@@ -151,7 +153,7 @@ class TopicAdmin:
     def look(self, resource: str) -> Entry | None:
         """The newest committed entry, after the checks of ``require`` and ``require_matching``; creates nothing.
 
-        Raises as these do.
+        Raises the errors of both.
         """
         known = known_topics(self.properties)
         self._require_first(known)
@@ -164,7 +166,7 @@ class TopicAdmin:
         """The number of partitions of each topic, before its first record; missing topics are created.
 
         ``ours`` are the topics whose records the commit log counts. Raises UserError for a topic that another client
-        has written to, Disconnected where a transaction is open in it, and Kafka's errors, translated.
+        has written to, Disconnected if a transaction is open in it, and Kafka's errors, translated.
         """
         try:
             known = known_topics(self.properties)
@@ -178,16 +180,16 @@ class TopicAdmin:
         return there | new
 
     def _used(self, topic: TopicMetadata, name: str) -> int:
-        """How many partitions get records: of topics with a total order only the first."""
+        """The number of partitions that get records: only the first in topics with a total order."""
         return 1 if name in self.names.first else len(topic.partitions)
 
     def partitions(self, name: str) -> list[Partition]:
-        """The partitions of a topic as it is now, none where it is missing. Raises KafkaException."""
+        """The present partitions of a topic, empty if it is missing. Raises KafkaException."""
         topic = known_topics(self.properties).get(name)
         return [(name, number) for number in topic.partitions] if topic else []
 
     def require_matching(self, entry: Entry | None) -> None:
-        """Raise UserError where the records in the topics are not those that the commit log counts."""
+        """Raises UserError if the records in the topics are not those that the commit log counts."""
         partitions = set(entry.partitions) if entry else set()
         names = self.names
         # Both layouts may have the topic of the binlog's other events.
@@ -195,6 +197,7 @@ class TopicAdmin:
         if written and (names.topic in written) != (names.layout == SINGLE):
             raise UserError(
                 "the commit log is of another layout",
+                code="CDC-COMMIT-LOG-LAYOUT",
                 where=f"profile key kafka.layout, topic {names.commits}",
                 hint="keep the layout, or name a new topic in kafka.topic and give the follower a fresh copy",
             )
@@ -205,6 +208,7 @@ class TopicAdmin:
         if entry is None and any(ends.values()):
             raise UserError(
                 "the topic has records but no commit log: it was lost, or something else writes here",
+                code="CDC-TOPIC-WITHOUT-COMMIT-LOG",
                 where=f"topic {names.commits}",
                 hint=_FRESH,
             )
@@ -214,6 +218,7 @@ class TopicAdmin:
                 raise UserError(
                     f"the commit log counts {wanted} records, the topic ends at offset {end}: "
                     "it was deleted or emptied",
+                    code="CDC-TOPIC-WITHOUT-COMMIT-LOG",
                     where=f"topic {topic}, partition {number}",
                     hint=_FRESH,
                 )
@@ -229,14 +234,16 @@ class TopicAdmin:
         return left
 
     def newest_entry(self, resource: str) -> Entry | None:
-        """The newest committed entry, None where there is none. Raises as ``commit_log.entries`` and KafkaException."""
+        """The newest committed entry, None if there is none. Raises the errors of ``commit_log.entries`` and
+        KafkaException.
+        """
         return next(commit_log.entries(self.properties, topic=self.names.commits, resource=resource), None)
 
     def require_alone(self, resource: str) -> None:
-        """To be called after the first commit to an empty commit log: whether another producer found it empty too.
+        """Checks, after the first commit to an empty commit log, that no other producer found it empty too.
 
         Both write before they read, and open transactions are read too, so at least one of them sees the other's entry.
-        Raises UserError where there is one, Disconnected.
+        Raises UserError if there is one, Disconnected.
         """
         commits = self.names.commits
         try:
@@ -250,7 +257,7 @@ class TopicAdmin:
         for name in made:
             self.times.learn(name, ANY_TIME)
         self._checked |= made
-        # Of the others the settings are not, or not all, what was asked for.
+        # The other topics lack some or all of the requested settings.
         if others := set(partitions) - made:
             self._require_kept(others, known_topics(self.properties))
 
@@ -260,13 +267,14 @@ class TopicAdmin:
             if topic not in known or number not in known[topic].partitions:
                 raise UserError(
                     "the commit log counts its records, but it does not exist: it was deleted",
+                    code="CDC-TOPIC-WITHOUT-COMMIT-LOG",
                     where=f"topic {topic}",
                     hint=_FRESH,
                 )
         self._require_kept({topic for topic, _ in partitions}, known)
 
     def _require_kept(self, names: set[str], known: Mapping[str, TopicMetadata]) -> None:
-        """Check, once per existing topic, that its settings keep what is written. Raises UserError."""
+        """Checks, once per existing topic, that its settings keep the written messages. Raises UserError."""
         unchecked = (names & known.keys()) - self._checked
         with admin_client(self.properties) as admin:
             found = described(admin, unchecked)
@@ -279,23 +287,32 @@ class TopicAdmin:
         self._checked |= unchecked
 
     def _require_unused(self, partitions: list[Partition]) -> None:
-        """Raise unless the partitions are empty: no other client may write to our topics.
+        """Raises an error unless the partitions are empty: no other client may write to our topics.
 
-        Raises Disconnected where a transaction is open in one, or messages are found that may be ours: the recovery of
-        the next sink looks at them. UserError where it did not find them to be.
+        Raises Disconnected if a transaction is open in one, or messages are found that may be ours: the recovery of the
+        next sink examines them. Raises UserError if it has found that they are not ours.
         """
         left = {topic for topic, _ in unended(self.properties, partitions)}
         if left:
             self.suspects |= left
-            raise Disconnected("a transaction was left open in the topic", where=f"topic {', '.join(sorted(left))}")
+            raise Disconnected(
+                "a transaction was left open in the topic",
+                code="CDC-KAFKA-TRANSACTION-OPEN",
+                where=f"topic {', '.join(sorted(left))}",
+            )
         written = {topic for topic, _ in newest(self.properties, partitions)} if partitions else set()
         if new := written - self.suspects:
             self.suspects |= new
             names = ", ".join(sorted(new))
-            raise Disconnected("the topic has messages that no entry of the commit log counts", where=f"topic {names}")
+            raise Disconnected(
+                "the topic has messages that no entry of the commit log counts",
+                code="CDC-TOPIC-UNCOUNTED",
+                where=f"topic {names}",
+            )
         if written:
             raise UserError(
                 "the topic has messages that this producer did not write",
+                code="CDC-TOPIC-NOT-OWN",
                 where=f"topic {min(written)}",
                 hint="set kafka.prefix to tell this leader's topics from others of the same names",
             )

@@ -1,4 +1,4 @@
-"""Creates topics with the settings that a leader's stream needs, and waits until they take messages."""
+"""Creates topics with the settings that a leader's stream needs, and waits until they accept messages."""
 
 import time
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _MANY_REPLICAS = 3
 
 
 class TopicMaker:
-    """Creates topics of those called ``names``. ``properties`` are librdkafka's."""
+    """Creates topics among ``names``. ``properties`` are librdkafka's."""
 
     def __init__(
         self, properties: Mapping[str, Any], names: Topics, *, replicas: int, retention_ms: int, min_insync: int
@@ -38,10 +38,10 @@ class TopicMaker:
         self._min_insync_replicas = min_insync or (2 if replicas >= _MANY_REPLICAS else 0)
 
     def create(self, partitions: Mapping[str, int]) -> set[str]:
-        """Create the topics, with so many partitions each, and wait until they have leaders.
+        """Creates the topics with these numbers of partitions, and waits until they have leaders.
 
-        Returns those that have all settings that they were to have: others there were already, or the brokers do not
-        know all settings. Raises UserError for what the brokers refuse, Disconnected, KafkaException.
+        Returns those that have all requested settings: others existed already, or the brokers do not know all settings.
+        Raises UserError if the brokers refuse, Disconnected, KafkaException.
         """
         names, made = sorted(partitions), set[str]()
         for first in range(0, len(names), _TOPICS_PER_CALL):
@@ -55,7 +55,9 @@ class TopicMaker:
         return made
 
     def _ask(self, partitions: Mapping[str, int], more: Mapping[str, str], *, passes: frozenset[int]) -> set[str]:
-        """Create the topics with ``more`` settings; those that were not: they exist, or ``passes`` has the error."""
+        """Creates the topics with ``more`` settings; returns those that were not created: they exist, or ``passes`` has
+        the error.
+        """
         count, left = self._replicas, set()
         topics = [
             NewTopic(name, num_partitions=number, replication_factor=count, config=self._settings(name) | dict(more))
@@ -77,10 +79,10 @@ class TopicMaker:
         return left
 
     def _await_answers(self, left: set[Partition]) -> None:
-        """Wait until the leaders of new partitions take messages, which is after the brokers have named them.
+        """Waits until the leaders of new partitions accept messages, which is after the brokers have named them.
 
-        Before that a leader can refuse the first batch of a transaction and take the second, which was on its way too;
-        then the transaction commits without the first (Kafka 4.3, librdkafka 2.16).
+        Before that a leader can refuse the first batch of a transaction and accept the second, which was on its way
+        too; then the transaction commits without the first (Kafka 4.3, librdkafka 2.16).
         """
         give_up = time.monotonic() + _ANSWER_SECONDS
         while left:
@@ -89,7 +91,11 @@ class TopicMaker:
             if ready:
                 give_up = time.monotonic() + _ANSWER_SECONDS  # a busy broker opens one after the other
             elif time.monotonic() > give_up:
-                raise Disconnected("the topic was created, but no broker leads it", where=f"topic {min(left)[0]}")
+                raise Disconnected(
+                    "the topic was created, but no broker leads it",
+                    code="CDC-BROKER-GONE",
+                    where=f"topic {min(left)[0]}",
+                )
             if left:
                 time.sleep(_POLL_SECONDS)
 
@@ -99,7 +105,9 @@ class TopicMaker:
             known = known_topics(self._properties)
             left = [name for name in left if not _is_led(known.get(name))]
             if left and time.monotonic() > give_up:
-                raise Disconnected("the topic was created, but no broker leads it", where=f"topic {left[0]}")
+                raise Disconnected(
+                    "the topic was created, but no broker leads it", code="CDC-BROKER-GONE", where=f"topic {left[0]}"
+                )
             if left:
                 time.sleep(_POLL_SECONDS)
 

@@ -273,7 +273,9 @@ class ChunkReader:
             raise failed from None
         except OSError as error:
             self.close()
-            raise Disconnected(f"the connection to the leader failed: {error}", where=self._name) from None
+            raise Disconnected(
+                f"the connection to the leader failed: {error}", code="CDC-LEADER-CONNECTION", where=self._name
+            ) from None
         except CdcError:
             self.close()
             raise
@@ -333,7 +335,7 @@ def read_failed(error: pymysql.MySQLError, table: TableDefinition, settings: dic
     if error.args and error.args[0] in CHANGED:
         return _changed(table)
     if not error.args or not isinstance(error.args[0], int):
-        return Disconnected(f"the leader sent what is no answer: {error}", where=name)
+        return Disconnected(f"the leader sent what is no answer: {error}", code="CDC-LEADER-CONNECTION", where=name)
     return reading_failed(error, table.database, table.name, user=str(settings.get("user", "")))
 
 
@@ -412,6 +414,7 @@ class ArrivingRows:
             place = f"the row after the key {', '.join(_key_of(table, self._found[-1]))}"
         return PromiseError(
             f"{place} of {table.database}.{table.name} can't be copied: {error}",
+            code="CDC-COPY-ROW-UNREADABLE",
             where=f"table {table.database}.{table.name}",
             hint="correct the row on the leader, or don't copy the table",
         )
@@ -425,7 +428,9 @@ def forget_answer(connection: Any) -> None:
 
 
 def _changed(table: TableDefinition) -> TableChanged:
-    return TableChanged("a table that is copied was changed", where=f"{table.database}.{table.name}")
+    return TableChanged(
+        "a table that is copied was changed", code="CDC-COPY-TABLE-CHANGED", where=f"{table.database}.{table.name}"
+    )
 
 
 def _key_of(table: TableDefinition, row: str) -> tuple[str, ...]:
@@ -514,10 +519,16 @@ class SnapshotReader:
     def _failed(self, error: pymysql.MySQLError | OSError, table: TableDefinition) -> CdcError:
         self.close()
         if error.args and error.args[0] in _LOCKED:
-            return TableChanged("a table that is copied was changed", where=f"{table.database}.{table.name}")
+            return TableChanged(
+                "a table that is copied was changed",
+                code="CDC-COPY-TABLE-CHANGED",
+                where=f"{table.database}.{table.name}",
+            )
         if isinstance(error, pymysql.MySQLError):
             return read_failed(error, table, self._settings, self._name)
-        return Disconnected(f"the connection to the leader failed: {error}", where=self._name)
+        return Disconnected(
+            f"the connection to the leader failed: {error}", code="CDC-LEADER-CONNECTION", where=self._name
+        )
 
 
 def _decoded(position: Position) -> tuple[str, int]:

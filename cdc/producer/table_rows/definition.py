@@ -32,6 +32,7 @@ __all__ = [
     "GONE",
     "CopiedColumn",
     "TableDefinition",
+    "TableKey",
     "above",
     "identifier",
     "member_texts",
@@ -40,6 +41,7 @@ __all__ = [
     "shown_exactly",
     "shown_row",
     "shown_type",
+    "table_keys",
     "table_text",
     "unlogged_cascades",
 ]
@@ -183,7 +185,7 @@ class TableDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class _Key:
+class TableKey:
     """A key of SHOW KEYS: its columns' names, None for an expression; ``whole``: none only by its first characters."""
 
     name: str
@@ -236,11 +238,17 @@ def reading_failed(error: pymysql.MySQLError, database: str, table: str, *, user
     """An error of a statement that reads the table as one of ours; a missing grant is named."""
     where = f"{database}.{table}"
     if error.args[0] in _LOCKED:
-        return Disconnected("the leader keeps a table that is copied locked", where=where, hint="is it being altered?")
+        return Disconnected(
+            "the leader keeps a table that is copied locked",
+            code="CDC-COPY-TABLE-LOCKED",
+            where=where,
+            hint="is it being altered?",
+        )
     if error.args[0] not in _MISSING_GRANT:
         return translated(error, where)
     return UserError(
         f"the leader's user may not read a table that is to be copied: {error.args[-1]}",
+        code="CDC-LEADER-SELECT-GRANT",
         where=where,
         hint=f"GRANT SELECT ON {identifier(database)}.{identifier(table)} TO '{user}', with its host",
     )
@@ -269,7 +277,7 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     respelled: list[tuple[str, str]] = []
     columns = tuple(_columns(cursor, database, table, refusals, respelled))
     inexact = not all(exact for _, exact in respelled)
-    key = _chosen_key(_keys(cursor, full_name), {column.name for column in columns if column.virtual})
+    key = _chosen_key(table_keys(cursor, full_name), {column.name for column in columns if column.virtual})
     names = tuple(name or "" for name in key.columns) if key else ()
     if engine != "InnoDB":
         refusals.insert(0, f"its engine is {engine}, whose rows can't be read as of one moment")
@@ -378,7 +386,7 @@ def _are_texts(cursor: Any, kind: str, members: tuple[str, ...], charset: str, c
     return not are_equal(tuple(member.encode() for member in members), "utf8mb4", collation)
 
 
-def _keys(cursor: Any, full_name: str) -> list[_Key]:
+def table_keys(cursor: Any, full_name: str) -> list[TableKey]:
     """The table's keys in the server's order."""
     cursor.execute(f"SHOW KEYS FROM {full_name}")
     titles = [title[0] for title in cursor.description]
@@ -387,7 +395,7 @@ def _keys(cursor: Any, full_name: str) -> list[_Key]:
         part = dict(zip(titles, row, strict=True))
         parts.setdefault(part["Key_name"], []).append(part)
     return [
-        _Key(
+        TableKey(
             name,
             tuple(part["Column_name"] for part in found),
             unique=not int(found[0]["Non_unique"]),
@@ -398,7 +406,7 @@ def _keys(cursor: Any, full_name: str) -> list[_Key]:
     ]
 
 
-def _chosen_key(keys: Sequence[_Key], virtual: Container[str | None]) -> _Key | None:
+def _chosen_key(keys: Sequence[TableKey], virtual: Container[str | None]) -> TableKey | None:
     """The key that rows events have: the primary one, else the first unique one of whole columns without NULLs.
 
     ``virtual`` are the names of virtual columns, which the server takes no key of.

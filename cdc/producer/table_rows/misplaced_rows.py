@@ -11,7 +11,14 @@ from typing import Any
 import pymysql
 
 from cdc.producer.table_rows.chunk_reader import CHANGED
-from cdc.producer.table_rows.definition import ALL_SHOWN, TableDefinition, identifier, reading_failed
+from cdc.producer.table_rows.definition import (
+    ALL_SHOWN,
+    TableDefinition,
+    TableKey,
+    identifier,
+    reading_failed,
+    table_keys,
+)
 from cdc.service.mysql_connection import connected
 from cdc.sql.key_range import misplaced_rows
 
@@ -40,8 +47,7 @@ class MisplacedRows:
 
     def refused(self, table: TableDefinition) -> TableDefinition:
         """``table``, with a refusal where it has misplaced rows. Raises Disconnected, UserError for a missing grant."""
-        # A table without a key is read without a condition.
-        if table.refusal is not None or not table.key or "PARTITION BY" not in table.created:
+        if table.refusal is not None or "PARTITION BY" not in table.created:
             return table
         looked = table, self._changes
         if looked == self._without:
@@ -57,7 +63,7 @@ class MisplacedRows:
             self._without = looked
             return table
         why = (
-            f"its partition {partition} has rows that belong into another one, where conditions on the key don't find "
+            f"its partition {partition} has rows that belong into another one, where conditions on a key don't find "
             f"them: ALTER TABLE {_full_name(table)} REPAIR PARTITION ALL moves them"
         )
         return replace(table, refusal=why)
@@ -68,10 +74,12 @@ class MisplacedRows:
         with closing(self.connection), self.connection.cursor() as cursor:
             cursor.execute(_SESSION)
             cursor.execute(ALL_SHOWN)
-            for partition in _partitions(cursor, table):
-                cursor.execute(_lookup(table, partition))
-                if cursor.fetchone():
-                    return partition
+            keys = _unique_keys(cursor, table)
+            for partition in _partitions(cursor, table) if keys else []:
+                for key in keys:
+                    cursor.execute(_lookup(table, partition, key))
+                    if cursor.fetchone():
+                        return partition
         return None
 
 
@@ -89,7 +97,15 @@ def _partitions(cursor: Any, table: TableDefinition) -> list[str]:
     return [row[0] for row in cursor.fetchall()]
 
 
-def _lookup(table: TableDefinition, partition: str) -> str:
+def _unique_keys(cursor: Any, table: TableDefinition) -> list[TableKey]:
+    """The key by which the table is copied. One that has none is read without a condition, but on the follower, where
+    each row is in its place, a row that is there twice would be in the way of a unique key: all of these, but those
+    with expressions, by which no row can be looked up."""
+    unique = [key for key in table_keys(cursor, _full_name(table)) if key.unique and None not in key.columns]
+    return [key for key in unique if key.name == table.key_index] if table.key else unique
+
+
+def _lookup(table: TableDefinition, partition: str, key: TableKey) -> str:
     # By this index rows and what is looked up come in the same order, so each page is read once.
-    index = f"FORCE INDEX ({identifier(table.key_index)})"
-    return misplaced_rows(_full_name(table), identifier(partition), [*map(identifier, table.key)], index=index)
+    index, columns = f"FORCE INDEX ({identifier(key.name)})", [identifier(name or "") for name in key.columns]
+    return misplaced_rows(_full_name(table), identifier(partition), columns, index=index, nullable=key.nullable)

@@ -1,4 +1,4 @@
-"""The cache folder: downloads a thing once, for all sandboxes and tests."""
+"""The cache folder: each download happens once, for all sandboxes and tests."""
 
 import fcntl
 import os
@@ -23,7 +23,9 @@ def _cache_folder() -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"cannot use the cache folder {folder}: {error}", hint="set CDC_CACHE to another") from None
+        raise UserError(
+            f"cannot use the cache folder {folder}: {error}", code="CDC-SANDBOX-CACHE", hint="set CDC_CACHE to another"
+        ) from None
     return folder
 
 
@@ -58,7 +60,7 @@ def _lock(path: Path) -> Iterator[None]:
 def run_fetch(
     command: Sequence[str | Path], *, label: str, into: Path, environment: Mapping[str, str] | None = None
 ) -> None:
-    """Run a command that downloads ``label`` below the folder ``into``, with its progress on standard error.
+    """Runs a command that downloads ``label`` into the folder ``into``, with its progress on standard error.
 
     Raises UserError with the end of the command's output when it fails.
     """
@@ -89,6 +91,7 @@ def _failure(command: Sequence[str | Path], output: str, *, label: str) -> UserE
     errors = [line for line in lines if "error" in line.lower() or line.startswith("E:")] or lines[-3:]
     return UserError(
         f"cannot fetch {label}: {' | '.join(errors[:3])}",
+        code="CDC-SANDBOX-FETCH",
         where=Path(command[0]).name,
         hint="check the network, then run it again",
     )

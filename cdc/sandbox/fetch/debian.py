@@ -19,7 +19,7 @@ _APT = Path("/etc/apt")
 
 
 class NoDebian(UserError):
-    """This machine has no apt of Debian's, so its packages cannot be fetched here at all."""
+    """This machine has no apt of Debian, so Debian's packages cannot be fetched at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Packages:
 
     Packages in ``without`` are not unpacked, since the machine's own are used. ``pooled`` are packages that no suite
     has any more: the path of each in the archive, for this machine's architecture, and its SHA-256. Their dependencies
-    come from the suites, of which ``suite`` may name several.
+    come from ``suite``, which may name several suites.
     """
 
     label: str
@@ -67,20 +67,20 @@ _MYSQL_80 = Packages(
 def unpacked_mysql() -> Path:
     """The root folder of the unpacked packages, with ``usr/sbin/mysqld`` and all libraries it needs.
 
-    Raises UserError where they cannot be fetched.
+    Raises UserError if they cannot be fetched.
     """
     return unpacked("mysql", _MYSQL)
 
 
 def unpacked_mysql_80() -> Path:
-    """As ``unpacked_mysql``, with the last MySQL 8.0 that Debian had."""
+    """The root folder of the last MySQL 8.0 that Debian had, unpacked as ``unpacked_mysql`` does."""
     return unpacked("mysql-8.0", _MYSQL_80)
 
 
 def unpacked(name: str, packages: Packages) -> Path:
-    """The root folder of the unpacked ``packages``, which the cache has under ``name``, their suite and the machine.
+    """The root folder of the unpacked ``packages``, in the cache under ``name``, their suite and the machine.
 
-    Raises UserError where they cannot be fetched, NoDebian where this machine has no apt for them.
+    Raises UserError if they cannot be fetched, NoDebian if this machine has no apt for them.
     """
     suites = packages.suite.replace(" ", "-")
     return cached(f"{name}-debian-{suites}-{platform.machine()}", partial(_fetch, packages))
@@ -89,9 +89,15 @@ def unpacked(name: str, packages: Packages) -> Path:
 def _fetch(packages: Packages, folder: Path) -> None:
     for tool in ("apt-get", "apt-config", "dpkg"):
         if shutil.which(tool) is None:
-            raise NoDebian(f"cannot fetch {packages.label} from Debian: there is no {tool} on PATH", hint=packages.hint)
+            raise NoDebian(
+                f"cannot fetch {packages.label} from Debian: there is no {tool} on PATH",
+                code="CDC-SANDBOX-FETCH",
+                hint=packages.hint,
+            )
     if packages.pooled and platform.machine() != "x86_64":
-        raise NoDebian(f"Debian has no {packages.label} for {platform.machine()}", hint=packages.hint)
+        raise NoDebian(
+            f"Debian has no {packages.label} for {platform.machine()}", code="CDC-SANDBOX-FETCH", hint=packages.hint
+        )
     apt = folder / "apt"
     config = _private_apt(apt, packages)
     environment = {"APT_CONFIG": str(config), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
@@ -125,7 +131,7 @@ def _pooled(path: str, sha256: str, archives: Path, packages: Packages, environm
 
 
 def _private_apt(folder: Path, packages: Packages) -> Path:
-    """Write a private apt configuration, with nothing installed and only these suites of Debian."""
+    """Writes a private apt configuration, with no installed packages and only these suites of Debian."""
     for name in ("lists/partial", "archives/partial"):
         (folder / name).mkdir(parents=True)
     (folder / "status").touch()
@@ -169,7 +175,12 @@ def _keyring(folder: Path, hint: str) -> Path:
     for name in ("debian-archive-keyring.gpg", "debian-archive-keyring.pgp"):
         if (folder / name).exists():
             return folder / name
-    raise NoDebian("Debian's signatures cannot be checked: no debian-archive-keyring", where=str(folder), hint=hint)
+    raise NoDebian(
+        "Debian's signatures cannot be checked: no debian-archive-keyring",
+        code="CDC-SANDBOX-FETCH",
+        where=str(folder),
+        hint=hint,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +204,7 @@ def mirror(apt: Path, hint: str) -> str:
             # deb.debian.org/debian, or a mirror's …/debian; the security archive has no sid
             if "main" in source.components and source.uri.rstrip("/").endswith("/debian"):
                 return source.uri
-    raise NoDebian("apt's sources name no Debian mirror", where=str(apt), hint=hint)
+    raise NoDebian("apt's sources name no Debian mirror", code="CDC-SANDBOX-FETCH", where=str(apt), hint=hint)
 
 
 def _one_line(text: str) -> Iterator[_Source]:

@@ -15,7 +15,7 @@ from cdc.service.java import require_java, with_spark
 
 __all__ = ["fetched_jars", "java", "lake_jars", "spark_connector_jars"]
 
-# Groups whose jars PySpark has already.
+# Groups whose jars PySpark contains.
 _IN_PYSPARK = (
     "org.apache.hadoop",
     "org.scala-lang",
@@ -45,7 +45,7 @@ def lake_jars() -> list[Path]:
 
 
 def fetched_jars(name: str, artifacts: Sequence[str], *, label: str, without: Sequence[str] = ()) -> list[Path]:
-    """The jars of ``group:artifact:version`` and of their dependencies at run time, except the groups ``without``.
+    """The jars of ``group:artifact:version`` and of their runtime dependencies, except the groups ``without``.
 
     They are in the cache under ``name``; the first call fetches them and verifies checksums. Raises UserError.
     """
@@ -59,7 +59,12 @@ def fetched_jars(name: str, artifacts: Sequence[str], *, label: str, without: Se
 
     jars = sorted(cached(name, fill).glob("*.jar"))
     if not jars:
-        raise UserError(f"no jars of {label} in the cache", where=name, hint="remove that folder, then try again")
+        raise UserError(
+            f"no jars of {label} in the cache",
+            code="CDC-SANDBOX-CACHE",
+            where=name,
+            hint="remove that folder, then try again",
+        )
     return jars
 
 
@@ -115,11 +120,12 @@ def _ivy_jar() -> Path:
             return jar
     raise UserError(
         "Java libraries cannot be fetched: there is neither Maven nor PySpark",
+        code="CDC-SANDBOX-JARS",
         hint=f"install maven, or {with_spark()}",
     )
 
 
 @functools.cache
 def java() -> Path:
-    """The ``java`` of this process's environment. Raises UserError when there is none or it is too old."""
+    """The ``java`` of this process's environment. Raises UserError if there is none or it is too old."""
     return require_java(os.environ)

@@ -18,7 +18,7 @@ _OLDEST = (8, 0)
 
 @dataclass(frozen=True, slots=True)
 class MySqlPrograms:
-    """Command lines to which options are added; ``client`` is empty where only a server is installed.
+    """Command lines to which options are added; ``client`` is empty if only a server is installed.
 
     ``options`` are those that this server always needs, after ``--no-defaults``.
     """
@@ -36,7 +36,7 @@ class MySqlPrograms:
 
 @functools.cache
 def mysql_programs() -> MySqlPrograms:
-    """Find the programs, fetching them where needed. Raises UserError when they cannot be found or fetched."""
+    """Finds the programs, and fetches them if needed. Raises UserError if they cannot be found or fetched."""
     path = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin"
     found = shutil.which("mysqld", path=path)
     if found:
@@ -58,9 +58,12 @@ def mysql_programs_80() -> MySqlPrograms:
         server, client = shutil.which("mysqld", path=path), shutil.which("mysql", path=path)
         if server is None:
             raise UserError(
-                "there is no mysqld", where=f"{named} (CDC_MYSQL_80)", hint="name the folder with bin/mysqld"
+                "there is no mysqld",
+                code="CDC-SANDBOX-NO-MYSQLD",
+                where=f"{named} (CDC_MYSQL_80)",
+                hint="name the folder with bin/mysqld",
             )
-        # The folder above bin or sbin, where it finds its messages and character sets.
+        # The folder above bin or sbin, where the server finds its messages and character sets.
         options = (f"--basedir={Path(server).parents[1]}",)
         return _of_80(MySqlPrograms((server,), (client,) if client else (), options, _banner((server,))))
     usual = mysql_programs()
@@ -69,7 +72,9 @@ def mysql_programs_80() -> MySqlPrograms:
 
 def _of_80(programs: MySqlPrograms) -> MySqlPrograms:
     if programs.version[:2] != _OLDEST:
-        raise UserError(f"this is no MySQL 8.0: {programs.banner}", where=programs.server[-1])
+        raise UserError(
+            f"this is no MySQL 8.0: {programs.banner}", code="CDC-SANDBOX-NO-MYSQLD", where=programs.server[-1]
+        )
     return programs
 
 
@@ -77,12 +82,17 @@ def _from_debian(root: Path) -> MySqlPrograms:
     # The packages need a newer C library than the machine's, which only its own loader can load.
     loaders = sorted(root.glob("usr/lib*/**/ld-linux*.so.*"))
     if not loaders:
-        raise UserError("the unpacked MySQL has no loader", where=str(root), hint="remove that folder, then try again")
+        raise UserError(
+            "the unpacked MySQL has no loader",
+            code="CDC-SANDBOX-CACHE",
+            where=str(root),
+            hint="remove that folder, then try again",
+        )
     libraries = ":".join(str(folder) for folder in (loaders[0].parent, *sorted(root.glob("usr/lib/*-linux-gnu"))))
     loader = (str(loaders[0]), "--library-path", libraries)
     server = (*loader, str(root / "usr/sbin/mysqld"))
     client = (*loader, str(root / "usr/bin/mysql"))
-    # Not in its usual folder: it finds its messages and character sets by basedir.
+    # The package is not in its usual folder: the server finds its messages and character sets by basedir.
     options = (f"--basedir={root / 'usr'}",)
     return MySqlPrograms(server=server, client=client, options=options, banner=_banner(server))
 
@@ -90,7 +100,9 @@ def _from_debian(root: Path) -> MySqlPrograms:
 def _banner(server: tuple[str, ...]) -> str:
     result = subprocess.run([*server, "--no-defaults", "--version"], capture_output=True, text=True, check=False)
     if result.returncode:
-        raise UserError(f"mysqld does not run: {result.stderr.strip()[:200]}", where=server[-1])
+        raise UserError(
+            f"mysqld does not run: {result.stderr.strip()[:200]}", code="CDC-SANDBOX-START", where=server[-1]
+        )
     return result.stdout.strip()
 
 

@@ -1,8 +1,8 @@
 """Launches a program for a Process, and kills it when the process that started it has ended.
 
-Run as ``python guard.py MODE LOCK_FD LOG_FD COMMAND…``; prints the program's pid on one line. With the mode "bound" it
-stays as the program's parent and kills it with its children when standard input ends, which the kernel closes however
-the starter dies. With "free" it ends at once and the program continues.
+Run as ``python guard.py MODE LOCK_FD LOG_FD COMMAND…``; prints the program's pid on one line. With the mode "bound" the
+guard stays as the program's parent and kills it with its children when standard input ends, which the kernel closes
+however the starter dies. With "free" the guard ends at once and the program continues.
 """
 
 import contextlib
@@ -16,7 +16,9 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def main(arguments: list[str]) -> int:
-    """Start the command and, with the mode "bound", wait for its end; its exit status, negative for a signal."""
+    """Starts the command and, with the mode "bound", waits for its end; returns its exit status, negative
+    for a signal.
+    """
     mode, lock, log, *command = arguments
     guard = os.getpid()
     pid = os.fork()
@@ -24,10 +26,11 @@ def main(arguments: list[str]) -> int:
         if mode == "bound":
             _die_with(guard)
         _become(command, log=int(log))
-    # Called by parent and child, since either may run first: its own group, so that its children can be killed too.
+    # Parent and child both make the process group, since either may run first. With its own group, the program's
+    # children can be killed too.
     with contextlib.suppress(OSError):
         os.setpgid(pid, pid)
-    # The program alone must hold the lock, since it shows whether the program runs.
+    # The program alone must hold the lock, since the lock shows whether the program runs.
     os.close(int(lock))
     os.close(int(log))
     os.write(sys.stdout.fileno(), f"{pid}\n".encode())

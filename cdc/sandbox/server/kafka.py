@@ -68,19 +68,20 @@ class Kafka:
         return f"127.0.0.1:{self.port}"
 
     def start(self, *, outlive: bool = False) -> Self:
-        """Start on the folder's data, creating it at first, and wait until it answers. The broker ends with this
-        process unless it may ``outlive`` it. Raises UserError: no JDK, Kafka cannot be fetched, port in use.
+        """Starts the broker on the folder's data, creating the data at first, and waits until it answers. The broker
+        ends with this process unless it may ``outlive`` it. Raises UserError: no JDK, Kafka cannot be fetched, port in
+        use.
         """
         jars = fetched_jars(f"kafka-{VERSION}", _ARTIFACTS, label=f"Apache Kafka {VERSION}")
-        # The JVM unpacks native libraries, which a kill leaves behind: then in our own folder.
+        # The JVM unpacks native libraries, which a kill leaves behind: so it uses our own folder.
         scratch = self.folder / "tmp"
         scratch.mkdir(parents=True, exist_ok=True)
         jvm = [str(java()), "-Xmx512m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={scratch}", "-cp", f"{jars[0].parent}/*"]
         jvm[1:1] = self._jvm
-        # Another process may take a free port before the broker does: then another one is tried.
+        # Another process may take a free port before the broker does: then another port is tried.
         for _ in range(_ATTEMPTS):
             port = self.port or free_port()
-            # Checked first: another broker on the port would answer instead of ours.
+            # The port is checked first: another broker on it would answer instead of ours.
             if self.port and not self.process.running() and not is_free(port):
                 break
             properties = self._write_properties(port=port, controller_port=free_port(other_than=port))
@@ -91,8 +92,8 @@ class Kafka:
                 return self
             if "Address already in use" not in self.process.said():
                 last = self.process.said().rpartition("\n")[2] or f"no answer in {_START_SECONDS} s"
-                raise UserError(f"kafka did not start: {last}", where=str(self.process.log))
-        raise UserError(f"port {port} is in use", where="kafka", hint="give another port")
+                raise UserError(f"kafka did not start: {last}", code="CDC-SANDBOX-START", where=str(self.process.log))
+        raise UserError(f"port {port} is in use", code="CDC-SANDBOX-PORT", where="kafka", hint="give another port")
 
     def _write_properties(self, *, port: int, controller_port: int) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -107,24 +108,24 @@ class Kafka:
         return file
 
     def _new_data(self, jvm: Sequence[str]) -> None:
-        """Formatted data of no topics: copied, since formatting takes a JVM of its own."""
+        """Copies formatted data without topics, since formatting takes a JVM of its own."""
         if (self.folder / "data" / "meta.properties").exists():
             return
         template = cached(f"kafka-data-{VERSION}", lambda folder: _format(jvm, folder))
         shutil.copytree(template / "data", self.folder / "data", dirs_exist_ok=True)
 
     def _comes_up(self, port: int) -> bool:
-        # Quiet: connections are refused until the broker is up.
+        # No log: connections are refused until the broker is up.
         quiet = {"log_level": 0, "reconnect.backoff.max.ms": 100}
         admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", **quiet})
         return self.process.comes_up(lambda: _answers(admin), seconds=_START_SECONDS)
 
     def stop(self) -> None:
-        """Shut the broker down cleanly, if it runs."""
+        """Shuts the broker down cleanly, if it runs."""
         self.process.stop()
 
     def kill(self) -> None:
-        """SIGKILL, and wait until it is gone."""
+        """Sends SIGKILL, and waits for the end of the process."""
         self.process.kill()
 
     def running(self) -> bool:
@@ -144,7 +145,9 @@ def _format(jvm: Sequence[str], folder: Path) -> None:
     command = [*jvm, "kafka.tools.StorageTool", "format", "--cluster-id", _CLUSTER, "--config", str(properties)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if result.returncode:
-        raise UserError(f"Kafka cannot format its data: {result.stderr[-300:]}", where=str(properties))
+        raise UserError(
+            f"Kafka cannot format its data: {result.stderr[-300:]}", code="CDC-SANDBOX-START", where=str(properties)
+        )
 
 
 def _answers(admin: AdminClient) -> bool:

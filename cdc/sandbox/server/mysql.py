@@ -79,17 +79,23 @@ class MySql:
         self.socket = self.folder / "mysqld.sock"
 
     def start(self, *, outlive: bool = False) -> Self:
-        """Start on the folder's data, creating it at first, and wait until it answers. The server ends with this
-        process unless it may ``outlive`` it. Raises UserError: no MySQL, port in use, a setting the server refuses.
+        """Starts the server on the folder's data, creating the data at first, and waits until it answers. The server
+        ends with this process unless it may ``outlive`` it. Raises UserError: no MySQL, port in use, a setting the
+        server refuses.
         """
         programs = self._find()
         if len(os.fsencode(self.socket)) > _LONGEST_SOCKET:
-            raise UserError("the path is too long for a MySQL socket", where=str(self.socket), hint="a shorter --dir")
+            raise UserError(
+                "the path is too long for a MySQL socket",
+                code="CDC-SANDBOX-PATH",
+                where=str(self.socket),
+                hint="a shorter --dir",
+            )
         _new_data(programs, self.data)
         if not self.running():
             # A killed server leaves its socket's lock file, with a pid that another program may have now.
             self.socket.with_name(f"{self.socket.name}.lock").unlink(missing_ok=True)
-        # Another process may take a free port before the server does: then another one is tried.
+        # Another process may take a free port before the server does: then another port is tried.
         for port in [self.port] if self.port else [free_port() for _ in range(_ATTEMPTS)]:
             self.process.start(self._command(programs, port), outlive=outlive)
             if self.process.comes_up(self._answers, seconds=_START_SECONDS):
@@ -97,8 +103,14 @@ class MySql:
                 return self
             if "Bind on TCP/IP port" not in self.process.said():
                 reason = _first_error(self.process)
-                raise UserError(f"{self.process.name} did not start: {reason}", where=str(self.process.log))
-        raise UserError(f"port {port} is in use", where=self.process.name, hint="give another port")
+                raise UserError(
+                    f"{self.process.name} did not start: {reason}",
+                    code="CDC-SANDBOX-START",
+                    where=str(self.process.log),
+                )
+        raise UserError(
+            f"port {port} is in use", code="CDC-SANDBOX-PORT", where=self.process.name, hint="give another port"
+        )
 
     def _command(self, programs: MySqlPrograms, port: int) -> list[str]:
         return [
@@ -114,7 +126,7 @@ class MySql:
 
     def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX) as probe:
-            # Checked first, since pymysql leaks its socket when the server's does not exist yet.
+            # The socket is probed first, since pymysql leaks its own when the server's does not exist yet.
             if probe.connect_ex(str(self.socket)):
                 return False
         try:
@@ -124,11 +136,11 @@ class MySql:
             return False
 
     def stop(self) -> None:
-        """Shut the server down cleanly, if it runs."""
+        """Shuts the server down cleanly, if it runs."""
         self.process.stop()
 
     def kill(self) -> None:
-        """SIGKILL, and wait until it is gone."""
+        """Sends SIGKILL, and waits for the end of the process."""
         self.process.kill()
 
     def running(self) -> bool:
@@ -147,10 +159,16 @@ class MySql:
         return pymysql.connect(unix_socket=str(self.socket), **settings)
 
     def write_client(self, script: Path) -> None:
-        """Write a script that is the ``mysql`` client on this server as ``fluvio``. Raises UserError without client."""
+        """Writes a script that runs the ``mysql`` client on this server as ``fluvio``. Raises UserError
+        without client.
+        """
         client = self._find().client
         if not client:
-            raise UserError("there is a mysqld but no mysql client on PATH", hint="install mysql-client")
+            raise UserError(
+                "there is a mysqld but no mysql client on PATH",
+                code="CDC-SANDBOX-NO-CLIENT",
+                hint="install mysql-client",
+            )
         options = self.folder / "client.cnf"
         # In a file: other users of the machine can read command lines.
         write_text(
@@ -164,7 +182,7 @@ class MySql:
 
 def _server(programs: MySqlPrograms, data: Path) -> list[str]:
     user = ["--user=root"] if os.geteuid() == 0 else []
-    # NULL: the default folder for SELECT … INTO OUTFILE exists only where the package was installed.
+    # NULL, because the default folder for SELECT … INTO OUTFILE exists only in an installed package.
     options = [*programs.options, f"--datadir={data}", "--secure-file-priv=NULL", *user]
     return [*programs.server, "--no-defaults", *options]
 
@@ -176,7 +194,7 @@ def _first_error(process: Process) -> str:
 
 
 def _new_data(programs: MySqlPrograms, data: Path) -> None:
-    """Create the data of a new server with our user, as a copy from the cache, since initialising takes seconds."""
+    """Creates the data of a new server with our user, as a copy from the cache, since initialising takes seconds."""
     if data.exists():
         return
     stamp = hashlib.sha256(programs.banner.encode() + _GRANTS.read_bytes()).hexdigest()[:12]
@@ -191,7 +209,10 @@ def _initialise(programs: MySqlPrograms, folder: Path) -> None:
     data = folder / "data"
     command = [*_server(programs, data), "--initialize-insecure", f"--log-error={folder / 'initialize.log'}"]
     if subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode:
-        raise UserError(f"mysqld cannot initialise its data: {(folder / 'initialize.log').read_text()[-300:]}")
+        raise UserError(
+            f"mysqld cannot initialise its data: {(folder / 'initialize.log').read_text()[-300:]}",
+            code="CDC-SANDBOX-START",
+        )
     # --initialize cannot create accounts, so a first start does, without a binlog.
     process = Process("first-start", folder=folder)
     settings = ["--skip-networking", "--skip-log-bin", "--mysqlx=OFF", "--socket=mysqld.sock"]
@@ -199,6 +220,10 @@ def _initialise(programs: MySqlPrograms, folder: Path) -> None:
     # Printed after the init file has run; a clean shutdown then writes everything to the data files.
     ready = process.comes_up(lambda: "ready for connections" in process.said(), seconds=_START_SECONDS)
     if not (ready and process.stop()):
-        raise UserError(f"the first start of mysqld failed: {_first_error(process)}", where="mysqld --init-file")
+        raise UserError(
+            f"the first start of mysqld failed: {_first_error(process)}",
+            code="CDC-SANDBOX-START",
+            where="mysqld --init-file",
+        )
     # Each copy creates its own server UUID at its first start.
     (data / "auto.cnf").unlink()

@@ -1,4 +1,4 @@
-"""Checks whether a TCP port on this machine is free, and finds one."""
+"""Checks whether a TCP port on this machine is free, and finds a free one."""
 
 import random
 import socket
@@ -15,7 +15,7 @@ _RANGE = range(20000, 32000)
 def is_free(port: int) -> bool:
     """Whether a server could listen on this port of 127.0.0.1."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As servers do: a connection in TIME_WAIT does not block the port.
+        # Servers set this option too: a connection in TIME_WAIT does not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -25,19 +25,20 @@ def is_free(port: int) -> bool:
 
 
 def free_port(*, other_than: int = 0) -> int:
-    """A port that no process listens on, and that no other call gives as long as this process lives: so a server that
-    is killed and started again finds its port free. A stranger may take it first: then the caller tries again.
+    """A free port that no other call returns during the life of this process, so that a server finds its port free
+    after a kill and a restart. Another program may take it first: then the caller tries again.
     """
     for _ in range(1000):
         port = random.choice(_RANGE)
         if port != other_than and is_free(port) and _reserve(port):
             return port
-    raise UserError(f"no free port between {_RANGE.start} and {_RANGE.stop}")
+    raise UserError(f"no free port between {_RANGE.start} and {_RANGE.stop}", code="CDC-SANDBOX-PORT")
 
 
 def _reserve(port: int) -> bool:
-    """Take the UDP port of this number until the process ends, if no other has: no server of ours listens there, and
-    whoever looks for a TCP port tries that first."""
+    """Reserves the number by binding its UDP port until the process ends: our servers use no UDP, and every search for
+    a TCP port tries the UDP port first.
+    """
     mark = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         mark.bind(("127.0.0.1", port))

@@ -18,7 +18,7 @@ _GUARD = Path(__file__).with_name("guard.py")
 
 
 def wait_until(condition: Callable[[], bool], *, seconds: float, every: float = 0.05) -> bool:
-    """Check ``every`` so many seconds until the condition holds; whether it did within ``seconds``."""
+    """Checks the condition every ``every`` seconds until it holds; returns whether it did within ``seconds``."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -28,7 +28,7 @@ def wait_until(condition: Callable[[], bool], *, seconds: float, every: float = 
 
 
 class Process:
-    """One running program, known by ``<folder>/<name>.pid``, its output in ``<folder>/<name>.log``.
+    """One running program, identified by ``<folder>/<name>.pid``, with its output in ``<folder>/<name>.log``.
 
     The program holds a lock on its pid file until it ends, however it ends. So any process can find out whether it
     runs, and a pid that the kernel has given to another program is never killed.
@@ -44,7 +44,9 @@ class Process:
     def start(
         self, command: Sequence[str | Path], *, outlive: bool = False, environment: Mapping[str, str] | None = None
     ) -> None:
-        """Start the command; it ends with this process unless it may ``outlive`` it. Raises UserError if it runs."""
+        """Starts the command; it ends with this process unless it may ``outlive`` it. Raises UserError if it runs
+        already.
+        """
         self._forget_guard()
         # The program inherits the lock: after this block, only the program holds it.
         with self._locked() as lock, self.log.open("ab") as log:
@@ -76,7 +78,10 @@ class Process:
         except BlockingIOError:
             os.close(descriptor)
             raise UserError(
-                f"{self.name} runs already", where=str(self._pid_file.parent), hint="stop it, or use another --dir"
+                f"{self.name} runs already",
+                code="CDC-SANDBOX-EXISTS",
+                where=str(self._pid_file.parent),
+                hint="stop it, or use another --dir",
             ) from None
         try:
             os.ftruncate(descriptor, 0)
@@ -86,9 +91,9 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The program's process id. Raises ServerGone when it does not run."""
+        """The program's process id. Raises ServerGone if it does not run."""
         if not self.running():
-            raise ServerGone(f"{self.name} does not run", where=str(self.log))
+            raise ServerGone(f"{self.name} does not run", code="CDC-SANDBOX-SERVER", where=str(self.log))
         return int(self._pid_file.read_text())
 
     def running(self) -> bool:
@@ -106,7 +111,7 @@ class Process:
         return False
 
     def comes_up(self, answers: Callable[[], bool], *, seconds: float) -> bool:
-        """Wait until the program answers; whether it did. Otherwise it is killed."""
+        """Waits until the program answers, and returns whether it did. Otherwise it is killed."""
         ended = False
 
         def decided() -> bool:
@@ -120,28 +125,32 @@ class Process:
         return False
 
     def wait(self, *, seconds: float) -> int:
-        """Wait for the end of a program that this process started; its exit status. Raises ServerGone on timeout."""
+        """Waits for the end of a program that this process started; returns its exit status. Raises ServerGone on
+        timeout.
+        """
         if self._guard is None:
-            raise ServerGone(f"{self.name} was not started here", where=str(self.log))
+            raise ServerGone(f"{self.name} was not started here", code="CDC-SANDBOX-SERVER", where=str(self.log))
         try:
             return self._guard.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise ServerGone(f"{self.name} did not end within {seconds:.0f} s", where=str(self.log)) from None
+            raise ServerGone(
+                f"{self.name} did not end within {seconds:.0f} s", code="CDC-SANDBOX-SERVER", where=str(self.log)
+            ) from None
         finally:
             self.kill()
 
     def stop(self, *, seconds: float = 60) -> bool:
-        """Send SIGTERM and wait; SIGKILL after ``seconds``. Whether the program ended by itself."""
+        """Sends SIGTERM and waits; sends SIGKILL after ``seconds``. Returns whether the program ended by itself."""
         self._signal(os.kill, signal.SIGTERM)
         ended = wait_until(lambda: not self.running(), seconds=seconds)
         self.kill()
         return ended
 
     def kill(self) -> None:
-        """SIGKILL the program and its children, if it runs, and wait until it has ended."""
+        """Sends SIGKILL to the program and its children, if it runs, and waits until it has ended."""
         self._signal(os.killpg, signal.SIGKILL)
         if not wait_until(lambda: not self.running(), seconds=30):
-            raise ServerGone(f"{self.name} does not die", where=str(self._pid_file))
+            raise ServerGone(f"{self.name} does not die", code="CDC-SANDBOX-SERVER", where=str(self._pid_file))
         self._forget_guard()
 
     def _signal(self, send: Callable[[int, int], None], number: int) -> None:

@@ -180,7 +180,9 @@ def changes(
     sequence = sequence_at(source, upto)
     last = END if stream else sequence
     if stream and upto is not None:
-        raise UserError("a stream has no end", where="upto", hint="leave it out, or stream=True")
+        raise UserError(
+            "a stream has no end", code="CDC-TABLE-ARGUMENT", where="upto", hint="leave it out, or stream=True"
+        )
     if name is None:
         messages = source.stream_of(None) if stream else source.of_all()
         return of_session(of_all_tables(messages, since=first, upto=last), spark)
@@ -229,5 +231,5 @@ def _name(name: str) -> Name:
     """Database and table. Raises UserError where the text does not name both."""
     database, dot, table = name.partition(".")
     if not (database and dot and table):
-        raise UserError(f"not a table: {name!r}", hint="DATABASE.TABLE")
+        raise UserError(f"not a table: {name!r}", code="CDC-TABLE-ARGUMENT", hint="DATABASE.TABLE")
     return database, table

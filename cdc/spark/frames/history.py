@@ -45,7 +45,7 @@ def read_history(
     source: Source, names: Collection[Name] | None = None, *, messages: DataFrame | None = None
 ) -> History:
     """The history that ``source`` tells, with ``names`` that of these tables at least; ``messages`` are those of
-    ``source.of_statements``, where they were read before.
+    ``Source.of_statements``, where they were read before.
 
     Raises UserError for a message that is no record.
     """
@@ -59,6 +59,7 @@ def read_history(
         if row["broken"] is not None or row["uri"] is None or row["sequence"] is None or row["transaction"] is None:
             raise UserError(
                 "a message of the topic is no record",
+                code="CDC-TABLE-NO-RECORD",
                 where=f"partition {row['partition']}, offset {row['offset']}",
                 hint="something else writes to this topic: end it, and audit with cdc-audit",
             )

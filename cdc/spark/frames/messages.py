@@ -92,6 +92,7 @@ class Source:
             raise UserError(
                 "records that were written without Kafka transactions can't be read as a stream: which of them count "
                 "is known only behind them",
+                code="CDC-SPARK-NO-STREAM",
                 where=f"topic {self.kafka.topic} (profile key kafka.transactions)",
                 hint="read changes as a batch",
             )

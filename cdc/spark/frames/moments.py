@@ -26,13 +26,17 @@ def sequence_at(source: Source, at: Moment) -> int:
     if at is None or (isinstance(at, int) and at >= source.newest):
         return source.newest
     if isinstance(at, int) and at < 0:
-        raise UserError(f"no moment of the stream: {at}", hint="the first sequence is 0")
+        raise UserError(f"no moment of the stream: {at}", code="CDC-TABLE-ARGUMENT", hint="the first sequence is 0")
     heads = source.heads().where("last")
     if isinstance(at, str) and _GTID.fullmatch(at):
         # Not by ``lower``, of which the first one takes a JVM 1.4 s.
         found = heads.where(F.col("id").rlike(f"(?i)^{at}$")).agg(F.max("sequence")).first()
         if found is None or found[0] is None:
-            raise UserError(f"the stream has no transaction {at}", hint="without records of a table it has none")
+            raise UserError(
+                f"the stream has no transaction {at}",
+                code="CDC-TABLE-ARGUMENT",
+                hint="without records of a table it has none",
+            )
         return int(found[0])
     if isinstance(at, int):
         heads = heads.where(F.col("sequence") <= at)
@@ -51,6 +55,7 @@ def _microseconds(source: Source, at: str | datetime) -> int:
     if not isinstance(moment, datetime):
         raise UserError(
             f"no moment of the stream: {at!r}",
+            code="CDC-TABLE-ARGUMENT",
             hint="a sequence, a GTID, or a time such as '2026-11-01 12:00:00', with +00:00 or without",
         ) from None
     if moment.tzinfo is None:  # by Spark, which has zones that Python has not, such as +02:00

@@ -56,7 +56,11 @@ class Options:
         """Raises UserError for values that are none of those."""
         for name, allowed in _CHOICES.items():
             if (value := getattr(self, name)) not in allowed:
-                raise UserError(f"no such choice of {name}: {value!r}", hint=f"one of {', '.join(allowed)}")
+                raise UserError(
+                    f"no such choice of {name}: {value!r}",
+                    code="CDC-TABLE-ARGUMENT",
+                    hint=f"one of {', '.join(allowed)}",
+                )
 
 
 def literal(text: str) -> str:

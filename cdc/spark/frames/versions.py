@@ -94,7 +94,12 @@ def plan_of_changes(history: History, name: Name, sequence: int) -> Plan:
 def _segments(history: History, acts: Sequence[Act], name: Name, sequence: int, where: str) -> list[Segment]:
     """Where rows of the table were logged, in order. Raises UserError where there is no such table."""
     if name not in existing(history, sequence):
-        raise UserError("the stream has no such table then", where=where, hint="see tables(spark, profile, at=…)")
+        raise UserError(
+            "the stream has no such table then",
+            code="CDC-TABLE-MISSING",
+            where=where,
+            hint="see tables(spark, profile, at=…)",
+        )
     names = {name, *(told.name for told in history.told)}
     # No column depends on an index; whether the rows are known by another key, ``_rekeyed`` finds.
     changing = [act for act in acts if not act.action.endswith("Index")]
@@ -107,6 +112,7 @@ def _columns(versions: Sequence[Version], where: str, name: Name) -> Columns:
     if columns is None:
         raise NotTold(
             "no record tells the columns that the table has then",
+            code="CDC-TABLE-NO-COLUMNS",
             where=where,
             hint="they are told with the next rows that are written to it, or "
             + _COPY_AGAIN.format(copy_command(name)),
@@ -121,21 +127,31 @@ def _require_all_rows(
     again = _COPY_AGAIN.format(copy_command(name))
     copies = table_copies(acts)
     if name in copies and not copies[name].complete:
-        raise CopyIncomplete("the copy of the table is not complete then", where=where, hint="wait until it is")
+        raise CopyIncomplete(
+            "the copy of the table is not complete then",
+            code="CDC-TABLE-COPY-INCOMPLETE",
+            where=where,
+            hint="wait until it is",
+        )
     if name not in copies and (cut or any(each.beginning is not Beginning.KNOWN for each in segments)):
         why = "retention has cut the stream" if cut else "the table may be older than the stream"
-        raise UserError(f"the stream may lack rows of the table: {why}", where=where, hint=again)
+        raise UserError(
+            f"the stream may lack rows of the table: {why}", code="CDC-TABLE-INCOMPLETE", where=where, hint=again
+        )
     require_no_exchange(segments, acts, name, where)
     first = min(each.first for each in segments)
     for act in acts:
         if act.action.startswith("Skip") and act.sequence >= first and _may_be(act, segments):
             raise UserError(
                 f"at sequence {act.sequence} an event was skipped, which may have changed the table",
-                where=where, hint=again,
-            )  # fmt: skip
+                code="CDC-TABLE-SKIPPED-EVENT",
+                where=where,
+                hint=again,
+            )
     if history.silent_cascades and any(_cascades(history, act) for act in acts if _may_be(act, segments)):
         raise UserError(
             "the leader does not log what foreign keys change, and the table has some that change rows",
+            code="CDC-TABLE-CASCADES",
             where=where,
             hint="servers from MySQL 9.6 on log it",
         )
@@ -145,7 +161,7 @@ def require_no_exchange(segments: Sequence[Segment], acts: Iterable[Act], name: 
     """Raise UserError where EXCHANGE PARTITION gave the table rows that were logged for another one, or may have."""
     if (sequence := exchanged(acts, segments)) is not None:
         raise UserError(
-            f"the statement at sequence {sequence} exchanged rows of two tables",
+            f"the statement at sequence {sequence} exchanged rows of two tables", code="CDC-STATE-EXCHANGED-ROWS",
             where=where, hint=_COPY_AGAIN.format(copy_command(name)),
         )  # fmt: skip
 
@@ -233,8 +249,10 @@ def _keys(versions: Sequence[Version], where: str, name: Name) -> list[tuple[str
         if version.rekeyed is not None:
             raise UserError(
                 f"from sequence {version.rekeyed} on the table has another key, so rows of before are not known again",
-                where=where, hint=_COPY_AGAIN.format(copy_command(name)),
-            )  # fmt: skip
+                code="CDC-TABLE-ALTERED",
+                where=where,
+                hint=_COPY_AGAIN.format(copy_command(name)),
+            )
         step = version.alteration
         carried = known
         if seen and known and step:
@@ -246,6 +264,7 @@ def _keys(versions: Sequence[Version], where: str, name: Name) -> list[tuple[str
                 sequence = step.sequence if step else 0
                 raise UserError(
                     f"the ALTER at sequence {sequence} changed the key, so rows of before are not known again",
+                    code="CDC-TABLE-ALTERED",
                     where=where,
                     hint=_COPY_AGAIN.format(copy_command(name)),
                 )
@@ -264,8 +283,10 @@ def _require_same_rows(versions: Sequence[Version], where: str, name: Name) -> N
         if step and may_have_rows and (doubt := _doubt(step, keyless=keyless)):
             raise UserError(
                 f"what the ALTER at sequence {step.sequence} did to rows is not certain ({doubt})",
-                where=where, hint=_COPY_AGAIN.format(copy_command(name)),
-            )  # fmt: skip
+                code="CDC-TABLE-ALTERED",
+                where=where,
+                hint=_COPY_AGAIN.format(copy_command(name)),
+            )
         may_have_rows = may_have_rows or version.told
 
 

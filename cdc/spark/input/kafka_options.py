@@ -44,7 +44,9 @@ def kafka_options(kafka: Kafka) -> dict[str, str]:
     for name, value in given.items():
         if name.startswith(_SECURITY):
             if name not in _TRANSLATED:
-                raise UserError(f"{name} is not supported by the audit", where=_where(name), hint=_HINT)
+                raise UserError(
+                    f"{name} is not supported by the audit", code="CDC-SPARK-SASL", where=_where(name), hint=_HINT
+                )
             options |= _TRANSLATED[name](value, given)
     return {f"kafka.{name}": value for name, value in options.items()}
 
@@ -72,6 +74,7 @@ def _login(mechanism: str, given: Mapping[str, str]) -> dict[str, str]:
     if mechanism not in _LOGIN_MODULES:
         raise UserError(
             f"SASL mechanism {mechanism} is not supported by the audit",
+            code="CDC-SPARK-SASL",
             where=_where("sasl.mechanism"),
             hint=f"one of {', '.join(_LOGIN_MODULES)}",
         )
@@ -85,10 +88,11 @@ def _token_login(given: Mapping[str, str]) -> dict[str, str]:
     """The options for a login with a token, which is asked for at an endpoint (OpenID Connect)."""
     if given.get(f"{_BEARER}method") != "oidc":
         raise UserError(
-            "OAUTHBEARER without sasl.oauthbearer.method = \"oidc\" is not supported by the audit",
+            'OAUTHBEARER without sasl.oauthbearer.method = "oidc" is not supported by the audit',
+            code="CDC-SPARK-OAUTHBEARER",
             where=_where(f"{_BEARER}method"),
             hint=_HINT,
-        )  # fmt: skip
+        )
     names = {"client.id": "clientId", "client.secret": "clientSecret", "scope": "scope"}
     entries = {ours: given[f"{_BEARER}{name}"] for name, ours in names.items() if f"{_BEARER}{name}" in given}
     for extension in filter(None, given.get(f"{_BEARER}extensions", "").split(",")):
@@ -125,6 +129,7 @@ def _key(name: str) -> Translation:
         if not _java_reads(pem):
             raise UserError(
                 "the key is not as Java needs it: PKCS #8, and if it has a password, encrypted with PBES1",
+                code="CDC-SPARK-KEY",
                 where=_where(name),
                 hint="openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES -in old.pem -out new.pem; without a password: -nocrypt",
             )
@@ -147,7 +152,12 @@ def _of_file(name: str, translated: Translation) -> Translation:
         try:
             pem = Path(path).read_text(encoding="latin-1")
         except OSError as error:
-            raise UserError(f"cannot read the file: {error}", where=_where(name), hint="name a PEM file") from None
+            raise UserError(
+                f"cannot read the file: {error}",
+                code="CDC-AUDIT-ACCEPT-FILE",
+                where=_where(name),
+                hint="name a PEM file",
+            ) from None
         return translated(pem, given)
 
     return read

@@ -218,6 +218,7 @@ def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> Dat
     except AnalysisException as error:
         raise UserError(
             f"Spark has no Kafka connector ({str(error).splitlines()[0][:120]})",
+            code="CDC-AUDIT-NO-CONNECTOR",
             hint=f"spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}",
         ) from None
 

@@ -2,22 +2,24 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaException, Message, TopicCollection
 
 from cdc.config.profile import Kafka
 from cdc.config.topic_names import PER_TABLE
-from cdc.errors import Disconnected, UserError
+from cdc.errors import CdcError, Disconnected, UserError
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import question_error
 from cdc.kafka.first_partition import FIRST, require_first_only
-from cdc.kafka.partitions import backwards, begin_offsets, end_offsets
-from cdc.model.commit_entry import Mark
+from cdc.kafka.fragments import Fragment
+from cdc.kafka.partitions import backwards, begin_offsets, end_offsets, newest_within
+from cdc.model.commit_entry import Commits, Mark
 from cdc.model.partition import Partition, partition_name
+from cdc.model.record import Record
 
 __all__ = ["Span", "newest_entry_us", "span", "topic_ids"]
 
@@ -56,12 +58,14 @@ class Span:
             if self.limit is None and start > offsets.get(partition, start):
                 raise UserError(
                     f"the topic begins at offset {start}, the state was saved at offset {offsets[partition]}",
+                    code="CDC-STATE-TOPIC-CUT",
                     where=f"partition {partition_name(partition)}",
                     hint="records expired before an audit read them; copy the leader again, with topics kept for ever",
                 )
             if offsets.get(partition, 0) > end:
                 raise UserError(
                     f"the topic ends at offset {end}, the state was saved at offset {offsets[partition]}",
+                    code="CDC-STATE-TOPIC-SHORTER",
                     where=f"partition {partition_name(partition)}",
                     hint="brokers lost records; remove the state to audit the records that are left",
                 )
@@ -82,6 +86,7 @@ def span(kafka: Kafka) -> Span:
         if names.main not in topics:
             raise UserError(
                 f"no such topic: {names.main}",
+                code="CDC-AUDIT-NO-TOPIC",
                 where=f"Kafka at {kafka.bootstrap_servers}",
                 hint="start cdc-producer, which creates it; where it is there, the ACL READ on the topic is missing",
             )
@@ -93,11 +98,11 @@ def span(kafka: Kafka) -> Span:
         ranges = _ranges(properties, [(names.main, FIRST)])
         # After their ends: an entry commits with the records that it is about.
         newest = newest_commits(properties, names.commits) if has_log else None
-        if newest is None:
-            return Span(ranges)
+        found = _whole(properties, Span(ranges), newest)
+        if newest is None or not newest.marks:
+            return found
         # Without Kafka transactions, what no entry counts may be of a producer that was replaced.
-        limit = (before.next_sequence if before else 0) if newest.marks else None
-        return Span(ranges, limit, newest.fragmented, newest.marks)
+        return replace(found, limit=before.next_sequence if before else 0, marks=newest.marks)
 
 
 def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
@@ -141,7 +146,7 @@ def _broker_errors_as_user_errors(kafka: Kafka) -> Iterator[None]:
         where = f"{where} (profile key kafka.bootstrap_servers)"
         raise question_error(error.args[0], kafka.properties(), where=where) from None
     except Disconnected as error:
-        raise UserError(error.what, where=where, hint="check kafka.bootstrap_servers") from None
+        raise UserError(error.what, code=error.code, where=where, hint="check kafka.bootstrap_servers") from None
 
 
 def _span_of_all_tables(properties: Mapping[str, Any], commits: str) -> Span:
@@ -155,11 +160,57 @@ def _span_of_all_tables(properties: Mapping[str, Any], commits: str) -> Span:
         if time.monotonic() > give_up:
             raise UserError(
                 f"a transaction has been open for {_OPEN_TRANSACTION_SECONDS:.0f} s",
+                code="CDC-AUDIT-OPEN-TRANSACTION",
                 where=f"the topics that {commits} names",
                 hint="start cdc-producer, which ends it",
             )
         time.sleep(0.1)
-    return Span(_ranges(properties, newest.partitions), newest.next_sequence, newest.fragmented)
+    return _whole(properties, Span(_ranges(properties, newest.partitions), newest.next_sequence), newest)
+
+
+def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None) -> Span:
+    """The span without a record at a partition's end of which only the first fragments can be read yet.
+
+    A commit that comes early shows records that no entry of the commit log announces, and maybe not all fragments of
+    the last one: the producer writes the others behind them. Read without these it would look damaged.
+    """
+    fragmented = announced is not None and announced.fragmented
+    next_sequence = announced.next_sequence if announced else 0
+    ranges = dict(span.partitions)
+    for partition, message in newest_within(properties, ranges).items():
+        fragment = _fragment(message)
+        if not _is_begun(fragment) and _sequence(message) < next_sequence:
+            continue  # nearly always
+        for each in backwards(properties, partition, end=ranges[partition][1]):
+            part = _fragment(each)
+            fragmented = fragmented or part is not None
+            if part is not None and fragment is not None and part.sequence == fragment.sequence:
+                if _is_begun(fragment):
+                    ranges[partition] = ranges[partition][0], each.offset() or 0
+            elif _sequence(each) < next_sequence:
+                break
+    return replace(span, partitions=ranges, fragmented=fragmented)
+
+
+def _fragment(message: Message) -> Fragment | None:
+    """None also for what can't be read: whoever reads the records finds it."""
+    with suppress(CdcError):
+        return Fragment.of(message)
+    return None
+
+
+def _is_begun(fragment: Fragment | None) -> bool:
+    """Whether it is not the last one of its record."""
+    return fragment is not None and fragment.number < fragment.total - 1
+
+
+def _sequence(message: Message) -> int:
+    """Of what is no record -1."""
+    if fragment := _fragment(message):
+        return fragment.sequence
+    with suppress(CdcError):
+        return Record.parse(message.value() or b"", where="").sequence
+    return -1
 
 
 def _ranges(

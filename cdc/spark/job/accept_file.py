@@ -23,14 +23,18 @@ def accepted_drift(path: Path) -> tuple[Entry, ...]:
     try:
         content = parsed(path.read_text(encoding="utf-8-sig"), name=str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read the file: {error}", where=where) from None
+        raise UserError(f"cannot read the file: {error}", code="CDC-AUDIT-ACCEPT-FILE", where=where) from None
     tables = content.pop("accept", [])
     if content or not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
-        raise UserError("the file holds something else than tables [[accept]]", where=where,
-                        hint="begin each entry with [[accept]]")  # fmt: skip
+        raise UserError(
+            "the file holds something else than tables [[accept]]",
+            code="CDC-AUDIT-ACCEPT-FILE",
+            where=where,
+            hint="begin each entry with [[accept]]",
+        )
     entries = tuple(_entry(number, each, f"{where}: entry {number}") for number, each in enumerate(tables, start=1))
     if sum(len(each.keys or ()) for each in entries) > _MOST_KEYS:
-        raise UserError(f"the file names more than {_MOST_KEYS:,} keys", where=where,
+        raise UserError(f"the file names more than {_MOST_KEYS:,} keys", code="CDC-AUDIT-ACCEPT-FILE", where=where,
                         hint="accept such rows by their kind or by the columns that differ")  # fmt: skip
     return entries
 
@@ -38,16 +42,25 @@ def accepted_drift(path: Path) -> tuple[Entry, ...]:
 def _entry(number: int, table: Mapping[str, Any], where: str) -> Entry:
     for key in table.keys() - _READ.keys():
         near = get_close_matches(key, _READ, n=1, cutoff=0.0)[0]
-        raise UserError(f"unknown key {key}", where=where, hint=f"the nearest known key is {near!r}")
+        raise UserError(
+            f"unknown key {key}", code="CDC-AUDIT-ACCEPT-FILE", where=where, hint=f"the nearest known key is {near!r}"
+        )
     for key in ("what", "name", "reason"):
         if key not in table:
-            raise UserError(f"there is no {key}", where=where, hint="each entry has what, name and reason")
+            raise UserError(
+                f"there is no {key}",
+                code="CDC-AUDIT-ACCEPT-FILE",
+                where=where,
+                hint="each entry has what, name and reason",
+            )
     values = {}
     for key, value in table.items():
         try:
             values[key] = _READ[key](value)
         except (TypeError, ValueError) as error:
-            raise UserError(f"{key}: {error}", where=where, hint=f"write {_EXAMPLES[key]}") from None
+            raise UserError(
+                f"{key}: {error}", code="CDC-AUDIT-ACCEPT-FILE", where=where, hint=f"write {_EXAMPLES[key]}"
+            ) from None
     entry = Entry(number, **values)
     _require_sense(entry, where)
     return entry
@@ -57,11 +70,19 @@ def _require_sense(entry: Entry, where: str) -> None:
     """Raises UserError for conditions on what the entry does not accept."""
     for key, what in (("kinds", ROWS), ("columns", ROWS), ("keys", ROWS), ("statements", DEFINITION)):
         if getattr(entry, key) is not None and what not in entry.what:
-            raise UserError(f"{key} is about {what}, which the entry does not accept", where=where,
-                            hint=f"add {what!r} to what, or remove {key}")  # fmt: skip
+            raise UserError(
+                f"{key} is about {what}, which the entry does not accept",
+                code="CDC-AUDIT-ACCEPT-FILE",
+                where=where,
+                hint=f"add {what!r} to what, or remove {key}",
+            )
     if entry.columns is not None and entry.kinds not in (None, ("different",)):
-        raise UserError("columns is about rows that are different, kinds about others", where=where,
-                        hint="remove kinds, or make another entry")  # fmt: skip
+        raise UserError(
+            "columns is about rows that are different, kinds about others",
+            code="CDC-AUDIT-ACCEPT-FILE",
+            where=where,
+            hint="remove kinds, or make another entry",
+        )
     if "." in entry.name or "`" in entry.name:
         TableGlobs.of([entry.name], key="accept.name", names_database=True)
 

@@ -87,7 +87,9 @@ class DriverJvm:
         while not self._place.exists():
             if self._process.poll() is not None:
                 self._passing.join()
-                raise UserError("Spark ended before the program did", hint="see Spark's messages above")
+                raise UserError(
+                    "Spark ended before the program did", code="CDC-SPARK-ENDED", hint="see Spark's messages above"
+                )
             time.sleep(_WAIT_SECONDS)
         # The port, the length of the secret, and that (PythonGatewayServer.scala, which renames the complete file).
         told = self._place.read_bytes()

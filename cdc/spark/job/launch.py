@@ -49,7 +49,7 @@ class Runtime:
             sys.path[:0] = [str(Path(home, "python")), *map(str, Path(home).glob("python/lib/py4j-*-src.zip"))]
         pyspark = util.find_spec("pyspark")
         if pyspark is None or pyspark.origin is None:
-            raise UserError("PySpark is not installed", hint=with_spark())
+            raise UserError("PySpark is not installed", code="CDC-AUDIT-NO-PYSPARK", hint=with_spark())
         return cls(Path(home or Path(pyspark.origin).parent), require_java(environment))
 
 

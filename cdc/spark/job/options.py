@@ -104,12 +104,14 @@ def consumer_profile(options: argparse.Namespace) -> Profile | None:
         if ours != theirs:
             raise UserError(
                 f"the consumer's {key} is {theirs}, the leader's {ours}",
+                code="CDC-AUDIT-PROFILES-DIFFER",
                 where=f"option --consumer {options.consumer}",
                 hint="name the profile of the consumer that applies this leader's topic",
             )
     if follower.renames and follower.renames != consumer.renames:
         raise UserError(
             "the [renames] of the follower's profile differ from the consumer's",
+            code="CDC-AUDIT-PROFILES-DIFFER",
             where=f"option --follower {options.follower}",
             hint="remove them: those of --consumer apply",
         )
@@ -122,6 +124,7 @@ def side_profiles(options: argparse.Namespace) -> tuple[Profile, Profile]:
     if leader.kafka.topic == follower.kafka.topic:
         raise UserError(
             f"leader and follower have the same topic: {leader.kafka.topic}",
+            code="CDC-AUDIT-SAME-TOPIC",
             where="profile key kafka.topic",
             hint="capture the follower's binlog into a separate topic",
         )

@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from cdc.errors import CdcError
 from cdc.model.values import visible
 from cdc.service.http_endpoint import Check, Endpoint
-from cdc.service.process import stop_on_signals
+from cdc.service.process import print_line, stop_on_signals
 from cdc.spark.job.session import SparkGone
 from cdc.spark.report.outcome import Audit
 
@@ -193,6 +193,6 @@ def watch(audit: Callable[[], Audit], verdicts: Verdicts, *, stop: threading.Eve
                 raise
             failure = str(error).partition("\n")[0] if isinstance(error, CdcError) else f"Spark failed: {error!r:.200}"
         verdicts.add(found, failure, seconds=time.monotonic() - started)
-        print(visible(verdicts.line()), flush=True)
+        print_line(visible(verdicts.line()))
         stop.wait(max(0.0, verdicts.interval - (time.monotonic() - started)))
     return verdicts.exit_status

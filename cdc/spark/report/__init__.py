@@ -1,1 +1,1 @@
-"""Writes the outcome of an audit as JSON, as sentences and as lines for a terminal."""
+"""Holds the outcome of an audit, and renders it for a terminal, as a page and as JSON."""

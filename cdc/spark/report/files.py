@@ -32,7 +32,9 @@ def clear(folder: Path) -> None:
             if (folder / name).is_dir():
                 shutil.rmtree(folder / name)
     except OSError as error:
-        raise UserError(f"cannot write the report: {error}", where=f"option --report {folder}") from None
+        raise UserError(
+            f"cannot write the report: {error}", code="CDC-AUDIT-REPORT", where=f"option --report {folder}"
+        ) from None
 
 
 def _take_from_others(folder: Path) -> None:

@@ -53,7 +53,7 @@ class Topic:
 class AcceptedDrift:
     """What an entry of ``--accept`` took out of the verdict: ``rows`` by table, and ``objects`` defined differently.
 
-    Of an entry that is ``expired`` neither is known. The other fields are the entry's (``compare.accepted``).
+    Of an entry that is ``expired`` neither is known. The other fields are the entry's (``ddl.accepted_drift``).
     """
 
     number: int

@@ -25,6 +25,7 @@ def require_state_folder(folder: Folder) -> None:
         if entry.name not in ours and not _is_generation(folder, entry):
             raise UserError(
                 f"the folder holds other files and no state: {entry.name!r}",
+                code="CDC-STATE-NOT-A-STATE",
                 where=f"option --state {folder.address}",
                 hint="name an empty folder, or one that does not exist yet",
             )

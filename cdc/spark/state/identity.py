@@ -43,16 +43,22 @@ def parse_pointer(text: str, identity: Mapping[str, Any], *, where: str) -> dict
         saved = {key: pointer[key] for key in identity}
         newer = saved.get("format", 0) > identity.get("format", 0)
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"cannot read the state: {error!r}", where=where, hint=START_OVER) from None
+        raise UserError(
+            f"cannot read the state: {error!r}", code="CDC-STATE-DAMAGED", where=where, hint=START_OVER
+        ) from None
     if newer:
         raise UserError(
             f"the state was saved by a newer version of cdc, in format {saved['format']}",
+            code="CDC-STATE-NEWER",
             where=where,
             hint=f"upgrade cdc; or {START_OVER}",
         )
     for key, value in identity.items():
         if saved[key] != value:
             raise UserError(
-                f"the state was saved with {key} {saved[key]!r}, now it is {value!r}", where=where, hint=START_OVER
+                f"the state was saved with {key} {saved[key]!r}, now it is {value!r}",
+                code="CDC-STATE-OTHER-SETTINGS",
+                where=where,
+                hint=START_OVER,
             )
     return pointer

@@ -36,6 +36,7 @@ def write(frame: DataFrame, folder: Folder, name: str, *, option: str, pages: Ma
     if found != written:
         raise UserError(
             f"Spark's executors wrote {written} rows, but the driver finds {found}",
+            code="CDC-AUDIT-FILES",
             where=f"{option}: {folder.at(name)}",
             hint="name a folder that the driver and all executors share",
         )
@@ -44,6 +45,7 @@ def write(frame: DataFrame, folder: Folder, name: str, *, option: str, pages: Ma
     except OSError as error:
         raise UserError(
             f"cannot make the files unreadable for other users: {error}",
+            code="CDC-AUDIT-FILES",
             where=f"{option}: {folder.at(name)}",
             hint="run executors as the driver's user, and name a folder whose file system has file modes",
         ) from None

@@ -71,7 +71,9 @@ class ParquetParts:
             # Spark reads fewer rows without an error where files are missing.
             if files(self.folder, key) != self.pointer["files"][key] or not self._has_all_rows(number, name):
                 where = self.folder.at(key)
-                raise UserError("files of the state are missing or changed", where=where, hint=START_OVER)
+                raise UserError(
+                    "files of the state are missing or changed", code="CDC-STATE-DAMAGED", where=where, hint=START_OVER
+                )
         return self._read(name, self.generations[name])
 
     def require_all_transactions(self, transactions: DataFrame, *, where: str) -> None:
@@ -82,7 +84,12 @@ class ParquetParts:
         found = dict(map(tuple, transactions.groupBy("side").agg(F.sum("records")).collect()))
         for side, contents in self.pointer["contents"].items():
             if found.get(side, 0) != contents["records"]:
-                raise UserError(f"the state lacks transactions of the {side}", where=where, hint=START_OVER)
+                raise UserError(
+                    f"the state lacks transactions of the {side}",
+                    code="CDC-STATE-DAMAGED",
+                    where=where,
+                    hint=START_OVER,
+                )
         self.checked["all"] = True
 
     def new_parts(self, held: Held | None, covered: Covered, number: int) -> dict[str, tuple[int, DataFrame]]:

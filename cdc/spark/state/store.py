@@ -75,9 +75,11 @@ class StateStore:
             state = cls(spark, found, identity, found.lock(LOCK))
         except InUseError as told:
             where, hint = f"option --state {folder}", f"wait until it has ended; {told}".rstrip("; ")
-            raise UserError("another audit uses the state", where=where, hint=hint) from None
+            raise UserError("another audit uses the state", code="CDC-STATE-IN-USE", where=where, hint=hint) from None
         except OSError as error:
-            raise UserError(f"cannot use the state folder: {error}", where=f"option --state {folder}") from None
+            raise UserError(
+                f"cannot use the state folder: {error}", code="CDC-STATE-FOLDER", where=f"option --state {folder}"
+            ) from None
         try:
             state._parts = replace(state._parts, pointer=state._read())
             state._remove_unnamed()
@@ -139,6 +141,7 @@ class StateStore:
         if self._read() != self._parts.pointer:
             raise UserError(
                 "another audit saved the state since this one read it",
+                code="CDC-STATE-OVERTAKEN",
                 where=self._where(),
                 hint="let one audit at a time use it, then start this one again",
             )
@@ -198,6 +201,7 @@ class StateStore:
                 if now[side].get(topic) != number:
                     raise UserError(
                         f"topic {topic} of the {side} was deleted and created again since the state was saved",
+                        code="CDC-STATE-OTHER-TOPIC",
                         where=self._where(),
                         hint=START_OVER,
                     )
@@ -207,7 +211,9 @@ class StateStore:
         try:
             text = self._folder.read(POINTER)
         except OSError as error:
-            raise UserError(f"cannot read the state: {error!r}", where=self._where(), hint=START_OVER) from None
+            raise UserError(
+                f"cannot read the state: {error!r}", code="CDC-STATE-DAMAGED", where=self._where(), hint=START_OVER
+            ) from None
         return None if text is None else parse_pointer(text, self._identity, where=self._where())
 
     def _point_to(self, generation: int, pointer: dict[str, Any]) -> None:

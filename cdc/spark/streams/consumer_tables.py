@@ -8,6 +8,7 @@ from cdc.spark.input.records import FOLLOWER
 __all__ = ["changed_by_others", "checkpoint"]
 
 _IN_OWN_DATABASE = f"side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}'"
+# An earlier version made ``rewinds``, of which a topic may still tell.
 _TABLES = "checkpoint|ledger|conflicts|copies|offsets|rewinds|seeds"
 # The statements by which the consumer creates its tables, and upgrades the ledger of an earlier version.
 _CREATES_OWN_TABLES = f"""

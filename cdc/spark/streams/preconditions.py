@@ -187,5 +187,5 @@ def _checkpoint(
     elif watermark.highest > watermark.sequence:
         yield (
             f"the follower's checkpoint went back from sequence {watermark.highest} to {watermark.sequence}: until "
-            "it is there again (cdc-consumer --rewind) the follower's rows are of two states"
+            "it is there again the follower's rows are of two states"
         )

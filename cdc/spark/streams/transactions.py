@@ -11,8 +11,8 @@ its rows or its statement are:
                   copies a table of the follower, for followers of its own
     foreign       all others: writes that did not come through the consumer
 
-The consumer moves the checkpoint forward (and back for ``--rewind``), and names the leader's transaction that it moves
-it to. A checkpoint row that keeps its sequence, or names another transaction, was changed by something else.
+The consumer moves the checkpoint forward, and names the leader's transaction that it moves it to. A checkpoint row that
+keeps its sequence, or names another transaction, was changed by something else.
 """
 
 from collections.abc import Callable, Mapping, Sequence

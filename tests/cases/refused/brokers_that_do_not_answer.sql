@@ -4,7 +4,7 @@ CREATE DATABASE no_brokers;
 -- @apply
 -- @profile consumer kafka.topic = "no_such_topic"
 -- @run cdc-consumer
--- @stops cdc-consumer 2 cdc-consumer: there is no such topic; at topic no_such_topic; hint: start cdc-producer, which creates it, or fix kafka.topic in the profile
+-- @stops cdc-consumer 2 cdc-consumer: [CDC-CONSUMER-NO-TOPIC] there is no such topic; at topic no_such_topic; hint: start cdc-producer, which creates it, or fix kafka.topic in the profile
 -- @profile consumer kafka.librdkafka."no.such.thing" = "1"
 -- @run cdc-consumer
 -- @stops cdc-consumer 2 No such configuration property: "no.such.thing"

@@ -1,6 +1,6 @@
-"""Families of tables of a fixed shape, and random statements that their shape is good for: tests/data/families.sql.
+"""Families of tables of a fixed shape, and random statements that suit their shape: tests/data/families.sql.
 
-Random ALTERs of any table are the business of ``random_history``.
+Random ALTERs of any table are in ``random_history``.
 """
 
 import re
@@ -29,7 +29,7 @@ _FILE = Path(__file__).parents[2] / "data" / "families.sql"
 
 
 def family_made(chance: Random, family: str) -> list[str]:
-    """The statements that make the family's tables."""
+    """The statements that create the family's tables."""
     return _filled(chance, _headings()[f"family {family}"][0])
 
 

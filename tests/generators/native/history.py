@@ -14,7 +14,9 @@ __all__ = ["NativeHistory"]
 
 
 class NativeHistory:
-    """One deed after the other; whoever does a deed keeps ``tables`` up to date. ``vectors``: the server has VECTOR."""
+    """Random deeds, one after the other; the caller that executes a deed keeps ``tables`` up to date. ``vectors``: the
+    server has VECTOR.
+    """
 
     def __init__(self, chance: Random, *, families: Sequence[str], files: list[str], vectors: bool) -> None:
         self._chance = chance
@@ -52,7 +54,7 @@ class NativeHistory:
         return self._same(statements)
 
     def _bracketed(self, statements: list[str]) -> list[str]:
-        """The statements, as a transaction or not."""
+        """The statements, in a transaction or without one."""
         before, after = self._chance.choice(
             [
                 ([], []),
@@ -82,7 +84,7 @@ class NativeHistory:
         return [*before, *statements, *after]
 
     def _load(self) -> str:
-        """The rows of a file, which must be on the client's side; for a geometry they have none."""
+        """LOAD DATA of a file, which must be on the client's side; the file has no values for a geometry."""
         flat = [name for name, table in self.tables.items() if all(each.type != "GEOMETRY" for each in table.columns)]
         if not flat:
             return "DO 1"  # no LOAD DATA

@@ -172,7 +172,7 @@ def _temporary(chance: Random, tables: Mapping[str, RandomTable], number: int) -
 
 
 def _hiding(chance: Random, tables: Mapping[str, RandomTable], number: int) -> list[str]:
-    """A temporary table hides a table of its name; what is done to it is not done to the other."""
+    """A temporary table that hides a table of its name: statements on it do not affect the other."""
     table = _table(chance, tables)
     middle = chance.choice(
         [

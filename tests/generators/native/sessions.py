@@ -1,4 +1,4 @@
-"""Random settings of a session: what decides how a statement is read, what it stores and how it is logged. Pure."""
+"""Random settings of a session, which decide how a statement is read, stored and logged. Pure."""
 
 from random import Random
 

@@ -50,7 +50,7 @@ def _update(chance: Random, table: RandomTable) -> str:
 
 
 def _copied(chance: Random, table: RandomTable) -> str:
-    """A column takes another one's values, as its type has them."""
+    """A column takes another one's values, in the form of its own type."""
     one, two = (chance.choice(table.columns).name for _ in range(2))
     return f"UPDATE IGNORE `{table.name}` SET `{one}` = `{two}` WHERE RAND({chance.randrange(1000)}) < 0.3"
 

@@ -11,6 +11,7 @@ from cdc.consumer.source.assembler import MOST_BYTES
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.altered.impatient_consumer import impatient
+from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import BIN, running, write_profile
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
 from tests.harness.topic import LeaderTopic, Stage, number, text
@@ -129,7 +130,7 @@ def test_it_goes_on_when_the_broker_was_killed(tmp_path: Path, follower: MySql, 
     assert stage.execute("SELECT * FROM t") == [(0,), (1,)]
 
 
-@pytest.mark.parametrize("gone", ["follower", "broker"])
+@pytest.mark.parametrize("gone", [in_long_runs("follower"), "broker"])
 def test_it_gives_up_when_a_server_stays_away(
     tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, gone: str
 ) -> None:

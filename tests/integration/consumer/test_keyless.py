@@ -3,10 +3,9 @@
 import pytest
 
 from cdc.config.profile import load
-from cdc.consumer.apply.committed import Mismatch, check
 from cdc.consumer.follower.row_counts import RowCounts
 from cdc.consumer.follower.session import Session
-from cdc.consumer.plan.packets import Statement
+from cdc.consumer.plan.packets import Mismatch, Statement, check_counts
 from cdc.consumer.plan.planner import Change, Step
 from cdc.consumer.plan.statements import statements
 from cdc.consumer.plan.table_schema import TableSchema
@@ -64,7 +63,7 @@ def test_what_is_written_after_the_rows_were_counted_shows(stage: Stage) -> None
 
 def passes(session: Session, packet: list[Statement]) -> bool:
     try:
-        check(packet, session.run([statement.sql for statement in packet]))
+        check_counts(packet, session.run([statement.sql for statement in packet]))
     except Mismatch:
         return False
     return True

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cdc.config.profile import Database
+from cdc.consumer.apply.prefetch import Prefetch
 from cdc.consumer.errors import Interrupted, Refused
 from cdc.consumer.follower import session as sessions
 from cdc.consumer.follower.schema_cache import SchemaCache
@@ -200,6 +201,17 @@ def test_the_data_are_all_there_or_none_are(session: Session, monkeypatch: pytes
         session.receive()
     session.connect()
     assert session.rows("SELECT COUNT(*) FROM loads.t") == [(0,)]
+
+
+def test_records_are_read_ahead_until_the_server_has_the_data(session: Session) -> None:
+    """It asks for them once it has executed what comes before; only then may another session be spoken to."""
+    session.run([b"CREATE TABLE loads.t (id INT PRIMARY KEY, v TEXT)"])
+    load, calls = added(session, "t", ["id", "v"], TWO, load=True), []
+    assert load.data is not None
+    prefetch = Prefetch(lambda: bool(calls.append("read ahead")))
+    prefetch.send(session, [b"DO SLEEP(0.1)", load.sql], {1: load.data})
+    assert calls and session.fed(0.0)
+    assert prefetch.receive(session) == [0, len(TWO)]
 
 
 def test_no_file_is_read_for_a_server_that_asks_for_one(session: Session, tmp_path: Path) -> None:

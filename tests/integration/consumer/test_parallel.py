@@ -3,7 +3,6 @@
 import random
 import signal
 import subprocess
-import threading
 import time
 from pathlib import Path
 
@@ -41,16 +40,18 @@ def is_whole(stage: Stage, numbers: range) -> bool:
     return stage.execute("SELECT * FROM t ORDER BY id") == [(each, f"row {each}") for each in numbers]
 
 
-def test_a_lock_of_somebody_else_is_waited_for(stage: Stage) -> None:
+def test_a_lock_of_somebody_else_is_waited_for(stage: Stage, tmp_path: Path) -> None:
     send_rows(stage, range(40))
+    path = tmp_path / "log"
     with stage.follower.connect(database=stage.name, autocommit=False) as connection, connection.cursor() as cursor:
         cursor.execute("INSERT INTO t VALUES (17, 'foreign')")
-        ended = threading.Timer(3, connection.rollback)
-        ended.start()
-        log = stage.apply()
-        ended.join()
+        with path.open("wb") as log:
+            process = subprocess.Popen([BIN / "cdc-consumer", stage.profile, "--until-current"], stderr=log)
+        until(lambda: APART in path.read_text(), what="the end of the run")
+        connection.rollback()
+    assert process.wait() == 0
     assert is_whole(stage, range(40))
-    assert APART in log and "conflicts=0" in log
+    assert "conflicts=0" in path.read_text()
 
 
 def test_a_run_that_failed_leaves_the_usual_patience(stage: Stage, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The ACLs of docs/deployment.md: with exactly these the programs run, and without one they end at once and name it."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from cdc.sandbox.server.ports import free_port
 from cdc.spark.input.spans import span
 from tests.checks.compare import content
 from tests.harness.pair import Pair
-from tests.harness.programs import refused, run_well
+from tests.harness.programs import refused, run, run_well
 from tests.harness.server_fixtures import KafkaFactory
 from tests.harness.wait import LIMIT_SECONDS
 
@@ -82,7 +83,20 @@ READS = (TOPIC, NAME, READ), "the ACL READ on the topic"
 COMMITS = (TRANSACTIONS, f"cdc-producer:{NAME}", WRITE), "the ACL WRITE on the transactional id"
 ASKS = (GROUP, "cdc-producer", READ), "the ACL READ on the consumer group cdc-producer"
 APPLIES = (GROUP, f"cdc-consumer:{NAME}:", READ), f"the ACL READ on the consumer group cdc-consumer:{NAME}:127.0.0.1"
+ASKS_TO_COPY = (TOPIC, f"{NAME}.copies", WRITE), "the ACL WRITE on this leader's topics"
+ASKS_TO_CREATE = (TOPIC, f"{NAME}.copies", CREATE), "the ACL CREATE (WRITE, where it is there) on this leader's topics"
+REPAIRS = ASKS_TO_COPY[0], ASKS_TO_CREATE[1]
 SHOWS = (GROUP, "cdc-tail", READ), "the ACL READ on the consumer group cdc-tail"
+
+
+def drifted(folder: Path) -> Path:
+    """What an audit reports of a row that drifted, as far as a repair reads it."""
+    table = {"database": NAME, "table": "t"}
+    row = table | {"identity": {"i": '{"SignedInteger":1}'}, "keyed": True}
+    counts = {"leader_rows": 1, "missing": 1, "extra": 0, "different": 0}
+    body = {"version": 1, "leader": {"resource": NAME, "topic": NAME}, "verdict": "drift", "tables": [table | counts]}
+    (folder / "report.json").write_text(json.dumps(body | {"drifted": [row], "schema": [], "schema_drift": 0}))
+    return folder
 
 
 def test_acls(tmp_path: Path, leader: MySql, follower: MySql, broker: tuple[AdminClient, str]) -> None:
@@ -112,6 +126,17 @@ def test_acls(tmp_path: Path, leader: MySql, follower: MySql, broker: tuple[Admi
     needs("cdc-consumer", pair.target, READS, APPLIES)
     assert content(leader, NAME) == content(follower, NAME)
     forbid(admin, APPLIES[0])
+    # They only write.
+    for acl in (READS[0], ASKS[0]):
+        forbid(admin, acl)
+    needs("cdc-producer", pair.source, ASKS_TO_CREATE, ASKS_TO_COPY, end=("--copy", f"{NAME}.t"))
+    forbid(admin, ASKS_TO_CREATE[0])
+    needs("cdc-repair", pair.source, REPAIRS, end=("--report", str(drifted(tmp_path))))
+    forbid(admin, ASKS_TO_COPY[0])
+    assert "the ACL READ on its topics is missing" in run("cdc-producer", pair.source, "--copy-status").stdout
+    allow(admin, READS[0])
+    needs("cdc-producer", pair.source, ASKS, end=("--copy-status",))
+    forbid(admin, ASKS[0])
     needs("cdc-tail", pair.source, READS, SHOWS, end=())
     # What an audit, a lake and a seed ask before Spark reads.
     forbid(admin, SHOWS[0])

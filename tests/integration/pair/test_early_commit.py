@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
+from cdc.config.profile import load
 from cdc.config.topic_names import Topics
 from cdc.errors import PromiseError
 from cdc.kafka.fragments import HEADER, cut
@@ -22,6 +23,7 @@ from cdc.producer.sink.recovery import without_types
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
+from cdc.spark.input.spans import span
 from tests.checks.compare import content
 from tests.harness.programs import json_lines, run_well, write_profile
 from tests.harness.readable import until_readable
@@ -115,28 +117,30 @@ def test_nothing_is_written_below_what_readers_see(kafka: Kafka, fragmented: boo
         sink.close()
 
 
-@pytest.mark.parametrize("layout", ["single", "per_table"])
+@pytest.mark.parametrize(
+    ("layout", "size"), [("single", 5000), ("per_table", 5000), ("single", 17_000_000)]
+)  # the last one is read from disk
 def test_a_record_whose_last_fragments_are_missing_is_completed(
-    tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, layout: str
+    tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, layout: str, size: int
 ) -> None:
-    name = f"early_cut_{layout}"
+    name, message_bytes = f"early_cut_{layout}_{size}", min(size // 5, 900_000)
 
     def profile(server: MySql, file: str) -> Path:
         return write_profile(
             tmp_path, server, kafka, name=file, topic=name, resource=name, filters={"include_dbs": [name]},
-            producer={"start": "now", "message_bytes": 1000}, kafka={"layout": layout, "prefix": f"{name}."},
+            producer={"start": "now", "message_bytes": message_bytes}, kafka={"layout": layout, "prefix": f"{name}."},
         )  # fmt: skip
 
     real, target = profile(leader, name), profile(follower, f"{name}_target")
     with leader.connect() as connection, connection.cursor() as cursor:
         run_well("cdc-producer", real, "--until-current")
         cursor.execute(f"CREATE DATABASE {name}")
-        cursor.execute(f"CREATE TABLE {name}.a (i INT PRIMARY KEY, t TEXT)")
+        cursor.execute(f"CREATE TABLE {name}.a (i INT PRIMARY KEY, t LONGTEXT)")
         cursor.execute(f"INSERT INTO {name}.a VALUES (-1, '')")
         run_well("cdc-producer", real, "--until-current")
         before = len(json_lines(real))
         cursor.execute("BEGIN")
-        cursor.execute(f"INSERT INTO {name}.a VALUES (1, REPEAT('x', 5000))")
+        cursor.execute(f"INSERT INTO {name}.a VALUES (1, REPEAT('x', {size}))")
         cursor.execute(f"INSERT INTO {name}.a VALUES (2, 'y')")
         cursor.execute("COMMIT")
         # What the record will be: a producer of its own writes it into another topic.
@@ -148,10 +152,12 @@ def test_a_record_whose_last_fragments_are_missing_is_completed(
         line = next(line for line in json_lines(model) if "xxxxx" in line)
         sequence = json.loads(line)["sequence"]
         line = line.replace(f'"sequence":{sequence},', f'"sequence":{before},')
-        marks = list(cut(without_types(line.encode()), 1000, sequence=before))[:3]
+        marks = list(cut(without_types(line.encode()), message_bytes, sequence=before))[:3]
         topic = Topics(name, layout=layout, prefix=f"{name}." if layout == "per_table" else "").of_table(name, "a")
         own = [mark for mark, _ in marks]
+        seen = span(load(real).kafka)
         show(kafka, name, [(topic, part.decode()) for _, part in marks], headers=own, uri=f"flv://{name}/{name}/a")
+        assert span(load(real).kafka) == replace(seen, fragmented=True)  # an audit would find no whole record there
         run_well("cdc-consumer", target, "--until-current")
         run_well("cdc-producer", real, "--until-current")
         cursor.execute(f"INSERT INTO {name}.a VALUES (3, 'z')")

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,7 +16,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
 from tests.harness.outside import get, health, on_terminal, scrape
-from tests.harness.programs import BIN, own_name, refused, run_well, running, write_profile
+from tests.harness.programs import own_name, refused, run_well, running, write_profile
 from tests.harness.relay import Relay
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -218,7 +217,8 @@ def test_the_consumers_health(
     # No producer runs beside it, however long this takes.
     target = consumer_profile(source, follower, kafka, port, producer={"alive_seconds": 86_400})
     run_well("cdc-producer", source, "--until-current")
-    with running("cdc-consumer", target) as process:
+    said = tmp_path / "said"
+    with said.open("w") as log, running("cdc-consumer", target, stderr=log) as process:
         until(lambda: scrape(port).get("cdc_consumer_sequence") == 1, what="what is there")
         assert healthy(port)
         follower.kill()
@@ -233,28 +233,13 @@ def test_the_consumers_health(
         kafka.kill()
         until(lambda: ails(port, "kafka"), what="no health without the broker")
         assert "cdc_consumer_sequence" in scrape(port)
-        kafka.start()
-        until(lambda: healthy(port), what="health with the broker back")
-        assert process.poll() is None
-
-
-def test_the_consumer_says_that_kafka_is_away_and_that_it_is_back(
-    tmp_path: Path, leader: MySql, follower: MySql, kafka_broker: KafkaFactory
-) -> None:
-    kafka = kafka_broker()
-    source = producer_profile(tmp_path, leader, kafka, "away", 0)
-    target = consumer_profile(source, follower, kafka, 0)
-    run_well("cdc-producer", source, "--until-current")
-    said = tmp_path / "said"
-    with said.open("w") as log, subprocess.Popen([BIN / "cdc-consumer", target], stderr=log) as process:
-        until(lambda: " start " in said.read_text(), what="its start")
-        kafka.kill()
-        until(lambda: "kafka unreachable" in said.read_text(), what="that Kafka is away")
+        until(lambda: "kafka unreachable" in said.read_text(), what="that the log tells")
         assert "kafka answers again" not in said.read_text()
         kafka.start()
+        until(lambda: healthy(port), what="health with the broker back")
         # Nothing new is in the topic, so nothing but a question tells.
-        until(lambda: "kafka answers again" in said.read_text(), what="that Kafka is back")
-        process.terminate()
+        until(lambda: "kafka answers again" in said.read_text(), what="that the log tells it, too")
+        assert process.poll() is None
 
 
 def test_it_answers_while_it_works_and_ends_while_it_is_asked(

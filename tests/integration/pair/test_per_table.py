@@ -28,6 +28,7 @@ from cdc.kafka.partitions import backwards
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
+from tests.harness.long_runs import LONG, in_long_runs
 from tests.harness.programs import end_offset, records, refused, run_well, running, write_profile
 from tests.harness.readable import until_readable
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
@@ -192,7 +193,7 @@ def test_a_running_pair_meets_new_tables_and_kills(stage: TableTopics) -> None:
 
     with threading_of(load):
         try:
-            for _ in range(4):
+            for _ in range(4 if LONG else 2):
                 killed_after_some_commits(stage)
         finally:
             enough.set()
@@ -359,7 +360,7 @@ def leave_half(stage: TableTopics, *, seen: dict[str, list[Raw]], hidden: dict[s
             producer.commit_transaction()
 
 
-@pytest.mark.parametrize("stage", [{"events": True}, {"events": True, "layout": "single"}], indirect=True)
+@pytest.mark.parametrize("stage", [{"events": True}, in_long_runs({"events": True, "layout": "single"})], indirect=True)
 def test_the_binlogs_other_events_are_shown_once_each(stage: TableTopics) -> None:
     # Events alone may be out before any record is.
     execute(stage.leader, "FLUSH BINARY LOGS")
@@ -395,7 +396,7 @@ def test_the_binlogs_other_events_are_shown_once_each(stage: TableTopics) -> Non
     assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
 
 
-@pytest.mark.parametrize("stage", [{"events": True}, {"events": True, "layout": "single"}], indirect=True)
+@pytest.mark.parametrize("stage", [in_long_runs({"events": True}), {"events": True, "layout": "single"}], indirect=True)
 def test_another_prefix_and_back(stage: TableTopics) -> None:
     execute(stage.leader, "FLUSH BINARY LOGS")
     layout = {"layout": "single"} if "single" in stage.producer.read_text() else {}

@@ -16,7 +16,7 @@ from tests.harness.seed import SEED
 
 pytestmark = pytest.mark.integration
 
-COUNT = int(os.environ.get("CDC_RANDOM_KEYS", "60"))
+COUNT = int(os.environ.get("CDC_RANDOM_KEYS", "30"))
 # Duplicate, foreign key on either side, no NULL, out of range, too long, no such value.
 REFUSALS = {1062, 1451, 1452, 1048, 1264, 1406, 1690, 1292, 1761, 1762, 3819}
 A_ROUND = 60  # histories that share a run of the programs

@@ -15,6 +15,7 @@ from cdc.config.topic_names import PER_TABLE, SINGLE
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
+from tests.harness.long_runs import in_long_runs
 from tests.harness.pair import Pair
 from tests.harness.programs import BIN, as_json, end_offset, own_name, run_well
 from tests.harness.wait import until
@@ -101,7 +102,7 @@ def _fill(pair: Pair, database: str) -> None:
     )
 
 
-@pytest.mark.parametrize("layout", [SINGLE, PER_TABLE])
+@pytest.mark.parametrize("layout", [in_long_runs(SINGLE), PER_TABLE])
 def test_a_leader_without_its_first_binlogs_becomes_a_follower(
     tmp_path: Path, mysql_server: Any, follower: MySql, kafka: Kafka, layout: str
 ) -> None:

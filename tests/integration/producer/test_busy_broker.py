@@ -107,10 +107,12 @@ def test_a_sink_that_is_fenced_says_so_in_whatever_it_does_next(kafka: Kafka) ->
         second.close()
 
 
+@pytest.mark.long
 def test_a_slow_link_carries_what_is_larger_than_it_takes_in_ten_seconds(
     tmp_path: Path, leader: MySql, kafka_broker: KafkaFactory
 ) -> None:
-    """Nothing fails while the brokers still take records, however long one Kafka transaction takes."""
+    """Nothing fails while the brokers still take records, however long one Kafka transaction takes. `make test` has
+    the large transactions of test_large.py, over a link that is as fast as any."""
     port = free_port()
     with Relay(port) as relay:
         kafka = kafka_broker(port=port, settings={"advertised.listeners": f"PLAINTEXT://127.0.0.1:{relay.port}"})

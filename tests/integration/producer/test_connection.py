@@ -16,6 +16,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.binlog import events, position
 from tests.harness.leader_settings import gtid_options
+from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import json_lines, records, refused, run_well, running, write_profile
 from tests.harness.relay import Relay
 from tests.harness.server_fixtures import MySqlFactory
@@ -80,7 +81,7 @@ def restart(leader: MySql, process: "subprocess.Popen[str]", relay: Relay) -> No
     relay.slowly = 0.0
 
 
-@pytest.mark.parametrize(("gtids", "troubles"), [("ON", (stall, restart)), ("OFF", (kill, restart))])
+@pytest.mark.parametrize(("gtids", "troubles"), [("ON", (stall, restart)), in_long_runs("OFF", (kill, restart))])
 def test_a_connection_that_ends_in_the_middle_of_a_statement(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, gtids: str, troubles: tuple[Trouble, ...]
 ) -> None:

@@ -1,7 +1,11 @@
 """A dump has the same events wherever it begins, under each setting of the leader that changes what it sends."""
 
+import json
+import shutil
 import threading
+from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +15,7 @@ from cdc.model.position import Position
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.packets import flat
 from cdc.producer.binlog.source import BinlogSource, Replica
+from cdc.sandbox.fetch.mysql_programs import MySqlPrograms, mysql_programs
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.checks.binlog import position
 from tests.harness.server_fixtures import MySqlFactory
@@ -20,6 +25,7 @@ pytestmark = pytest.mark.integration
 _ROWS = "INSERT INTO d.a VALUES ({0}, '{{\"a\": 1, \"b\": 2}}', REPEAT('x', 2000))"
 _DOCUMENT = "UPDATE d.a SET j = JSON_SET(j, '$.a', {0}) WHERE i = {0}"
 _SETTINGS = {
+    "binlog_encryption": ("OFF", "ON"),
     "binlog_checksum": ("NONE", "CRC32"),
     "binlog_transaction_compression": ("OFF", "ON"),
     "binlog_row_value_options": ("", "PARTIAL_JSON"),
@@ -55,10 +61,29 @@ def read(leader: MySql, start: Position, gtids: str, *, end: tuple[str, int]) ->
     raise AssertionError("the dump has ended")
 
 
-def test_a_dump_begins_anywhere_in_a_file_of_any_kind(mysql_server: MySqlFactory) -> None:
+def with_keyring(folder: Path) -> MySqlPrograms:
+    """The usual server with the component in whose file it has the keys of an encrypted binlog.
+
+    It looks for what to load beside its program, so that is a copy.
+    """
+    programs, name = mysql_programs(), "component_keyring_file"
+    *loader, server = programs.server
+    usual = [option.partition("=")[2] for option in programs.options if option.startswith("--basedir=")]
+    (component,) = Path(usual[0] if usual else server).parent.rglob(f"{name}.so")
+    folder.mkdir()
+    for file in (Path(server), component):
+        shutil.copy(file, folder)
+    (folder / "mysqld.my").write_text(json.dumps({"components": f"file://{name}"}))
+    (folder / f"{name}.cnf").write_text(json.dumps({"path": str(folder / "keys"), "read_only": False}))
+    options = (*programs.options, f"--plugin-dir={folder}")
+    return replace(programs, server=(*loader, str(folder / Path(server).name)), options=options)
+
+
+def test_a_dump_begins_anywhere_in_a_file_of_any_kind(mysql_server: MySqlFactory, tmp_path: Path) -> None:
     """The first file since the server's start is another one than those after a rotation, and files of several kinds
     follow one another in a dump."""
-    leader = mysql_server("--binlog-checksum=NONE")
+    programs = with_keyring(tmp_path / "keyring")
+    leader = mysql_server("--binlog-checksum=NONE", find=lambda: programs)
     execute(leader, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, j JSON, t TEXT)")
     places: list[tuple[str, tuple[str, int], str]] = []
     number = 0
@@ -76,6 +101,8 @@ def test_a_dump_begins_anywhere_in_a_file_of_any_kind(mysql_server: MySqlFactory
     number += 1
     execute(leader, _ROWS.format(number))
     end = position(leader)
+    begins = {file.read_bytes()[:4] for file in leader.data.glob("binlog.0*")}
+    assert begins == {b"\xfebin", b"\xfdbin"}  # plain ones, and encrypted ones
     whole = read(leader, Position("binlog.000001", 4), "", end=end)
     failed = {}
     for kind_said, place, gtids in places:

@@ -155,7 +155,7 @@ def test_a_transaction_that_is_half_out_goes_on_at_another_server(
     path = profile(first)
     topic = "a_transaction_that_is_half_out_goes_on_at_another_server"
     run_well("cdc-producer", path, "--until-current")
-    values = ", ".join(f"({number}, REPEAT('x', 90))" for number in range(60_000))
+    values = ", ".join(f"({number}, REPEAT('x', 90))" for number in range(20_000))
     execute(first, f"INSERT INTO d.a VALUES {values}")
     with Relay(first.port) as relay:
         cut_off(profile(first, port=relay.port), kafka, topic, relay)
@@ -168,9 +168,9 @@ def test_a_transaction_that_is_half_out_goes_on_at_another_server(
     with Relay(second.port) as relay:
         cut_off(profile(second, port=relay.port, record_bytes=1_100), kafka, topic, relay)
     run_well("cdc-producer", profile(second, record_bytes=5_000), "--until-current")
-    insert(second, 60_000)
+    insert(second, 20_000)
     run_well("cdc-producer", path := profile(second), "--until-current")
-    assert keys(path) == list(range(60_001))
+    assert keys(path) == list(range(20_001))
     sizes = {len(record.rows) for record in records(path)}
     assert max(sizes) > 30, "the record size did not change"
     follower = mysql_server(server_id=3)

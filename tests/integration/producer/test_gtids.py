@@ -8,6 +8,7 @@ import pytest
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.leader_settings import gtid_options
+from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import records, run_well, write_profile
 from tests.harness.server_fixtures import MySqlFactory
 
@@ -59,7 +60,7 @@ def test_gtids_with_a_tag_name_their_transactions_and_the_place_to_go_on(
     assert all(record.ts_us > 1_700_000_000_123_456 for record in records(profile)), "the time of another server"
 
 
-@pytest.mark.parametrize("gtid_mode", ["ON", "OFF"])
+@pytest.mark.parametrize("gtid_mode", ["ON", in_long_runs("OFF")])
 def test_a_prepared_transaction_outlives_stops_of_all(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, gtid_mode: str
 ) -> None:

@@ -29,7 +29,7 @@ from tests.harness.wait import uncommitted_rows, until, waits_for_a_lock
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
-ROWS = int(os.environ.get("CDC_LARGE_ROWS", "200000"))
+ROWS = int(os.environ.get("CDC_LARGE_ROWS", "100000"))
 KILLS = 4 if ROWS > 1_000_000 else 2
 COMMITS = 40  # between kills; with the limits below there are hundreds
 MEMORY_MB = 300

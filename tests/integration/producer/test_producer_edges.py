@@ -18,13 +18,14 @@ from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
+from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import end_offset, records, refused, run_well, running, write_profile
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
-AWAY_SECONDS = float(os.environ.get("CDC_AWAY_SECONDS", "8"))
+AWAY_SECONDS = float(os.environ.get("CDC_AWAY_SECONDS", "3"))
 
 
 def execute(server: MySql, *statements: str) -> list[tuple[Any, ...]]:
@@ -77,10 +78,11 @@ def test_what_a_quiet_producer_has_passed_can_be_purged(
     assert [record.sequence for record in records(path)] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("away", ["broker", "leader"])
+@pytest.mark.parametrize("away", ["broker", in_long_runs("leader")])
 def test_a_server_that_stays_away(
     tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, away: str
 ) -> None:
+    """In `make test` test_monitor.test_the_producers_health has a leader that goes and comes back."""
     leader, kafka = mysql_server(), kafka_broker()
     path = profile_of(tmp_path, leader, kafka, "away", retry_seconds=int(AWAY_SECONDS) + 60)
     server = kafka if away == "broker" else leader
@@ -106,10 +108,11 @@ def test_a_server_that_stays_away(
     assert rows == list(range(-1, written + 1))
 
 
-@pytest.mark.parametrize("away", ["broker", "leader"])
+@pytest.mark.parametrize("away", [in_long_runs("broker"), "leader"])
 def test_a_server_that_stays_away_for_too_long(
     tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, away: str
 ) -> None:
+    """In `make test` test_consumer.test_it_gives_up_when_a_server_stays_away has a broker."""
     leader, kafka = mysql_server(), kafka_broker()
     path = profile_of(tmp_path, leader, kafka, "gone", retry_seconds=2)
     with running("cdc-producer", path) as process:
@@ -119,7 +122,7 @@ def test_a_server_that_stays_away_for_too_long(
         assert process.wait(LIMIT_SECONDS) == 4
         assert process.stderr is not None
         last = process.stderr.read().splitlines()[-1]
-    assert last.startswith("cdc-producer: gave up after 2 s")
+    assert last.startswith("cdc-producer: [CDC-GAVE-UP] gave up after 2 s")
 
 
 def configure(kafka: Kafka, topic: str, settings: dict[str, str]) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
+from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import as_json, refused, run, run_well, write_profile
 
 pytestmark = pytest.mark.integration
@@ -45,7 +46,9 @@ def skipped(profile: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("point", ["before a record", "after a flush", "before commit", "after commit"])
+@pytest.mark.parametrize(
+    "point", [in_long_runs("before a record"), in_long_runs("after a flush"), "before commit", "after commit"]
+)
 def test_a_skip_is_out_with_its_position_or_not_at_all(tmp_path: Path, leader: MySql, kafka: Kafka, point: str) -> None:
     """In a transaction that is cut: what has left stays counted, with the skip or before it."""
     name = "cut_" + point.replace(" ", "_")

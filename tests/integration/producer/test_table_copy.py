@@ -12,6 +12,7 @@ import pytest
 from cdc.config.topic_names import PER_TABLE, SINGLE
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
+from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import BIN, as_json, end_offset, own_name, refused, run, run_well, running, write_profile
 from tests.harness.wait import LIMIT_SECONDS, until
 
@@ -56,7 +57,7 @@ def _folded(records: list[Body], uri: str) -> dict[Any, Any]:
     return table
 
 
-@pytest.mark.parametrize("layout", [SINGLE, PER_TABLE])
+@pytest.mark.parametrize("layout", [in_long_runs(SINGLE), PER_TABLE])
 def test_a_purged_leader_is_copied_while_it_is_written_to(
     tmp_path: Path, mysql_server: Any, kafka: Kafka, layout: str
 ) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cdc.sandbox.fetch.debian import NoDebian
-from cdc.spark.page.document import page
 from cdc.spark.report.outcome import Audit
+from cdc.spark.report.page import page
 from tests.checks.browser import asked_by_a_page, browser, shown
 from tests.generators import audits
 

@@ -169,5 +169,7 @@ def test_a_sandbox_that_cannot_start_whole_does_not_start_at_all(tmp_path: Path,
     where = ("--dir", tmp_path)
     up = _sandbox("up", *where, "--leader-port=0", "--follower-port=0", f"--kafka-port={kafka.port}")
     assert up.returncode == 2
-    assert up.stderr == f"cdc-sandbox: port {kafka.port} is in use; at kafka; hint: give another port\n"
+    assert (
+        up.stderr == f"cdc-sandbox: [CDC-SANDBOX-PORT] port {kafka.port} is in use; at kafka; hint: give another port\n"
+    )
     assert _sandbox("down", *where).stdout == "nothing ran\n"

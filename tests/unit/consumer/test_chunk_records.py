@@ -9,7 +9,6 @@ import pytest
 from cdc.config.renames import Renames
 from cdc.consumer.counters import Copies
 from cdc.consumer.extent.attachment import with_gtids
-from cdc.consumer.extent.survey import Survey
 from cdc.consumer.extent.until import Place, Until
 from cdc.consumer.plan.covering import Covering, Repair
 from cdc.consumer.plan.rendered_rows import RecordParser, RenderedRows
@@ -128,13 +127,6 @@ def test_a_place_is_found_behind_a_chunk() -> None:
     transactions = assemble(located(records), resource="srv", next_sequence=0)
     found = list(Until(Place.parse(f"{UUID}:7")).up_to(transactions, applied=-1))
     assert [each.records[0].sequence for each in found if each] == [0]
-
-
-def test_what_was_copied_is_not_applied_again() -> None:
-    for record in (chunk(3), replace(history([1])[0], copying=True)):
-        survey = Survey(passes=lambda _: True, copied=lambda _: False, why_not=lambda _: "")
-        survey.see([record])
-        assert "table db.t was copied into the stream" in survey.obstacles
 
 
 def passed_over(copied: Copied, records: list[Record]) -> list[int]:

@@ -17,8 +17,10 @@ from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.packets import SimpleTransaction
 from cdc.producer.copy.chunk import State
 from cdc.producer.copy.copier import Copier
+from cdc.producer.copy.interleaver import Interleaver
 from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.requests import Requests
 from cdc.producer.metrics import ProducerMetrics
@@ -38,7 +40,7 @@ START = Entry(0, Position("binlog.000001", 4), "", "", gtids_complete=True)
 class Sink:
     """Notes what is written and committed."""
 
-    has_one_topic, is_full, begun_at, has_visible = True, False, NEVER, False
+    has_one_topic, is_full, begun_at, has_visible, visible_chunk = True, False, NEVER, False, None
 
     def __init__(self) -> None:
         self.records = self.bytes = 0
@@ -59,32 +61,38 @@ class Sink:
         self.done.append("check")
 
 
-def stream_into(sink: Any, pending: Pending, widened: Widened | None = None) -> Stream:
-    """A stream with the smallest Kafka transactions."""
-    retry = Retry(seconds=1, log=lambda *_, **__: None, stop=threading.Event())
-    return Stream(
-        Leader(other_events=True).decoder,
-        Router(resource="r", topics=Topics("t"), filters=Filters(), record_bytes=1000, next_sequence=0),
-        sink,
-        Progress(START),
-        ProducerMetrics(retry=retry, brokers=Brokers({}), topics=(), heartbeat_seconds=1),
-        Limits(commit_records=1),
-        EventMessages(resource="r", topic="e", shown=None),
-        Copier(
+class Copying:
+    """A stream with the smallest Kafka transactions, and what may be copied into it."""
+
+    def __init__(self, sink: Any, pending: Pending, widened: Widened | None = None) -> None:
+        retry = Retry(seconds=1, log=lambda *_, **__: None, stop=threading.Event())
+        metrics = ProducerMetrics(retry=retry, brokers=Brokers({}), topics=(), heartbeat_seconds=1)
+        decoder, self.progress = Leader(other_events=True).decoder, Progress(START)
+        self.router = Router(resource="r", topics=Topics("t"), filters=Filters(), record_bytes=1000, next_sequence=0)
+        self.copier = Copier(
             pending,
             requests=Requests({}, "t.copies", resource="r", taken=Pending()),
             open_reading=lambda: pytest.fail("nothing is copied"),
             wants_table=lambda *_: True,
             log=pytest.fail,
             widened=widened,
-        ),
-    )
+        )
+        self._copies = Interleaver(
+            self.copier, decoder=decoder, progress=self.progress, router=self.router, sink=sink, count=metrics.copied
+        )
+        messages = EventMessages(resource="r", topic="e", shown=None)
+        self._stream = Stream(decoder, self.router, sink, self.progress, metrics, Limits(commit_records=1), messages)
+
+    def replicate(self, *received: Sequence[RawEvent | SimpleTransaction]) -> None:
+        """Everything in these chunks of events."""
+        changes = self._copies.changes(received)
+        self._stream.replicate(changes, until=lambda: False, stop=threading.Event())
 
 
-def replicated(*chunks: Sequence[RawEvent]) -> list[str]:
-    """What a sink notes of ``chunks``."""
+def replicated(*received: Sequence[RawEvent]) -> list[str]:
+    """What a sink notes of these chunks of events."""
     sink: Any = Sink()
-    stream_into(sink, Pending()).replicate(chunks, target=None, stop=threading.Event())
+    Copying(sink, Pending()).replicate(*received)
     done: list[str] = sink.done
     return done
 
@@ -124,9 +132,9 @@ class Seen(Sink):
 
 def test_a_chunk_that_readers_can_see_is_counted_and_not_read_again() -> None:
     sink: Any = Seen(State(Pending(again=(("d", "t"),), after=("7",), written=1, rows=3)))
-    stream = stream_into(sink, Pending(again=(("d", "t"),)))
+    stream = Copying(sink, Pending(again=(("d", "t"),)))
     with pytest.raises(Failed, match="nothing is copied"):
-        stream.replicate([[event(et.STOP, offset=100)], []], target=None, stop=threading.Event())
+        stream.replicate([event(et.STOP, offset=100)], [])
     assert stream.router.next_sequence == 1
     assert (stream.copier.pending.after, stream.copier.pending.written) == (("7",), 1)
 
@@ -137,17 +145,17 @@ WIDENED = Widened(Filters(exclude_dbs=("d",)), NOW)
 
 def test_filters_hold_from_the_place_on_that_readers_see() -> None:
     sink: Any = Seen(State(Pending(fresh=(("d", "t"), ("d", "u"))), NOW.listed(), f"{UUID}:1"))
-    stream = stream_into(sink, Pending(), WIDENED)
-    stream.replicate([[]], target=None, stop=threading.Event())
+    stream = Copying(sink, Pending(), WIDENED)
+    stream.replicate([])
     assert (len(sink.states), stream.copier.widened, stream.router.next_sequence) == (1, WIDENED, 0)
     with pytest.raises(Failed, match="nothing is copied"):
-        stream.replicate([Log().transaction(1, table="left_out").events, []], target=None, stop=threading.Event())
+        stream.replicate(Log().transaction(1, table="left_out").events, [])
     assert (sink.states, stream.copier.widened, stream.progress.filters) == ([], None, NOW.listed())
     assert (stream.router.next_sequence, stream.copier.pending.tables) == (1, (("d", "t"),))
 
 
 @pytest.mark.parametrize("widened", [None, WIDENED])
 def test_filters_other_than_those_that_readers_see_are_refused(widened: Widened | None) -> None:
-    stream = stream_into(Seen(State(Pending(), {"include_dbs": ["other"]})), Pending(), widened)
+    stream = Copying(Seen(State(Pending(), {"include_dbs": ["other"]})), Pending(), widened)
     with pytest.raises(UserError, match="put these filters back"):
-        stream.replicate([[event(et.STOP, offset=100)], []], target=None, stop=threading.Event())
+        stream.replicate([event(et.STOP, offset=100)], [])

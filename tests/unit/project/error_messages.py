@@ -1,10 +1,10 @@
-"""Every error message that cdc/ can end a program with: program, exit status, text with `…` where a value stands."""
+"""Every error message that cdc/ can end a program with: its code, program, exit status, text with `…` for a value."""
 
 import ast
 import functools
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,13 +31,17 @@ REASONS = {
 
 @dataclass(frozen=True, order=True)
 class Message:
-    """``program`` is a program's name or SHARED; ``text`` has HOLE for each part that is known only at run time."""
+    """``program`` is a program's name or SHARED; ``text`` has HOLE for each part that is known only at run time.
+
+    ``code`` is empty where a sentence has none; of an error made of another one it is the expression of that one's.
+    """
 
     program: str
     status: int
     text: str
     place: str
-    hint: str = ""
+    code: str = ""
+    hints: tuple[str, ...] = ()
 
 
 @functools.cache
@@ -62,6 +66,25 @@ def _statuses() -> dict[str, int]:
         if not new:
             return found
         found |= new
+
+
+@functools.cache
+def _class_codes() -> dict[tuple[str, str], str]:
+    """The codes of the classes of errors that have one for all their errors, by program and name."""
+    found = {}
+    for path, tree in _trees().items():
+        for kind in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+            for node in kind.body:
+                if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "code":
+                    found[path.relative_to(ROOT / "cdc").parts[0], kind.name] = str(ast.literal_eval(node.value))
+    return found
+
+
+def _code(path: Path, call: ast.Call, name: str) -> str:
+    given = next((each.value for each in call.keywords if each.arg == "code"), None)
+    if given is None:
+        return _class_codes().get((path.relative_to(ROOT / "cdc").parts[0], name), "")
+    return given.value if isinstance(given, ast.Constant) and isinstance(given.value, str) else ast.unparse(given)
 
 
 def _own_status(kind: ast.ClassDef, inherited: int) -> int:
@@ -135,18 +158,42 @@ def _in(path: Path, tree: ast.Module) -> Iterator[Message]:
         name = ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
         if isinstance(node, ast.Call) and name in _statuses() and node.args:
             status, said, place = _statuses()[name], node.args[0], f"{relative}:{node.lineno}"
-            hint = next((ast.unparse(each.value) for each in node.keywords if each.arg == "hint"), "")
+            hints = _joined(texts.of(each.value, within) for each in node.keywords if each.arg == "hint")
+            code = _code(path, node, name)
         elif path in REASONS and (
             (isinstance(node, ast.Yield) and node.value)
             or (isinstance(node, ast.Return) and isinstance(node.value, ast.JoinedStr))
         ):
             assert node.value is not None
-            status, said, place, hint = 2, node.value, f"{relative}:{node.lineno}", ""
+            status, said, place, hints, code = 2, node.value, f"{relative}:{node.lineno}", (), ""
         else:
             continue
-        for text in texts.of(said, within):
-            if any(letter.isalpha() for letter in text):
-                yield Message(program, status, re.sub(f"{HOLE}( ?{HOLE})+", HOLE, " ".join(text.split())), place, hint)
+        every = texts.of(said, within)
+        worded = {text for text in every if any(letter.isalpha() for letter in text)}
+        for text in worded or (every if code.startswith("CDC-") else ()):
+            yield Message(program, status, _closed(text), place, code, hints)
+
+
+def _joined(every: Iterable[set[str]]) -> tuple[str, ...]:
+    """All texts with words."""
+    return tuple(sorted(_closed(text) for texts in every for text in texts if any(map(str.isalpha, text))))
+
+
+def _closed(text: str) -> str:
+    """Without line breaks, and with one HOLE for several beside one another."""
+    return re.sub(f"{HOLE}( ?{HOLE})+", HOLE, " ".join(text.split()))
+
+
+def raised_without_code() -> list[str]:
+    """The places of errors that have a hint, and neither a code nor that of the error of which they are made."""
+    return [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path, tree in _trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and any(each.arg == "hint" for each in node.keywords)
+        for name in [ast.unparse(node.func).rpartition(".")[2]]
+        if name in _statuses() and not re.fullmatch(r"CDC(-[A-Z0-9]+)+|\w+\.code", _code(path, node, name))
+    ]
 
 
 def _with_function(node: ast.AST, within: ast.FunctionDef | None) -> Iterator[tuple[ast.AST, ast.FunctionDef | None]]:

@@ -8,9 +8,8 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").glob("*.md")])
-CURRENT = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which names modules by their names of then
 METRICS = {"producer": "cdc/producer/metrics.py", "consumer": "cdc/consumer/metrics.py"}
-LONGEST = {"README.md": 120, "DESIGN.md": 60}  # lines
+LONGEST = {"README.md": 120, "DESIGN.md": 80, "docs/limitations.md": 150}  # lines
 WIDTH = 120
 
 
@@ -65,13 +64,13 @@ def test_the_readme_leads_to_every_page() -> None:
     assert set(PAGES) - found == set()
 
 
-@pytest.mark.parametrize("page", CURRENT, ids=name)
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_lines_are_not_too_long(page: Path) -> None:
     """Rows of tables have no other way."""
     assert [line for line in prose(page) if len(line) > WIDTH and not line.startswith("|")] == []
 
 
-@pytest.mark.parametrize("page", CURRENT, ids=name)
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_file_that_is_named_exists(page: Path) -> None:
     """By its path from the top, or from cdc/ or tests/, as prose names modules."""
     named = re.findall(r"`((?:[\w.-]+/)+[\w-]+\.(?:py|sql|md|toml|sh|json|yml))\b", page.read_text(encoding="utf-8"))

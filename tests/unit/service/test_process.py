@@ -38,17 +38,16 @@ STEERING = "a\x1b[2J\x9b\x7f\u202eb"
 def test_what_would_steer_a_terminal_is_escaped(capsys: pytest.CaptureFixture[str], form: str) -> None:
     setup_logging(level="info", form=form)
     event(logging.getLogger("cdc.test"), "conflict", key=STEERING, reason=f"of {STEERING}")
-    assert exit_status(lambda: fails(PromiseError("no", where=STEERING)), program="cdc-test") == 3
+    assert exit_status(lambda: fails(PromiseError("no", code="CDC-NO", where=STEERING)), program="cdc-test") == 3
     said = capsys.readouterr().err
     assert not UNSEEN.search(said.replace("\n", ""))
     if form == "json":
         log, last = (json.loads(line) for line in said.splitlines())
         assert (log["key"], last["where"]) == (STEERING, STEERING)
-        assert (last["level"], last["event"], last["program"], last["error"], last["exit_status"]) == (
-            "error", "ended", "cdc-test", "no", 3
-        )  # fmt: skip
+        told = (last["level"], last["event"], last["program"], last["code"], last["error"], last["exit_status"])
+        assert told == ("error", "ended", "cdc-test", "CDC-NO", "no", 3)
     else:
-        assert said.splitlines()[-1] == "cdc-test: no; at a␛[2J\\u009b␡\\u202eb"
+        assert said.splitlines()[-1] == "cdc-test: [CDC-NO] no; at a␛[2J\\u009b␡\\u202eb"
 
 
 def fails(error: Exception) -> int:
@@ -101,6 +100,12 @@ def test_a_signal_inside_of_a_wait_ends_it() -> None:
     [
         ("print", "> /dev/full", 2),
         ("print", "| true", 0),
+        ("has_done", "> /dev/full", 2),
+        ("has_done", "| true", 0),
+        ("has_drift", "> /dev/full", 1),
+        ("has_drift", "| true", 1),
+        ("runs_on", "> /dev/full", 2),
+        ("runs_on", "| true", 2),
         ("fails", "2> /dev/full", 2),
         ("asks", ">&-", 0),
         ("asks", "2>&-", 0),
@@ -110,13 +115,20 @@ def test_a_signal_inside_of_a_wait_ends_it() -> None:
 )
 def test_an_output_that_cannot_be_written_gives_no_traceback(work: str, redirected: str, status: int) -> None:
     code = (
-        "import os, sys; from cdc.errors import UserError; from cdc.service.process import exit_status\n"
+        "import os, sys; from cdc.errors import UserError\n"
+        "from cdc.service.process import exit_status, print_line, printed\n"
         "def fails():\n    raise UserError('no')\n"
         "def asks():\n    sys.stdout.isatty(), sys.stderr.isatty()\n"
         "    return os.open('/dev/zero', os.O_RDONLY) < 3\n"
         "def prints():\n    [print(number) for number in range(100000)]\n    return 0\n"
+        "numbers = map(str, range(100000))\n"
+        "def has_done():\n    return printed(numbers, program='cdc-test')\n"
+        "def has_drift():\n    return printed(numbers, program='cdc-test', status=1)\n"
+        "def runs_on():\n    [print_line(number) for number in numbers]\n    return 0\n"
         f"sys.exit(exit_status({work.replace('print', 'prints')}, program='cdc-test'))"
     )
     command = f'set -o pipefail; {sys.executable} -c "$0" {redirected}'
     done = subprocess.run(["bash", "-c", command, code], capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr
+    assert done.stderr.count("\n") <= 1
+    assert work != "runs_on" or "start again, which goes on" in done.stderr

@@ -2,22 +2,26 @@
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
+from html import escape
 from itertools import pairwise
+from typing import Any
 from unicodedata import east_asian_width
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from jinja2 import UndefinedError
 
 from cdc.spark.compare.row_drift import in_order
-from cdc.spark.page.document import page
-from cdc.spark.page.markup import element
-from cdc.spark.report.outcome import Audit, to_json
+from cdc.spark.report.document import Cell, Shape
+from cdc.spark.report.outcome import AcceptedDrift, Audit, to_json
+from cdc.spark.report.page import page, template
 from cdc.spark.report.phrases import verdict_sentence
 from cdc.spark.report.printable import Cut, cut, differing, visible
+from cdc.spark.report.sections import document
 from cdc.spark.report.terminal import terminal
 from tests.checks.html_page import Page
 from tests.checks.json_schema import SCHEMA, faults
@@ -180,12 +184,68 @@ def test_a_difference_far_inside_is_shown() -> None:
 
 
 @given(st.text())
+@example(audits.NASTY)
 def test_nothing_becomes_markup(text: str) -> None:
-    read = Page(element("p", element("bdi", text, title=text)).text)
+    macro = "{% macro inner(text) %}<bdi title='{{ text }}'>{{ text }}</bdi>{% endmacro %}<p>{{ inner(text) }}</p>"
+    read = Page(template(macro).render(text=text))
     assert read.faults == []
     assert read.text == visible(text)
     assert read.elements == {"p": 1, "bdi": 1}
     assert "\n" not in visible(text)
+
+
+def test_a_name_that_a_template_does_not_get_is_an_error() -> None:
+    with pytest.raises(UndefinedError):
+        template("{{ document.verdikt }}").render(document=document(audits.clean()))
+
+
+def texts(part: Any) -> Iterator[str]:
+    """All texts that a part of the document has for the page."""
+    if isinstance(part, str):
+        yield part
+    elif isinstance(part, Cell):
+        yield cut(part.text) if part.style in {"name", "code"} else part.text
+    elif is_dataclass(part):
+        for each in fields(part):
+            if each.name not in {"kind", "style", "terminal", "lines", "attributes"} and not isinstance(part, Shape):
+                yield from texts(getattr(part, each.name))
+    elif isinstance(part, list | tuple):
+        for each in part:
+            yield from texts(each)
+
+
+@pytest.mark.parametrize("name", [name for name in MADE if name != "big"])
+def test_the_page_has_all_texts_of_the_document(name: str) -> None:
+    audit = replace(MADE[name](), repair="cdc-repair a.toml --report b")
+    audit = replace(audit, schema_drift=audit.schema_drift and 99)  # more than are listed
+    html = page(audit)
+    read = Page(html)
+    sections = [section for section in document(audit).sections if section.blocks]
+    whole = replace(document(audit), sections=sections)
+    found = {visible(text) for text in texts(whole)}
+    assert len(found) > 20
+    assert [text for text in found if text not in read.text and escape(text) not in html] == []
+
+
+def test_the_terminal_has_the_sections_of_the_page_in_their_order() -> None:
+    accepted = AcceptedDrift(1, ["rows"], "shop.old", "for the archive", "2999-01-01", rows={"shop.old": 2})
+    audit = replace(audits.drifting(), accepted=[accepted])
+    lines, html = list(terminal(audit)), page(audit)
+    assert "accepted (for the archive, until 2999-01-01): rows of shop.old: 2 rows of shop.old" in lines
+    order = {"Tables": "  table ", "Accepted,": "accepted (", "Not defined": "table shop.stock",
+             "Drifted rows": "drifted rows by", "Foreign writes": "foreign write at", "Skipped on": "skipped on",
+             "How long": "lag of"}  # fmt: skip
+    on_page = [html.index(f"<h2>{title}") for title in order]
+    on_terminal = [next(at for at, line in enumerate(lines) if line.startswith(text)) for text in order.values()]
+    assert (on_page, on_terminal) == (sorted(on_page), sorted(on_terminal))
+
+
+def test_a_line_of_many_characters_is_wrapped() -> None:
+    """In time that grows with its length: with its cube, as once, this test would not end."""
+    reason = "x" * 30_000 + " " + "y" * 30_000
+    lines = list(terminal(replace(audits.unjudged(), reasons=[reason]), width=80))
+    assert max(map(len, lines)) == 80
+    assert reason.replace(" ", "") in "".join("".join(lines).split())
 
 
 def test_long_text_is_cut_with_its_length() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cdc.spark.folders.local import LocalFolder
-from cdc.spark.page.document import page
+from cdc.spark.report.page import page
 from cdc.spark.state import history
 from cdc.spark.state.folder import require_state_folder
 from cdc.spark.state.history import PastVerdict, remembered

@@ -1,14 +1,12 @@
 """Which executor gets a batch: the parallel one only for full batches that are independent of those before them."""
 
-from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
 
 from cdc.consumer.apply import execution
-from cdc.consumer.apply.committed import PendingBatch
-from cdc.consumer.apply.execution import Execution, PreparedBatch
-from cdc.consumer.plan.packets import Statement
+from cdc.consumer.apply.execution import Execution
+from cdc.consumer.apply.planned_batch import PlannedBatch
 from cdc.consumer.source.assembler import Batch
 
 
@@ -20,11 +18,10 @@ class Recorder:
         self.log = log
         self.usable = usable
         self.running = self.failed = False
-        self.conflicts = self.parts = 0
-        self.committed: list[PendingBatch] = []
+        self.conflicts = 0
 
-    def put(self, pending: PendingBatch, statements: Iterator[Statement]) -> None:
-        self.log.append(f"{self.name} {pending.rows}")
+    def put(self, batch: PlannedBatch) -> None:
+        self.log.append(f"{self.name} {batch.rows}")
 
     def commit(self) -> None:
         self.log.append(f"{self.name} commits")
@@ -47,8 +44,7 @@ class Stages:
     def put(self, number: int, *kinds: dict[str, str] | None, full: bool = True) -> list[str]:
         self.kinds = list(kinds)
         batch = Batch([], cast("Any", None), {}, full=full)
-        pending = PendingBatch(batch, [], [], cast("Any", None), number, 0, 0.0)
-        self.execution.put(PreparedBatch(pending, [], iter([]), {}))
+        self.execution.put(PlannedBatch(batch, [], [], cast("Any", None), rows=number))
         found, self.log[:] = list(self.log), []
         return found
 

@@ -88,16 +88,3 @@ def test_while_one_is_held_those_before_can_commit() -> None:
     assert next(stream) is None
     assert delay.due_at == 6
     assert clock.now == 1
-
-
-def test_what_is_applied_again_is_not_held() -> None:
-    clock = Clock(1)
-    delay = Delay(5, stop=cast("threading.Event", clock), again_upto=1, clock=lambda: clock.now)
-    records = history([1, 1, 1])
-    for record in records:
-        record.ts_us = 1_000_000
-    stream = delay.due(assemble(located(records), resource="srv", next_sequence=0, size=1))
-    again = [next(stream), next(stream)]
-    assert [item.records[0].sequence for item in again if item] == [0, 1]
-    assert next(stream) is None
-    assert delay.due_at == 6

@@ -1,13 +1,14 @@
-"""While the follower executes a packet, other work is done in small pieces; each reply that arrives ends it."""
+"""While the follower executes a packet, records are read ahead one by one; each reply that arrives ends it."""
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from cdc.config.profile import Database
+from cdc.consumer.apply.prefetch import Prefetch
 from cdc.consumer.errors import Interrupted, Stopped
 from cdc.consumer.follower import session as module
 from cdc.consumer.follower.session import Session, SocketReader
@@ -53,7 +54,7 @@ def test_work_goes_on_until_the_last_reply(ends: tuple[socket.socket, socket.soc
         return len(done) != 5  # nothing to do for now: called again a little later
 
     follower.send([b"COMMIT", b"INSERT"])
-    assert follower.receive(work) == [3, 7]
+    assert Prefetch(work).receive(follower) == [3, 7]
     assert done == list(range(7))
 
 
@@ -62,8 +63,8 @@ def test_no_work_is_done_once_the_replies_are_there(ends: tuple[socket.socket, s
     follower = session(here)
     follower.send([b"COMMIT", b"INSERT"])
     there.sendall(b"\x01\x02")
-    assert follower.receive(pytest.fail) == [1, 2]
-    assert follower.receive(pytest.fail) == []
+    assert Prefetch(pytest.fail).receive(follower) == [1, 2]
+    assert Prefetch(pytest.fail).receive(follower) == []
 
 
 def test_a_stop_ends_the_wait(ends: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,11 +72,12 @@ def test_a_stop_ends_the_wait(ends: tuple[socket.socket, socket.socket], monkeyp
     here, _ = ends
     stop = threading.Event()
     stop.set()
-    for meanwhile in (None, lambda: False):
+    receivers: list[Callable[[Session], list[int]]] = [Session.receive, Prefetch(lambda: False).receive]
+    for receive in receivers:
         follower = session(here, stop)
         follower.send([b"ALTER"])
         with pytest.raises(Stopped):
-            follower.receive(meanwhile)
+            receive(follower)
 
 
 def test_a_wait_that_is_given_up_ends_the_connection(
@@ -88,5 +90,5 @@ def test_a_wait_that_is_given_up_ends_the_connection(
     follower = session(here)
     follower.send([b"COMMIT"])
     with pytest.raises(Interrupted, match="nor to a new connection"):
-        follower.receive(lambda: False)
+        Prefetch(lambda: False).receive(follower)
     assert there.recv(1) == b""

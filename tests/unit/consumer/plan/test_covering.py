@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.consumer.errors import Unapplicable
+from cdc.consumer.plan.copying import check_copying, plan_copying
 from cdc.consumer.plan.covering import Covering, Found, check_chunk, covering, in_range
 from cdc.consumer.plan.planner import Step, in_order
-from cdc.consumer.plan.rewound import check_copying, plan_copying
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.record import KeyRange, Record, Row
 from cdc.model.values import Value

@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from cdc.config.filters import Filters, Widened
-from cdc.producer.copy.chunk import Structure
 from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.requests import Request
-from cdc.producer.decode.changes import TableShape
+from cdc.producer.decode.changes import Structure, TableShape
 from cdc.producer.table_rows.definition import CopiedColumn
 from tests.harness.copying import DEFINITION, REFUSED, UUID, Copying, T, U, keys_of, number, row
 

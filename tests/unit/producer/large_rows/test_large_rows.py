@@ -21,6 +21,7 @@ from cdc.producer.large_rows.row_images import large_rows
 from cdc.producer.sink import partial_transaction
 from cdc.producer.sink.partial_transaction import row_sum
 from cdc.producer.sink.record_parts import encoded, joined, rows_body
+from cdc.producer.sink.recovery import without_types
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 BYTES = st.binary(max_size=40)
@@ -83,8 +84,14 @@ def test_rows_on_disk_are_those_in_memory(made: tuple[Table, int, bytes]) -> Non
     assert [len(row) for row in rows] == list(map(len, expected))
     assert [row.characters for row in rows] == [len(row.decode()) for row in expected]
     assert [row_sum("u", row) for row in rows] == [row_sum("u", row) for row in expected]
-    whole, known = (encoded(rows_body('"columns":[]', 0, None, "Add", joined(list(of)))) for of in (rows, expected))
+    told = '"columns":["a"],"types":["varchar(3)"]'
+    whole, known = (encoded(rows_body(told, 0, None, "Add", joined(list(of)))) for of in (rows, expected))
     assert isinstance(whole, LargeText)
+    assert (
+        bytes(without_types(whole))
+        == without_types(bytes(known))
+        == bytes(known).replace(b',"types":["varchar(3)"]', b"", 1)
+    )
     assert (bytes(whole), checksum(whole)) == (known, crc32(bytes(known)))
     for size in (1, 80, 1000):
         assert whole.head(size)[:size] == bytes(known)[:size]

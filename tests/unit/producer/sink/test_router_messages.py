@@ -10,8 +10,22 @@ from cdc.config.filters import Filters
 from cdc.config.topic_names import PER_TABLE, Topics
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import Partial
+from cdc.model.position import Position
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableShape, Whole
+from cdc.producer.decode.changes import (
+    Begin,
+    Beginning,
+    Chunk,
+    Commit,
+    Copied,
+    CopyState,
+    Refused,
+    Rows,
+    Statement,
+    Structure,
+    TableShape,
+    Whole,
+)
 from cdc.producer.sink.partial_transaction import content_sum
 from cdc.producer.sink.record_parts import Message
 from cdc.producer.sink.router import Router
@@ -40,16 +54,10 @@ def added(name: str, columns: str = TABLE.columns_json) -> str:
 
 
 def sent(route: Router, *changes: Rows | Statement | Refused, begin: Begin = BEGIN) -> list[Message]:
-    route.begin(begin)
-    found: list[Message] = []
+    found = [*route.route(begin)]
     for change in changes:
-        if isinstance(change, Rows):
-            found += route.rows(change)
-        elif isinstance(change, Statement):
-            found += route.statement(change)
-        else:
-            found += route.refused(change)
-    return [*found, *route.commit()]
+        found += route.route(change)
+    return [*found, *route.route(Commit(Position("binlog.000001", 500)))]
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -269,8 +277,34 @@ def test_each_tables_rows_go_to_its_topic() -> None:
     assert [each.topic for each in found] == ["p.flvDb_pet", "p.flvDb_owner", "p.flvDb_pet"]
     whole = route.whole(Whole(BEGIN, [rows("a"), rows("b")._replace(table=OTHER)], "binlog.000001", 500))
     assert [each.topic for each in whole] == ["p.flvDb_pet", "p.flvDb_owner"]
-    assert route.topics_of([TABLE.names, OTHER.names, TABLE.names]) == {"p.flvDb_pet", "p.flvDb_owner"}
-    assert route.topics_of([]) == set()
+    both = Whole(BEGIN, [rows("a"), rows("b")._replace(table=OTHER), rows("c")], "binlog.000001", 500)
+    chunk = Chunk(OTHER.names, "", (), None, None, [], 0)
+    created = Beginning(Structure([TABLE.names, OTHER.names], [], []), 0)
+    topics = [route.topics(each) for each in (both, rows("a"), copied(chunk), copied(created), BEGIN)]
+    assert topics == [
+        {"p.flvDb_pet", "p.flvDb_owner"}, {"p.flvDb_pet"}, {"p.flvDb_owner"}, {"p.flvDb_pet", "p.flvDb_owner"}, set(),
+    ]  # fmt: skip
+
+
+def copied(content: Chunk | Beginning, **state: Any) -> Copied:
+    """What a copy writes, after which it is in this state."""
+    after = CopyState(**{"entry": None, "incomplete": frozenset()} | state)
+    return Copied(content, Position("binlog.000001", 500), "header", after)
+
+
+def test_a_chunk_is_a_transaction_of_its_own_and_what_comes_after_it_has_the_mark_of_its_state() -> None:
+    route = router(next_sequence=0)
+    state: Any = {"incomplete": frozenset({OTHER.names}), "filters": Filters(exclude_dbs=(OTHER.database,))}
+    (found,) = route.route(copied(Chunk(TABLE.names, '"columns":["x"]', (), None, None, ["{}"], 7000), **state))
+    content = json.loads(found.value)
+    assert (found.headers, content["bn_file"]["offset"]) == ([("cdc_copy", "header")], 500)
+    assert (content["sequence"], content["transaction"]["id"], route.next_sequence) == (0, "copy:0", 1)
+    marked = [*route.whole(Whole(BEGIN, [rows("a")._replace(table=OTHER)], "binlog.000001", 600))]
+    assert [json.loads(each.value).get("copying") for each in marked] == [True]
+    list(route.route(BEGIN))
+    assert [*route.route(statement(Effect("DropTable", OTHER.database, "x")))] == []
+    assert [*route.route(CopyState(None, frozenset()))] == []
+    assert route.incomplete == frozenset()
 
 
 def test_many_tables_are_told_apart() -> None:

@@ -1,8 +1,8 @@
-"""Plans records whose rows the follower may have in any state: each row becomes what it is after them. Pure.
+"""Plans records of a table that is being copied: each row that they name becomes the leader's. Pure.
 
-These are records that are applied again (``--rewind``), and those of a table while it is being copied. The follower's
-rows are from any other moment, or damaged, or not there yet. So all rows that the records name are deleted by their
-keys, as many as there are, and those that exist after the records are inserted: nothing that was there is taken over.
+The follower may have such a row in any state: as at another moment, damaged, or not at all. So all rows that the
+records name are deleted by their keys, as many as there are, and those that exist after the records are inserted:
+nothing that was there is taken over.
 
 A row that holds a value of a secondary unique key which the leader's row has makes the insertion fail; then the batch
 is applied row by row, which removes such a row. That loses nothing: as the leader has the value in the row that is
@@ -23,11 +23,11 @@ from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.record import Record, Row, Uri
 from cdc.model.values import NULL, Value
 
-__all__ = ["check_copying", "clashes", "plan_again", "plan_copying"]
+__all__ = ["check_copying", "clashes", "plan_copying", "plan_overwriting"]
 
 
-def plan_again(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
-    """The steps for rows records of tables with keys, which are in the leader's order."""
+def plan_overwriting(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
+    """The steps for rows records of tables with keys, in the leader's order, whatever the follower has of the rows."""
     tables: dict[Uri, list[Record]] = {}
     for record in records:
         tables.setdefault(record.uri, []).append(record)
@@ -35,13 +35,13 @@ def plan_again(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema
 
 
 def plan_copying(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
-    """As ``planner.plan``, for records of which some may be of tables that are being copied.
+    """Plans records as ``planner.plan`` does, some of which may be of tables that are being copied.
 
     Where the follower's foreign keys change rows that the leader has not logged, the tables keep their common order.
     """
     records = [_unchecked(record) if record.copying and record.key is None else record for record in records]
-    # Without a key a change can't overwrite what is there: it is applied to the row that it names, and one that is not
-    # there is no conflict (``row_by_row``). The copy then replaces all rows as a whole.
+    # Without a key a change can't overwrite rows: it is applied to the row that it names, and a missing row is not a
+    # conflict (``row_by_row``). The copy then replaces all rows as a whole.
     copied = {record.uri for record in records if record.copying and record.key is not None}
     if not copied:
         return plan(records, schema=schema)
@@ -55,7 +55,7 @@ def plan_copying(records: Iterable[Record], *, schema: Callable[[Uri], TableSche
         steps += [for_table(each, schema(uri)) for each in kept]
     others = [record for record in records if record.uri not in together]
     steps += plan([record for record in others if record.uri not in copied], schema=schema)
-    return steps + plan_again([record for record in others if record.uri in copied], schema=schema)
+    return steps + plan_overwriting([record for record in others if record.uri in copied], schema=schema)
 
 
 def _unchecked(record: Record) -> Record:
@@ -69,6 +69,7 @@ def check_copying(record: Record, schema: TableSchema) -> None:
     if not _fits(record, schema):
         raise Unapplicable(
             f"table {name} is being copied, but has other columns or another key on the follower, or is not there",
+            code="CDC-COPY-OTHER-COLUMNS",
             record=record,
             hint=f"make it as on the leader (SHOW CREATE TABLE {name} on both), or leave it out with the filters",
         )
@@ -76,6 +77,7 @@ def check_copying(record: Record, schema: TableSchema) -> None:
         raise Unapplicable(
             f"table {name} is being copied while foreign keys of other tables change their rows with its rows (ON "
             "DELETE or ON UPDATE), which this leader does not log",
+            code="CDC-COPY-CASCADES",
             record=record,
             hint="on the follower drop these foreign keys, start again, and when the copy is complete have those "
             "tables copied, too",

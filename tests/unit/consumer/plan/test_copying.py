@@ -1,12 +1,12 @@
-"""What is applied again leaves each row as the leader's, from whatever the follower has in the rows that it names."""
+"""Records of a table that is being copied leave each row as the leader's, whatever the follower has of these rows."""
 
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdc.consumer.plan.copying import plan_overwriting
 from cdc.consumer.plan.planner import Step
-from cdc.consumer.plan.rewound import plan_again
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.record import Record, Row
 from tests.unit.consumer.plan.test_net_effects import image
@@ -56,7 +56,7 @@ def test_any_rows_that_are_named_become_the_leaders(
     follower = {key: value for key, value in before.items() if key not in named}
     follower |= {key: value for key, value in damaged.items() if key in named}
     for start in range(0, len(records), size):
-        executed(plan_again(records[start : start + size], schema=lambda _: SCHEMA), follower)
+        executed(plan_overwriting(records[start : start + size], schema=lambda _: SCHEMA), follower)
     assert follower == leader
 
 
@@ -66,5 +66,5 @@ def test_rows_with_computed_columns_are_written_under_the_leaders_modes() -> Non
         replace(record(n, "Add", width=2), rows=(Row(None, image(n, n)),), sql_mode=mode)
         for n, mode in enumerate((None, "ANSI_QUOTES", None))
     ]
-    steps = plan_again(records, schema=lambda _: computing)
+    steps = plan_overwriting(records, schema=lambda _: computing)
     assert [(step.operation, len(step.changes)) for step in steps] == [("Clear", 3), ("Add", 2), ("Add", 1)]

@@ -1,6 +1,6 @@
-"""Draws plots as SVG: histograms of lags, lags over time, and the times of writes that did not come from the leader.
+"""Draws the plots of a report: histograms of lags, lags over time, foreign writes over time, and past verdicts.
 
-Computes the axes of plots: the position of a value, and the marks with their texts.
+Computes their axes, too: the position of a value, and the marks with their texts.
 """
 
 import math
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cdc.spark.lag.summary import Quantiles, Stage, Stretch
-from cdc.spark.page.markup import Html, element, empty, fragment
+from cdc.spark.report.document import Drawing, Shape
 from cdc.spark.report.printable import DAY, HOUR, MINUTE, MS, SECOND, day, duration, time_of
 
 __all__ = [
@@ -141,49 +141,60 @@ class _Frame:
         return _BASE - self.up.at(value) * (_BASE - _TOP)
 
 
-def histogram(stage: Stage, label: str) -> Html:
+def histogram(stage: Stage, label: str) -> Drawing:
     """The number of transactions by the time they took, with the quantiles marked."""
     across = duration_axis(stage.histogram[0][0], stage.histogram[-1][1])
     up = count_axis(max(count for *_, count in stage.histogram))
     frame = _Frame(across, up, "time taken (log scale)", "transactions")
     bars = [_bar(frame, bar, f"{duration(bar[0])} to {duration(bar[1])}: {bar[2]:,}") for bar in stage.histogram]
     marks = [_upright(frame, _of(stage.total, name), name) for name in QUANTILES]
-    said = ", ".join(f"{name} {duration(_of(stage.total, name))}" for name in QUANTILES)
-    label = f"{label}: histogram of {stage.total.transactions:,} transactions, {said}"
+    quantiles = ", ".join(f"{name} {duration(_of(stage.total, name))}" for name in QUANTILES)
+    label = f"{label}: histogram of {stage.total.transactions:,} transactions, {quantiles}"
     return _plot(frame, label, [*bars, *marks, *_legend(frame)])
 
 
-def over_time(stage: Stage, label: str, *, first_us: int, last_us: int, stretch_us: int) -> Html:
+def over_time(stage: Stage, label: str, *, first_us: int, last_us: int, stretch_us: int) -> Drawing:
     """The quantiles of the transactions in each stretch of time, by the leader's commit."""
-    found = [_of(each.lag, name) for each in stage.over_time for name in QUANTILES]
+    lags = [_of(each.lag, name) for each in stage.over_time for name in QUANTILES]
     across = time_axis(first_us, max(last_us, first_us + stretch_us))
     frame = _Frame(
-        across, duration_axis(min(found), max(found)), _when(first_us, "leader's commit"), "time taken (log scale)"
+        across, duration_axis(min(lags), max(lags)), _when(first_us, "leader's commit"), "time taken (log scale)"
     )
     # The median is drawn last, so that it is visible where the lines coincide.
-    lines = [_line(frame, stage.over_time, name, stretch_us=stretch_us) for name in reversed(QUANTILES)]
+    lines = [
+        shape for name in reversed(QUANTILES) for shape in _line(frame, stage.over_time, name, stretch_us=stretch_us)
+    ]
     label = f"{label} over time: p50, p95, p99 and max of each stretch"
     return _plot(frame, label, [*lines, *_legend(frame)])
 
 
-def time_line(bars: Sequence[Bar], label: str, *, first_us: int, last_us: int) -> Html:
+def time_line(bars: Sequence[Bar], label: str, *, first_us: int, last_us: int) -> Drawing:
     """Bars of counts (from and to in µs since 1970) over the time from ``first_us`` to ``last_us``."""
     up = count_axis(max(count for *_, count in bars))
     frame = _Frame(time_axis(first_us, last_us), up, _when(first_us, "follower's commit"), "writes", 2 * _WIDTH)
     return _plot(frame, label, [_bar(frame, bar, f"{bar[2]:,}") for bar in bars])
 
 
-def points(drawn: Sequence[Point], label: str) -> Html:
+def points(drawn: Sequence[Point], label: str) -> Drawing:
     """Points of counts over time, each in the colour of its verdict."""
     across = time_axis(drawn[0][0], drawn[-1][0])
     frame = _Frame(across, count_axis(max(1, *(count for _, count, *_ in drawn))), _when(drawn[0][0], "audit"),
                    "rows and definitions that differ", 2 * _WIDTH)  # fmt: skip
     circles = [
-        element("circle", element("title", title), cx=float(frame.x(at_us)), cy=float(frame.y(count)), r=4,
-                class_=f"verdict {colour}")
+        _shape("circle", title=title, cx=frame.x(at_us), cy=frame.y(count), r=4, class_=f"verdict {colour}")
         for at_us, count, colour, title in drawn
-    ]  # fmt: skip
+    ]
     return _plot(frame, label, circles)
+
+
+def _shape(name: str, text: str = "", title: str = "", **attributes: str | float) -> Shape:
+    """An element of SVG. The attribute ``class_`` becomes ``class``; numbers get one decimal, as precise as a pixel."""
+    named = {key.rstrip("_").replace("_", "-"): _exact(value) for key, value in attributes.items()}
+    return Shape(name, named, text, title)
+
+
+def _exact(value: str | float) -> str:
+    return f"{value:.1f}" if isinstance(value, float) else str(value)
 
 
 def _when(us: int, what: str) -> str:
@@ -195,58 +206,56 @@ def _of(quantiles: Quantiles, name: str) -> int:
     return us
 
 
-def _plot(frame: _Frame, label: str, content: Iterable[Html]) -> Html:
+def _plot(frame: _Frame, label: str, content: Iterable[Shape]) -> Drawing:
     names = (
-        element("text", frame.across_name, x=(_LEFT + frame.width - _RIGHT) / 2, y=_HEIGHT - 5, text_anchor="middle"),
-        element("text", frame.up_name, x=4, y=14),
+        _shape("text", frame.across_name, x=(_LEFT + frame.width - _RIGHT) / 2, y=_HEIGHT - 5, text_anchor="middle"),
+        _shape("text", frame.up_name, x=4, y=14),
     )
-    base = empty("line", x1=_LEFT, x2=frame.width - _RIGHT, y1=_BASE, y2=_BASE, class_="axis")
-    drawn = (*_grid(frame), *content, base, *_marks(frame), *names)
-    size = f"0 0 {frame.width} {_HEIGHT}"
-    wide = {"class_": "wide"} if frame.width > _WIDTH else {}
-    return element("svg", *drawn, **wide, viewBox=size, width=frame.width, height=_HEIGHT, role="img", aria_label=label)
+    base = _shape("line", x1=_LEFT, x2=frame.width - _RIGHT, y1=_BASE, y2=_BASE, class_="axis")
+    shapes = (*_grid(frame), *content, base, *_marks(frame), *names)
+    return Drawing(label, shapes, frame.width, _HEIGHT, frame.width > _WIDTH)
 
 
-def _grid(frame: _Frame) -> Iterable[Html]:
+def _grid(frame: _Frame) -> Iterable[Shape]:
     for value, text in frame.up.marks:
         y = frame.y(value)
-        yield empty("line", x1=_LEFT, x2=frame.width - _RIGHT, y1=y, y2=y, class_="grid")
-        yield element("text", text, x=_LEFT - 6, y=y + 4, text_anchor="end")
+        yield _shape("line", x1=_LEFT, x2=frame.width - _RIGHT, y1=y, y2=y, class_="grid")
+        yield _shape("text", text, x=_LEFT - 6, y=y + 4, text_anchor="end")
 
 
-def _marks(frame: _Frame) -> Iterable[Html]:
+def _marks(frame: _Frame) -> Iterable[Shape]:
     for value, text in frame.across.marks:
         x = frame.x(value)
-        yield empty("line", x1=x, x2=x, y1=_BASE, y2=_BASE + 4, class_="axis")
+        yield _shape("line", x1=x, x2=x, y1=_BASE, y2=_BASE + 4, class_="axis")
         inside = min(x, frame.width - _HALF_MARK)
-        yield element("text", text, x=inside, y=_BASE + 17, text_anchor="middle")
+        yield _shape("text", text, x=inside, y=_BASE + 17, text_anchor="middle")
 
 
-def _bar(frame: _Frame, bar: Bar, title: str) -> Html:
+def _bar(frame: _Frame, bar: Bar, title: str) -> Shape:
     start, end, count = bar
     x, y = frame.x(start), min(frame.y(count), _BASE - 1.5)  # one in a million must be visible
     width = max(2.0, frame.x(end) - x - 1)
-    return element("rect", element("title", title), x=x, y=y, width=width, height=_BASE - y, class_="bar")
+    return _shape("rect", title=title, x=x, y=y, width=width, height=_BASE - y, class_="bar")
 
 
-def _upright(frame: _Frame, us: int, name: str) -> Html:
+def _upright(frame: _Frame, us: int, name: str) -> Shape:
     x = frame.x(us)
-    return empty("line", x1=x, x2=x, y1=_TOP - 4, y2=_BASE, class_=f"line {name}")
+    return _shape("line", x1=x, x2=x, y1=_TOP - 4, y2=_BASE, class_=f"line {name}")
 
 
-def _line(frame: _Frame, stretches: Sequence[Stretch], name: str, *, stretch_us: int) -> Html:
+def _line(frame: _Frame, stretches: Sequence[Stretch], name: str, *, stretch_us: int) -> Iterable[Shape]:
     """A line through adjacent stretches; a stretch without neighbours is a point."""
     path, dots, before = "", [], None
     for each in stretches:
         x, y = frame.x(each.from_us + stretch_us / 2), frame.y(_of(each.lag, name))
         path += f"{'L' if before == each.from_us - stretch_us else 'M'}{x:.1f} {y:.1f}"
-        dots.append(empty("circle", cx=x, cy=y, r=2, class_=f"dot {name}"))
+        dots.append(_shape("circle", cx=x, cy=y, r=2, class_=f"dot {name}"))
         before = each.from_us
-    return fragment(empty("path", d=path, class_=f"line {name}"), *dots)
+    return _shape("path", d=path, class_=f"line {name}"), *dots
 
 
-def _legend(frame: _Frame) -> Iterable[Html]:
+def _legend(frame: _Frame) -> Iterable[Shape]:
     for at, name in enumerate(QUANTILES):
         x = frame.width - _RIGHT - 64 * (len(QUANTILES) - at)
-        yield empty("line", x1=x, x2=x + 22, y1=10, y2=10, class_=f"line {name}")
-        yield element("text", name, x=x + 27, y=14)
+        yield _shape("line", x1=x, x2=x + 22, y1=10, y2=10, class_=f"line {name}")
+        yield _shape("text", name, x=x + 27, y=14)

@@ -1,0 +1,104 @@
+"""A batch on its way into the follower, where its rows and the checkpoint are one transaction. Pure.
+
+So no change is lost and none is applied twice. What ends the transaction of a batch (``ending``) moves the checkpoint
+from where the batch before has put it to the batch's last record. A batch that fails before its COMMIT leaves neither
+its rows nor the move. Where the connection is lost with the answer to a COMMIT, the checkpoint in the server shows
+whether it was successful (``committed.settle``). The move matches no row where another program has moved the
+checkpoint, or where the batch before has not committed.
+
+    PLANNED ──► SENT ──► EXECUTED ──► COMMITTING ──► COMMITTED
+                 │  ▲
+                 └──┘ rolled back and executed row by row
+
+The executors move a batch along; whatever is not COMMITTED when a connection is lost is planned again.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from cdc.consumer.plan.covering import Covering
+from cdc.consumer.plan.packets import Statement
+from cdc.consumer.plan.planner import Step
+from cdc.consumer.plan.table_schema import TableSchema
+from cdc.consumer.source.assembler import Batch
+from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.model.record import Record, Uri
+
+__all__ = ["PlannedBatch", "State", "ending"]
+
+
+class State(IntEnum):
+    """How far a batch has come."""
+
+    PLANNED = 1  # its SQL is known, or made when it is sent
+    SENT = 2  # the counts of its last packet are outstanding
+    EXECUTED = 3  # all counts are right: its rows and the move of the checkpoint are in the open transaction
+    COMMITTING = 4  # its COMMIT was sent, or is about to be
+    COMMITTED = 5
+
+
+@dataclass(slots=True)
+class PlannedBatch:
+    """``batch`` is what the leader did, ``records`` those of it that the filters let pass.
+
+    ``steps`` are its plan, ``statements`` their SQL, made when they are sent; ``shapes`` are the tables' of the plan.
+    ``tail`` ends its transaction, and sets the checkpoint ``target``; a part of a large transaction that does not end
+    it has none, and stays executed until the last part commits. ``chunk`` is the plan of a chunk of a table.
+
+    ``rows`` counts the rows of its follower transaction up to here, ``filtered`` those of them that the filters left
+    out. ``started`` is the monotonic time at which its preparation began.
+    """
+
+    batch: Batch
+    records: Sequence[Record]
+    tail: Sequence[Statement]
+    target: Checkpoint
+    rows: int = 0
+    filtered: int = 0
+    started: float = 0.0
+    chunk: Covering | None = None
+    steps: Sequence[Step] = ()
+    statements: Iterator[Statement] = field(default_factory=lambda: iter(()))
+    shapes: Mapping[Uri, TableSchema] = field(default_factory=dict)
+    state: State = State.PLANNED
+    outstanding: Sequence[Statement] = ()  # the packet whose counts have not been received
+
+    def sent(self, packet: Sequence[Statement]) -> None:
+        """A packet of its statements was sent; the counts of those before are right."""
+        self._move(State.SENT, since=(State.PLANNED, State.SENT))
+        self.outstanding = packet
+
+    def executed(self) -> None:
+        """All its statements are executed, and have counted what they must."""
+        self._move(State.EXECUTED, since=(State.PLANNED, State.SENT))
+        self.outstanding = ()
+
+    def committing(self) -> None:
+        """Its COMMIT is sent now."""
+        if not self.batch.ends:
+            raise RuntimeError("a part of a transaction does not commit")
+        self._move(State.COMMITTING, since=(State.EXECUTED,))
+
+    def committed(self) -> None:
+        """Its COMMIT is confirmed, or the checkpoint in the server shows that it was successful."""
+        self._move(State.COMMITTED, since=(State.COMMITTING,))
+
+    def _move(self, to: State, *, since: Sequence[State]) -> None:
+        if self.state not in since:
+            raise RuntimeError(f"a batch that is {self.state.name} can't become {to.name}")
+        self.state = to
+
+
+def ending(batch: Batch, before: Checkpoint, notes: Sequence[Statement]) -> tuple[Sequence[Statement], Checkpoint]:
+    """What ends the follower's transaction of a batch, and the checkpoint behind it; ``before`` is the one before it.
+
+    ``notes`` are the ledger's of its statements and of what was left out. The checkpoint commits with the rows: a crash
+    leaves both or neither.
+    """
+    if not batch.ends:
+        return [], before
+    target = before.advanced(last=batch.last, offsets=batch.offsets)
+    tail = [*notes, Statement(before.advance(target, last=batch.last).encode(), 1)]
+    moved = target.move(batch.offsets)
+    return [*tail, Statement(moved.encode())] if moved else tail, target

@@ -1,1 +1,0 @@
-"""Renders the outcome of an audit as one HTML page."""

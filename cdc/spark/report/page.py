@@ -1,0 +1,45 @@
+"""Renders a report as report.html: one file that loads nothing, for screen and print, made from page.html."""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from cdc.spark.report.outcome import Audit
+from cdc.spark.report.printable import cut, visible
+from cdc.spark.report.sections import document
+from cdc.spark.state.history import PastVerdict
+
+__all__ = ["page", "template"]
+
+# The page has no script and loads nothing; this makes the browser enforce it.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def page(audit: Audit, verdicts: Sequence[PastVerdict] = ()) -> str:
+    """The whole report as HTML; ``verdicts`` are those of the audits on the same state, oldest first."""
+    # The only text that becomes markup without escaping: a file of this program.
+    style = Markup(_file("page.css"))
+    return template(_file("page.html")).render(document=document(audit, verdicts), policy=_POLICY, style=style)
+
+
+@cache
+def template(text: str) -> Template:
+    """A template in which all values become visible text (``printable.visible``) that is escaped."""
+    environment = Environment(
+        autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["cut"] = cut
+    return environment.from_string(text)
+
+
+def _shown(value: Any) -> Any:
+    """``value`` as Jinja2 is to escape it; what a macro made is markup already."""
+    return value if isinstance(value, Markup) else visible(str(value))
+
+
+def _file(name: str) -> str:
+    return files("cdc.spark.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,196 @@
+"""Where in the stream of changes the chunks of copies come, and what comes of the changes beside them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cdc.config.filters import Filters, Widened
+from cdc.model.position import Position
+from cdc.producer.copy.interleaver import Interleaver
+from cdc.producer.copy.pending import Pending
+from cdc.producer.copy.requests import Request
+from cdc.producer.decode.changes import (
+    Begin,
+    Change,
+    Commit,
+    Copied,
+    CopyState,
+    Idle,
+    Moved,
+    OtherEvent,
+    Rows,
+    Statement,
+    Structure,
+    Whole,
+)
+from cdc.sql.ddl import classify
+from tests.harness.copying import REFUSED, SHAPE, UUID, Copying, T, U, number, row, written
+
+WIDENED = Widened(Filters(include_tables=("d.t",)), Filters(include_tables=("d.*",)))
+EVENT: Any = None
+IDLE = Idle(inside=False)
+
+
+def begin(transaction: int) -> Begin:
+    return Begin("", f"{UUID}:{transaction}", 0)
+
+
+def commit(at: int) -> Commit:
+    return Commit(Position("b.1", at))
+
+
+def add(key: int) -> Rows:
+    return Rows(EVENT, SHAPE, "Add", [row(key).encode()], 0x10)
+
+
+def whole(transaction: int, key: int, *, at: int) -> Whole:
+    return Whole(begin(transaction), [add(key)], "b.1", at)
+
+
+def statement(text: str) -> Statement:
+    _, effects = classify(text, database="d", ansi_quotes=False, backslash_escapes=True)
+    return Statement(EVENT, "d", text, effects, {})
+
+
+class Stream:
+    """Takes the changes of an interleaver as the stream does: ``done`` names them, ``states`` are those of copies."""
+
+    def __init__(self, copying: Copying) -> None:
+        self._copying = copying
+        self.done: list[str] = []
+        self.states: list[CopyState] = []
+        self.counted: dict[str, int] = {}
+        self.then: dict[str, Callable[[], None]] = {}  # what happens, once, after something is done
+
+    def take(self, *changes: Change) -> list[str]:
+        """What becomes of these changes of the decoder."""
+        self.done.clear()
+        decoder: Any = SimpleNamespace(decode=self._decoded, filter_by=lambda _: self.done.append("decoder filters"))
+        sink: Any = SimpleNamespace(has_visible=False, visible_chunk=None)
+        router: Any = SimpleNamespace(next_sequence=8)
+        copies = Interleaver(
+            self._copying.copier,
+            decoder=decoder,
+            progress=self._copying.progress,
+            router=router,
+            sink=sink,
+            count=lambda **counts: self.counted.update(counts),
+        )
+        received: Any = changes
+        for change in copies.changes(received):
+            self.done.append(self._name(change))
+            self._copying.progress.note(change)
+            self.then.pop(self.done[-1], lambda: None)()
+        return self.done
+
+    def _decoded(self, changes: tuple[Change, ...]) -> Iterator[Change]:
+        for change in changes:
+            self.done.append(f"decoded {type(change).__name__}") if self._copying.copier.widened else None
+            yield change
+
+    def _name(self, change: Change) -> str:
+        if isinstance(change, Copied):
+            self.states.append(change.state)
+            return written(change.content)
+        if isinstance(change, CopyState):
+            self.states.append(change)
+            return f"{' '.join(name for _, name in sorted(change.incomplete))} left" + ", now" * change.at_once
+        empty = isinstance(change, Whole) and not change.rows
+        return f"{'empty ' if empty else ''}{type(change).__name__}"
+
+
+def test_a_chunk_comes_behind_the_transaction_that_ends_at_its_place_and_before_what_commits_it() -> None:
+    copying = Copying(Pending(again=(T,)))
+    stream = Stream(copying)
+    assert stream.take(IDLE) == ["Idle"]
+    copying.read(1, 2, end=100, upto=number(2))
+    assert stream.take(begin(1), add(3), commit(99), whole(2, 4, at=100), whole(3, 5, at=120)) == [
+        "Begin", "Rows", "Commit", "Whole", "t: 1 2 3 4, up to 2", "Whole",
+    ]  # fmt: skip
+    copying.read(6, end=120)
+    assert stream.take(IDLE, IDLE) == ["t behind 2: 6 4 5, to its end", "Idle", "Idle"]
+    assert stream.counted["tables_left"] == 0
+    assert stream.states == [
+        CopyState(replace(Pending(again=(T,)), after=(number(2),), written=1, rows=4).to_json(), frozenset({T})),
+        CopyState(Pending(written=2).to_json(), frozenset()),
+    ]
+
+
+def test_no_chunk_comes_within_a_transaction() -> None:
+    copying = Copying(Pending(again=(T,)))
+    stream = Stream(copying)
+    stream.take(IDLE)
+    copying.read(1, end=50)
+    assert stream.take(Moved(Position("b.1", 40)), begin(1), Idle(inside=True), add(2), commit(60)) == [
+        "Moved", "Begin", "Idle", "Rows", "Commit", "t: 1 2, to its end",
+    ]  # fmt: skip
+
+
+def test_a_state_that_a_statement_has_changed_is_there_before_its_transaction_ends() -> None:
+    stream = Stream(Copying(Pending(again=(T, U))))
+    found = stream.take(begin(1), statement("DROP TABLE u"), commit(50))
+    assert found == ["Begin", "Statement", "t left, now", "Commit"]
+
+
+def test_a_table_that_can_not_be_copied_is_unmarked_before_the_next_change() -> None:
+    copying = Copying(Pending(again=(T,)))
+    stream = Stream(copying)
+    stream.take(IDLE)
+    copying.read(end=50, definition=REFUSED, chunk=None)
+    assert stream.take(whole(1, 1, at=60), whole(2, 2, at=70)) == ["Whole", " left, now", "Whole"]
+
+
+def test_requests_are_taken_up_between_two_transactions_and_committed_at_once() -> None:
+    copying = Copying()
+    stream = Stream(copying)
+    copying.find(Request([T], 5))
+    assert stream.take(whole(1, 1, at=50)) == ["t left, now", "Whole"]
+    copying = Copying()
+    stream = Stream(copying)
+    changes = iter((begin(1), add(1), commit(50), whole(2, 1, at=60)))
+    found: list[str] = []
+    for change in changes:
+        found += stream.take(change)
+        copying.find(Request([T], 5))
+    assert found == ["Begin", "Rows", "Commit", "t left, now", "Whole"]
+
+
+def test_changes_of_a_table_wait_for_its_pieces_and_others_are_committed_meanwhile() -> None:
+    copying = Copying(Pending(again=(T,)))
+    stream = Stream(copying)
+    stream.take(IDLE)
+    copying.snapshot("", end=50)
+    assert stream.take(Moved(Position("b.1", 50))) == ["Moved"]
+    stream.then["Held"] = lambda: copying.piece(1)
+    stream.then["t piece 0: 1"] = lambda: copying.piece(2, last=True)
+    assert stream.take(whole(1, 3, at=60), IDLE) == [
+        "Held", "t piece 0: 1", "t piece 1: 2, to its end", "Held", "Whole", "Idle",
+    ]  # fmt: skip
+
+
+def test_a_leaders_transactions_are_empty_until_its_copy_begins() -> None:
+    copying = Copying(Pending(structure=True))
+    stream = Stream(copying)
+    created = statement("CREATE TABLE x (id INT)")
+    changes = (whole(1, 1, at=20), begin(2), created, add(1), OtherEvent(EVENT), commit(30))
+    assert stream.take(*changes) == ["empty Whole", "Begin", "Commit"]
+    copying.read_structure(Structure([], [], []), end=30)  # as of before the statement
+    assert stream.take(IDLE, whole(3, 1, at=40)) == ["Idle", "empty Whole"]
+    copying.read_structure(Structure([T], [], []), end=40)
+    assert stream.take(IDLE, whole(4, 1, at=50)) == ["structure of t", "Idle", "Whole"]
+
+
+@pytest.mark.parametrize("comes", [IDLE, whole(1, 1, at=50)])
+def test_the_next_change_is_decoded_by_the_filters_that_hold_from_there_on(comes: Change) -> None:
+    copying = Copying(widened=WIDENED)
+    stream = Stream(copying)
+    stream.take(IDLE)
+    copying.read_structure(Structure([U], [], []), end=0 if comes is IDLE else 50)
+    place = ["structure of u, d.* wanted", "decoder filters"]
+    expected = ["decoded Idle", *place, "Idle"] if comes is IDLE else ["decoded Whole", "Whole", *place, "Idle"]
+    assert stream.take(comes, IDLE)[: len(expected)] == expected
+    assert [state.filters for state in stream.states] == [WIDENED.now]
+    assert copying.progress.filters == WIDENED.now.listed()

@@ -1,0 +1,26 @@
+"""docs/types.md has the table of all types that the code makes of all_types.sql.
+
+`python -m tests.unit.project.test_types_page` prints the table.
+"""
+
+from pathlib import Path
+
+from cdc.producer.table_rows.column_texts import _TYPES as COPIED
+from tests.checks.type_table import kinds, table
+
+PAGE = Path(__file__).parents[3] / "docs/types.md"
+OTHER_NAME = {"geomcollection": "geometrycollection"}
+
+
+def test_the_page_has_the_table_that_the_code_makes() -> None:
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line.startswith("|")] == table()
+
+
+def test_every_type_that_can_be_copied_has_a_row() -> None:
+    there = {kind.real_name for kind in kinds()}
+    assert {OTHER_NAME.get(name, name) for name in COPIED} == there
+
+
+if __name__ == "__main__":
+    print("\n".join(table()))
