@@ -19,7 +19,7 @@ from cdc.config.filters import Filters
 from cdc.config.topic_names import Topics
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.decode.changes import Whole
+from cdc.producer.decode.changes import RowsTransaction
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions
@@ -61,7 +61,7 @@ def main() -> int:
         before = time.process_time()
         for one in events:
             (whole, *_) = decoder.decode([one])
-            assert isinstance(whole, Whole)
+            assert isinstance(whole, RowsTransaction)
             assert len(list(router.whole(whole))) == 1
         spent = (time.process_time() - before) / len(tables) * 1e3
         del events

@@ -19,8 +19,8 @@ class CdcError(Exception):
     """An error with ``what`` failed, ``where`` (binlog position, topic offset, profile key), and a ``hint`` at what to
     do.
 
-    ``code`` names the kind of error, and stays the same when its words change: docs/what-if.md has each. ``each`` lists
-    the failures one by one if ``what`` summarises several.
+    ``code`` names the kind of error, and stays the same when its words change: docs/what-if.md lists all codes.
+    ``each`` lists the failures one by one if ``what`` summarises several.
     """
 
     exit_status: ClassVar[int] = 3

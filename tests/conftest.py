@@ -1,5 +1,6 @@
 """What holds for every test: the server fixtures, and that a run which must prove something on real servers does."""
 
+import gc
 import logging
 import os
 import sys
@@ -104,6 +105,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         lost = [item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
         if lost:
             raise pytest.UsageError(f"pytest-xdist ignores the group of {lost[0]} and {len(lost) - 1} others")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What is there by now stays to the end: no later collection of garbage looks through a million objects of it."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -8,7 +8,7 @@ from fnmatch import translate
 from cdc.config.table_globs import TableGlobs, unquoted
 from cdc.errors import UserError
 
-__all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "Filters", "Widened", "filtered_name"]
+__all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "FilterChange", "Filters", "filtered_name"]
 
 SYSTEM_DATABASES = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 CHECKPOINT_DATABASE = "cdc"
@@ -126,16 +126,16 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class Widened:
+class FilterChange:
     """A change of the filters: finds what passes ``after`` and did not pass ``before``."""
 
-    then: Filters
-    now: Filters
+    before: Filters
+    after: Filters
 
     def wants_database(self, database: str) -> bool:
         """Whether something in this database may pass now, and nothing did before."""
-        return self.now.wants_database(database) and not self.then.wants_database(database)
+        return self.after.wants_database(database) and not self.before.wants_database(database)
 
     def wants_table(self, database: str, table: str) -> bool:
         """Whether changes of this table or view pass now, and did not before."""
-        return self.now.wants_table(database, table) and not self.then.wants_table(database, table)
+        return self.after.wants_table(database, table) and not self.before.wants_table(database, table)

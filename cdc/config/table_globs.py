@@ -95,7 +95,7 @@ def _unclear(glob: str, key: str) -> UserError:
             where=f"profile key {key}",
             hint=f'tables are named with their database: "db.{glob}", or "*.{glob}" for any',
         )
-    return _mistake(glob, key, "does not tell which of its dots ends the database's name")
+    return _mistake(glob, key, "does not show which of its dots ends the database's name")
 
 
 def _mistake(glob: str, key: str, what: str) -> UserError:

@@ -14,10 +14,10 @@ from cdc import __version__
 from cdc.config.profile import BOTH_SERVERS, Profile, load
 from cdc.config.renames import Renames
 from cdc.consumer.counters import Counters
-from cdc.consumer.extent.delay import Pause
-from cdc.consumer.extent.until import Place, Until
 from cdc.consumer.metrics import Activity
 from cdc.consumer.pipeline import Options, run
+from cdc.consumer.range.delay import Pause
+from cdc.consumer.range.until import Place, Until
 from cdc.consumer.state.skips import Skips
 from cdc.consumer.state.status import read_status
 from cdc.consumer.state.status_output import as_json, as_text
@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
         help="end after this record, before the transaction with this GTID, or before the first one that the leader "
         "committed at this time (2026-03-01T12:30:00+01:00) or later; always between two of its transactions",
     )
-    parser.add_argument("--rewind", help=argparse.SUPPRESS)  # of an earlier version
+    parser.add_argument("--rewind", help=argparse.SUPPRESS)  # an option of an earlier version
     parser.add_argument("--json", action="store_true", help="with --status: as one JSON object")
     return parser
 
@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.rewind is not None:
         raise UserError(
-            "--rewind is no more",
+            "--rewind was removed",
             code="CDC-REWIND-GONE",
             where="option --rewind",
             hint="nothing was changed; rows become the leader's again by cdc-repair, or with their whole table by "

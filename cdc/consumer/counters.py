@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cdc.consumer.apply.applier import Applied
-from cdc.consumer.extent.delay import Delay, Pause, RateLimit
-from cdc.consumer.plan.covering import Covering
+from cdc.consumer.plan.chunk_plan import ChunkPlan
+from cdc.consumer.range.delay import Delay, Pause, RateLimit
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.model.record import Uri
 from cdc.service.logs import event
@@ -33,10 +33,10 @@ class Tally:
     different: int = 0
     extra: int = 0
 
-    def add(self, covering: Covering) -> None:
+    def add(self, plan: ChunkPlan) -> None:
         """Counts a chunk."""
-        repair = covering.repair
-        self.rows += len(covering.chunk.rows)
+        repair = plan.repair
+        self.rows += len(plan.chunk.rows)
         self.missing += repair.missing
         self.different += repair.different
         self.extra += repair.extra
@@ -55,35 +55,35 @@ class Copies:
         self.total = Tally()
         self._tables: dict[Uri, Tally] = {}
 
-    def applied(self, covering: Covering) -> None:
+    def applied(self, plan: ChunkPlan) -> None:
         """Counts a chunk that has committed."""
-        chunk, repair = covering.chunk, covering.repair
-        if covering.refused is not None or chunk.range is None:
+        chunk, repair = plan.chunk, plan.repair
+        if plan.refused is not None or chunk.range is None:
             return
         if chunk.range.keys is not None:
-            self._repaired(covering, len(chunk.range.keys))
+            self._repaired(plan, len(chunk.range.keys))
             return
         if chunk.range.after is None:
             self._tables[chunk.uri] = Tally(chunk.sequence)
         tally = self._tables.setdefault(chunk.uri, Tally(chunk.sequence))
-        self.total.add(covering)
-        tally.add(covering)
+        self.total.add(plan)
+        tally.add(plan)
         if chunk.range.piece is None and (repair.extra or repair.different or (repair.there and repair.missing)):
             event(
                 _LOG, "chunk changed rows", uri=chunk.uri, sequence=chunk.sequence,
                 missing=repair.missing, different=repair.different, extra=repair.extra,
             )  # fmt: skip
-        if chunk.range.upto is None:
+        if chunk.range.through is None:
             del self._tables[chunk.uri]
             event(_LOG, "table copied", uri=chunk.uri, **tally.told(), since=tally.first, sequence=chunk.sequence)
 
-    def _repaired(self, covering: Covering, keys: int) -> None:
+    def _repaired(self, plan: ChunkPlan, keys: int) -> None:
         """Counts rows of chosen keys that were repaired (``cdc-repair``); they are not part of a copy of
         their table.
         """
-        chunk, tally = covering.chunk, Tally()
+        chunk, tally = plan.chunk, Tally()
         for each in (self.total, tally):
-            each.add(covering)
+            each.add(plan)
         event(_LOG, "rows repaired", uri=chunk.uri, sequence=chunk.sequence, keys=keys, **tally.told())
 
 

@@ -14,16 +14,16 @@ from cdc.consumer.apply.applier import Applied, Applier, Reread
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.counters import Counters
 from cdc.consumer.errors import Interrupted, Refused, Stopped, Unapplicable
-from cdc.consumer.extent.attachment import Attachment, with_gtids
-from cdc.consumer.extent.delay import Delay, RateLimit
-from cdc.consumer.extent.search import search
-from cdc.consumer.extent.until import Until
 from cdc.consumer.follower.definitions import define
 from cdc.consumer.follower.locks import tell_pause
 from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.rendered_rows import RecordParser
+from cdc.consumer.range.base_copy import Attachment, with_gtids
+from cdc.consumer.range.delay import Delay, RateLimit
+from cdc.consumer.range.search import search
+from cdc.consumer.range.until import Until
 from cdc.consumer.scope import replicated
-from cdc.consumer.source.assembler import Transaction, UntilError, assemble, batches
+from cdc.consumer.source.assembler import DeferErrors, Transaction, assemble, batches
 from cdc.consumer.source.follower_statements import FollowerStatements
 from cdc.consumer.source.merged_topics import MergedSource
 from cdc.consumer.source.reader import KafkaReader, note_of
@@ -31,8 +31,8 @@ from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.single_topic import SingleTopic
 from cdc.consumer.startup import Startup, applier_of
+from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.consumer.state.copied import Copied
 from cdc.consumer.state.skips import Skips
 from cdc.kafka.broker_checks import Brokers
 from cdc.kafka.commit_log import oldest_commits
@@ -48,7 +48,7 @@ _LOG = logging.getLogger("cdc.consumer")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says: the records that may be left out, and where to end."""
+    """The options of the command line: the records that may be left out, and where to end."""
 
     skips: Skips
     until_current: bool = False
@@ -113,7 +113,7 @@ def _replicate(
     checkpoint: Checkpoint,
     start: Callable[..., object],
     *,
-    copied: Copied,
+    copied: BaseCopy,
     counters: Counters,
     options: Options,
 ) -> None:
@@ -149,14 +149,22 @@ def _replicate(
         _check_end(options, applier.checkpoint.sequence)
 
 
-def _ledger(startup: Startup, renaming: Renaming, *, copied: Copied, skips: Skips) -> DdlLedger:
+def _ledger(startup: Startup, renaming: Renaming, *, copied: BaseCopy, skips: Skips) -> DdlLedger:
     """The ledger, which executes statements on the follower."""
     profile = startup.profile
     statements = FollowerStatements(renaming, engine=profile.consumer.engine)
     passes, wait = replicated(profile), profile.consumer.retry_seconds
-    return DdlLedger(
+    ledger = DdlLedger(
         startup.session, copied=copied, passes=passes, statements=statements, skips=skips, lock_seconds=wait
     )
+    brokers, commits = Brokers(profile.kafka.properties()), profile.kafka.topics().commits
+
+    def leader_version() -> str:
+        newest = brokers.commits(commits)
+        return newest.server_version if newest else ""
+
+    ledger.leader_version = leader_version
+    return ledger
 
 
 def _held(startup: Startup, counters: Counters) -> Held:
@@ -174,7 +182,7 @@ def _tell_pause(session: Session, resource: str, paused: bool) -> None:
 
 
 def _applied(
-    startup: Startup, renaming: Renaming, applier: Applier, *, copied: Copied, until: Until | None, held: Held
+    startup: Startup, renaming: Renaming, applier: Applier, *, copied: BaseCopy, until: Until | None, held: Held
 ) -> Iterator[Applied | None]:
     """Turns records, renamed, into transactions, these into batches, and each batch into a commit of the follower.
 
@@ -189,10 +197,10 @@ def _applied(
     if copied.held:
         assembled = with_gtids(assembled, copied)
     wanted = assembled if until is None else until.up_to(assembled, applied=sequence)
-    transactions = UntilError(held(wanted))
+    transactions = DeferErrors(held(wanted))
     joined = batches(transactions, rows=profile.consumer.batch_rows, room=lambda: startup.session.binlog_room)
     yield from applier.applied(joined)
-    if until is not None and until.again:
+    if until is not None and until.repeating:
         raise Reread
     if until is None or until.reached is None:
         # The records before a gap or a damaged record are applied before the consumer stops there.

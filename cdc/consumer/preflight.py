@@ -5,12 +5,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Stopped
-from cdc.consumer.extent.attachment import Beginning
 from cdc.consumer.follower.session import Session, require_mysql
+from cdc.consumer.range.base_copy import Beginning
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.state import checkpoint, conflicts, ledger_table, rewinds
+from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
-from cdc.consumer.state.copied import Copied
 from cdc.errors import Disconnected, UserError
 from cdc.service.logs import event
 from cdc.service.mysql_connection import TLS_FAILED
@@ -177,7 +177,7 @@ def _privileges(session: Session) -> set[str]:
 
 def load_checkpoint(
     session: Session, *, resource: str, topic: Topic, first: First | None, attachment: Beginning
-) -> tuple[Checkpoint, Copied]:
+) -> tuple[Checkpoint, BaseCopy]:
     """The leader's checkpoint in the follower, and the copy with which it began. Creates the checkpoint and the
     consumer's tables if there are none.
 
@@ -221,7 +221,7 @@ def _tell_capture(session: Session) -> None:
     """
     if not any(str(row[_COMMAND]).startswith("Binlog Dump") for row in session.rows("SHOW PROCESSLIST")):
         event(
-            _LOG, "the follower's own binlog is captured by nobody",
+            _LOG, "no client reads the follower's own binlog",
             hint="where the follower is to be audited, its capture (cdc-producer with the follower's profile) begins "
             "before the consumer; a later one cannot be judged without a fresh follower",
         )  # fmt: skip

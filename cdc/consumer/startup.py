@@ -23,15 +23,15 @@ from cdc.consumer.apply.row_by_row import RowByRow
 from cdc.consumer.apply.row_differences import RowDifferences
 from cdc.consumer.apply.serial import SerialExecutor
 from cdc.consumer.errors import Interrupted, Stopped
-from cdc.consumer.extent.attachment import Beginning
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import NOT_TAKEN, SWITCH_ON, Session
 from cdc.consumer.follower.triggers import Triggers
+from cdc.consumer.range.base_copy import Beginning
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.state import ledger_table
+from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.consumer.state.copied import Copied
 from cdc.errors import Disconnected, Unreachable, UserError
 from cdc.model.uri import Uri
 from cdc.service.logs import event
@@ -82,14 +82,14 @@ class Startup:
 
     def checkpoint(
         self, topic: Topic, *, first: preflight.First | None, attachment: Beginning
-    ) -> tuple[Checkpoint, Copied]:
+    ) -> tuple[Checkpoint, BaseCopy]:
         """The follower's checkpoint, once the topics are known to be those it was written for, and the copy it began
         with.
 
         ``first`` as in ``preflight.check_topics``. Raises UserError, Stopped, ServerGone.
         """
 
-        def load() -> tuple[Checkpoint, Copied]:
+        def load() -> tuple[Checkpoint, BaseCopy]:
             resource = self.profile.mysql_resource_name
             checkpoint, copied = preflight.load_checkpoint(
                 self.session, resource=resource, topic=topic, first=first, attachment=attachment
@@ -138,7 +138,7 @@ class Startup:
 
 
 def applier_of(
-    startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool], copied: Copied
+    startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool], copied: BaseCopy
 ) -> Applier:
     """The stages that apply batches: prepared, executed serially or in parallel, and row by row if that fails.
 

@@ -64,7 +64,7 @@ def denied(error: KafkaError, *, operation: str, where: str, group: str = "") ->
         KafkaError.GROUP_AUTHORIZATION_FAILED: f"the ACL READ on the consumer group {group} is missing; {_LISTED}",
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the ACL WRITE on the transactional id "
         f"cdc-producer:<kafka.topic>:<mysql_resource_name> is missing; {_LISTED}",
-        # What a client without transactions is asked for that numbers its messages: one on any topic is enough.
+        # The ACL that a client without transactions needs for numbering its messages: one on any topic is enough.
         KafkaError.CLUSTER_AUTHORIZATION_FAILED: f"the ACL WRITE on this leader's topics is missing; {_LISTED}",
     }.get(error.code(), _CHECK_ACCESS)
     return UserError(f"Kafka refuses: {error.str()}", code="CDC-KAFKA-REFUSES", where=where, hint=hint)

@@ -99,7 +99,7 @@ def _fragments(blocks: Iterable[bytes], size: int) -> Iterator[bytes]:
 
 
 class _Begun:
-    """A record of which the ``first`` fragments have arrived: their text so far, of which there is no other copy."""
+    """A record whose ``first`` fragments have arrived: its text so far, the only copy of it."""
 
     __slots__ = ("_on_disk", "_text", "checksum", "count", "first")
 

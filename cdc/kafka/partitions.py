@@ -71,7 +71,7 @@ def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> 
 def newest_within(
     properties: Mapping[str, Any], ranges: Mapping[Partition, tuple[int, int]]
 ) -> dict[Partition, Message]:
-    """The same, of the messages between two offsets of each partition, the second one excluded."""
+    """The newest committed message of each partition between two offsets, the second one excluded."""
     begins = {partition: begin for partition, (begin, _) in ranges.items()}
     ends = {partition: end for partition, (_, end) in ranges.items()}
     found: dict[Partition, Message] = {}

@@ -17,7 +17,7 @@ __all__ = ["main"]
 
 
 def main() -> int:
-    """Run the program; returns its exit status."""
+    """Runs the program; returns its exit status."""
     return exit_status(_run, program="cdc-lake")
 
 

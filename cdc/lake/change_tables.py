@@ -1,7 +1,7 @@
-"""The tables of changes beside a lake's tables: a row for each row change and each statement, only ever appended to.
+"""Appends to the tables of changes beside a lake's tables: one row for each row change and each statement.
 
-Each is of one name that tables had, with the columns of before and after as the records have them: no statement changes
-its columns, and nothing in it is computed from what came later.
+There is one table of changes for each name that tables had. Its columns before and after have the images of the
+records: no statement changes its columns, and no value in it depends on later records.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.errors import UserError
-from cdc.lake.arrived import Arrived
+from cdc.lake.commit_metadata import Note, Written
 from cdc.lake.folder import CHANGES, State, folder
-from cdc.lake.note import Note, Written
+from cdc.lake.new_records import Arrived
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Act, Name, table_name
 from cdc.spark.frames.api import of_all_tables
@@ -34,7 +34,7 @@ _OF_STATEMENT = (
 
 
 class AppendedTables(Protocol):
-    """The tables of one format. Each method that writes is one commit, with the note in it."""
+    """The tables of one format. Each method that writes makes one commit, with the note as its metadata."""
 
     def written(self, folder: str, since: int | None) -> Written | None: ...
 
@@ -45,8 +45,10 @@ class AppendedTables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """What table ``name``'s changes get: all after sequence ``base``, which is -1 where there is no such table yet.
-    ``again``: some of them came before what the run reads. ``acts`` are the statements among them."""
+    """The changes to append for table ``name``: all after sequence ``base``, which is -1 if there is no such table yet.
+
+    ``again``: some of them are older than the records that the run reads. ``acts`` are the statements among them.
+    """
 
     name: Name
     base: int
@@ -56,17 +58,16 @@ class Append:
 
 @dataclass(slots=True)
 class ChangeTables:
-    """Tables of changes in the format of ``tables``, of the tables that ``selects`` says."""
+    """Tables of changes in the format of ``tables``, for the tables that ``selects`` accepts."""
 
     tables: AppendedTables
     selects: Callable[[Name], bool]
-    _newest: dict[str, int] = field(default_factory=dict)  # versions seen, before which nothing is looked at
+    _newest: dict[str, int] = field(default_factory=dict)  # the newest known versions; older ones are not read
 
     def appends(self, arrived: Arrived, state: State, acts: Iterable[Act]) -> list[Append]:
-        """What to append so that all changes up to the run's sequence are there; ``acts`` are all up to it.
+        """The changes to append for each table, up to the run's sequence; ``acts`` are all statements up to it.
 
-        Raises UserError where the topics do not have all that is missing, or a table is of later, or not as it was
-        written.
+        Raises UserError if the topics lack some of them, or if a table has later changes or was changed by others.
         """
         of_name = _by_name(acts)
         found = []
@@ -89,8 +90,8 @@ class ChangeTables:
         return found
 
     def append(self, step: Append, arrived: Arrived) -> None:
-        """Append in one commit, whose note says up to which sequence the changes are there then."""
-        # The rows and the note commit together: after a kill the note says what is there already.
+        """Appends in one commit, whose note has the sequence of the last change in it."""
+        # The rows and the note commit together: after a kill the note shows which changes the table already has.
         messages = (arrived.source.of_tables if step.again else arrived.new_rows_of)([step.name])
         rows = of_all_tables(messages, since=step.base + 1, upto=arrived.upto).drop("database", "table")
         rows = rows.withColumn("statement", F.lit(None).cast("string")).unionByName(_statements(arrived, step.acts))
@@ -124,7 +125,7 @@ def _folder(name: Name) -> str:
 
 
 def _by_name(acts: Iterable[Act]) -> Callable[[Name], list[Act]]:
-    """The statements on a table by its name, also those that give another table that name, and on its database."""
+    """Finds the statements on a table, on its database, and those that give another table its name."""
     tables: dict[Name, list[Act]] = {}
     databases: dict[str, list[Act]] = {}
     for act in acts:
@@ -149,6 +150,6 @@ def _statements(arrived: Arrived, acts: Iterable[Act]) -> DataFrame:
 
 
 def _told(act: Act) -> str:
-    """Such as ``RenameTable shop.a to shop.b``, without the statement's text, which may have secrets."""
+    """Describes a statement as ``RenameTable shop.a to shop.b``, without its text, which may contain secrets."""
     names = [Uri.parse(each) for each in (act.uri, act.to) if each]
     return f"{act.action} " + " to ".join(".".join(filter(None, (each.database, each.table))) for each in names)

@@ -1,14 +1,14 @@
-"""What a run does with each table: nothing, merge what changed, write it as a whole, or wait for its columns. Pure.
+"""Decides what a run does with each table: nothing, merge, write it as a whole, or wait for its columns. Pure.
 
-Merging is chosen only where all that happened since the table's version are rows of the same columns and key. Whatever
-else touched the table, it is written as a whole, from what the stream tells of it.
+A run merges only if all records since the table's version are rows with the same columns and key. After any other
+change of the table, it is written as a whole, from all records of the stream.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from cdc.lake.note import Written, definition
+from cdc.lake.commit_metadata import Written, definition
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Act, Name, lineage, table_name
 from cdc.spark.frames.told import Histories, NotTold
@@ -18,8 +18,8 @@ from cdc.sql.column_types import read_type
 
 __all__ = ["Known", "Step", "What", "decided", "touches"]
 
-# Values of these are equal in Spark exactly where MySQL's keys are the same, as records have them: not so -0 and 0, a
-# member and its number, or two dates that no calendar has.
+# Two values of these types are equal in Spark exactly if MySQL's keys are equal, as records contain them. This is not
+# so for -0 and 0, a member and its number, or two dates that no calendar has.
 _EXACT = frozenset({
     "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "bit", "year", "char", "varchar", "tinytext",
     "text", "mediumtext", "longtext", "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "time",
@@ -29,7 +29,7 @@ _NO_ROWS = ("CreateDatabase", "AlterDatabase")  # acts that change no table's ro
 
 
 class What(Enum):
-    """What becomes of a table in a run."""
+    """What a run does with a table."""
 
     KEEP = "kept"
     MERGE = "merged"
@@ -40,7 +40,9 @@ class What(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """``what`` to do with table ``name`` by its ``plan``, from sequence ``base`` on, None where the lake has none."""
+    """``what`` to do with table ``name`` by its ``plan``, from sequence ``base`` on; None if the lake has no such
+    table.
+    """
 
     name: Name
     what: What
@@ -51,9 +53,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What all tables of a run are decided by: the stream's ``histories``, of it the acts up to the run's sequence
-    ``upto`` that no earlier run knew (``recent``), the ``last`` sequence of rows by URI, whether retention has ``cut``
-    the stream, the ``options``, and whether they are the ``same_options`` as those of the lake's tables."""
+    """The facts that decide for all tables of a run: the stream's ``histories``, the statements up to the run's
+    sequence ``upto`` that no earlier run read (``recent``), the ``last`` sequence of rows by URI, whether retention has
+    ``cut`` the stream, the ``options``, and whether the lake's tables were written with the ``same_options``.
+    """
 
     histories: Histories
     recent: Sequence[Act]
@@ -70,10 +73,11 @@ class Known:
 
 
 def decided(known: Known, name: Name, written: Written | None, base: int | None) -> Step:
-    """What to do with a table that there is after ``known.upto``; ``written`` is its newest version in the lake, which
-    is as of sequence ``base``, None where there is none or something else changed it.
+    """Decides what to do with a table that exists after ``known.upto``.
 
-    Raises UserError where the stream does not tell the table for certain, CopyIncomplete where it does not yet.
+    ``written`` is its newest version in the lake, which is as of sequence ``base``; ``base`` is None if there is no
+    such version or another writer changed it. Raises UserError if the stream does not determine the table,
+    CopyIncomplete if its copy is not complete yet.
     """
     acts = [] if base is None else [act for act in known.recent if act.sequence > base and touches(act, name)]
     changed = base is None or known.last_of(name) > base
@@ -95,7 +99,9 @@ def decided(known: Known, name: Name, written: Written | None, base: int | None)
 
 
 def _without_columns(known: Known, name: Name, written: Written | None, base: int | None, acts: list[Act]) -> Step:
-    """The stream tells columns with the first rows. Raises NotTold where there are rows, and of a former version."""
+    """Decides for a table without columns, which the stream contains with the first rows. Raises NotTold if there are
+    rows.
+    """
     found = [each for each in lineage([name], known.histories.of(name).upto(known.upto)) if each.owner == name]
     if any(known.last_of((each.database, each.table)) >= each.first for each in found):
         plan(known.histories.of(name), name, known.upto, cut=False)
@@ -106,7 +112,7 @@ def _without_columns(known: Known, name: Name, written: Written | None, base: in
 
 
 def touches(act: Act, name: Name) -> bool:
-    """Whether rows, columns or the key of the table may not be those of before the act."""
+    """Whether the act may change rows, columns or the key of the table."""
     uri = Uri.parse(act.uri)
     if uri.database == "*":
         return True
@@ -116,7 +122,7 @@ def touches(act: Act, name: Name) -> bool:
 
 
 def _can_merge(plan: Plan, options: Options) -> bool:
-    """Whether rows of the table are known in the lake by their key: else the table is written as a whole."""
+    """Whether the key identifies the table's rows in the lake: else the table is written as a whole."""
     key = plan.stretches[-1].key if plan.stretches else ()
     kinds = [read_type(kind).name for name, kind in plan.columns if name in key]
     exact = _EXACT if options.zero_dates == "null" else _EXACT | _DATES

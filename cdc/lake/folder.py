@@ -1,14 +1,13 @@
-"""The folder of a lake: its lock, its state, and the list of its tables for readers.
+"""Keeps the folder of a lake: its lock, its state, the list of its tables for readers, and the names of its folders.
 
-The state says up to which sequence all tables are, and where in the topics what comes next begins. It is replaced as a
-whole, after all tables were written: killed before that, the next run begins where this one began, and each table's own
-note says what it has already.
+The state has the sequence of all tables, and the offsets in the topics at which the next records begin. It is replaced
+as a whole, after all tables were written: after a kill before that, the next run begins where this one began, and each
+table's own note shows which records it already has.
 
-The folders of a lake's tables: names of MySQL as names of files that every system and every reader takes.
-
-Letters, digits, ``_`` and ``-`` stay; any other character is ``~`` and its code in hexadecimal digits, and ``~`` again.
-None begins with ``_`` or ``.``, which readers of Parquet leave out, and none has ``.``, ``=`` or ``%``, which mean
-something in paths: such names are free for files of the lake's own.
+Names of databases and tables become names of folders that every system and every reader accepts. Letters, digits, ``_``
+and ``-`` stay; any other character becomes ``~``, its code in hexadecimal digits, and ``~``. No name begins with ``_``
+or ``.``, which readers of Parquet leave out, and no name contains ``.``, ``=`` or ``%``, which have a meaning in paths:
+the lake's own files have such names.
 """
 
 import hashlib
@@ -39,16 +38,16 @@ __all__ = [
 ]
 
 _OTHER = re.compile(r"[^A-Za-z0-9_-]|^_")
-_LONGEST = 120  # characters of a name of MySQL as it is encoded; longer ones end with a hash
+_LONGEST = 120  # characters of an encoded MySQL name; longer names end with a hash
 
 
 def folder(database: str, table: str) -> str:
-    """The folder of a table, below that of the lake."""
+    """The folder of a table, relative to the folder of the lake."""
     return f"{encoded(database)}/{encoded(table)}"
 
 
 def encoded(name: str) -> str:
-    """The name of a folder for the ``name`` of a database or table."""
+    """Encodes the ``name`` of a database or table as the name of a folder."""
     text = _OTHER.sub(lambda match: f"~{ord(match[0]):x}~", name)
     if len(text) <= _LONGEST:
         return text
@@ -56,7 +55,7 @@ def encoded(name: str) -> str:
 
 
 def version_folder(version: int) -> str:
-    """The folder of the rows that a version of a table of plain Parquet wrote, below that of the table."""
+    """The folder of a version's rows in plain Parquet, relative to the folder of the table."""
     return f"_v{version}"
 
 
@@ -66,8 +65,9 @@ def quoted(name: str) -> str:
 
 
 def unfit(columns: Sequence[str], reserved: Collection[str], in_files: Callable[[str], str] = str) -> str:
-    """Why a format can't have these ``columns``, empty where it can: some are ``reserved``, or two are one name to
-    Spark or as they are written ``in_files``."""
+    """Why a format can't have these ``columns``, or an empty text: some are ``reserved``, or two have the same name for
+    Spark or ``in_files``.
+    """
     if taken := [name for name in columns if name.lower() in reserved]:
         return f"the format has columns of its own that are called so: {', '.join(taken)}"
     for written in (str.lower, _ignoring_case, in_files):
@@ -79,7 +79,9 @@ def unfit(columns: Sequence[str], reserved: Collection[str], in_files: Callable[
 
 
 def _ignoring_case(name: str) -> str:
-    """What is the same of two names that Java's ``equalsIgnoreCase``, and so Spark, takes for one: ``ı`` is ``i``."""
+    """A text that is equal for two names if Java's ``equalsIgnoreCase``, and so Spark, takes them for one: ``ı`` is
+    ``i``.
+    """
     upper = (each.upper() if len(each.upper()) == 1 else each for each in name)
     return "".join(each.lower() if len(each.lower()) == 1 else each for each in upper)
 
@@ -91,7 +93,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A table of the lake: its ``name``, its folder below the lake's, and the newest ``version`` of it."""
+    """A table of the lake: its ``name``, its folder relative to the lake's, and its newest ``version``."""
 
     name: Name
     folder: str
@@ -100,12 +102,12 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A lake whose ``tables`` are all as of ``sequence`` (-1: none was written yet).
+    """A lake whose ``tables`` are all as of ``sequence`` (-1: no table was written yet).
 
-    ``offsets`` are those of the topics' partitions (topic/number) from which on records come later. ``last`` has by the
-    key of a table's messages the sequence of its newest record of rows, ``topics`` Kafka's ids of the topics, and
-    ``choices`` the options that values depend on. ``behind`` are tables that were refused then: as of an earlier
-    sequence, or not as of any.
+    ``offsets`` are the first offsets of later records, by partition (topic/number). ``last`` maps the key of a table's
+    messages to the sequence of its newest record of rows, ``topics`` has Kafka's ids of the topics, and ``choices`` the
+    options that values depend on. ``behind`` are tables that the run refused: they are as of an earlier sequence, or
+    were never written.
     """
 
     sequence: int = -1
@@ -120,12 +122,12 @@ class State:
 
 
 class LakeFolder:
-    """The folder of a lake, locked until it is closed. ``identity`` tells the format and the stream that it is of."""
+    """The folder of a lake, locked until it is closed. ``identity`` has the lake's format and its stream."""
 
     def __init__(self, folder: Folder, identity: Mapping[str, str]) -> None:
-        """Raises UserError where the folder is used by another process, or is of another lake or of none."""
+        """Raises UserError if another process uses the folder, or it belongs to another lake or is no lake."""
         self.folder, self._identity = folder, identity
-        self._known: str | None = None  # the state that was read or written last
+        self._known: str | None = None  # the newest state that this process read or wrote
         self._where = f"option --to {folder.address}"
         try:
             _require_lake(folder, self._where)
@@ -143,11 +145,11 @@ class LakeFolder:
             ) from None
 
     def close(self) -> None:
-        """Let another process have it."""
+        """Releases the lock."""
         self._lock.close()
 
     def load(self) -> State:
-        """What was saved last. Raises UserError for a lake of another format, stream or version, or a damaged state."""
+        """The saved state. Raises UserError for a lake of another format, stream or version, or a damaged state."""
         file, identity = f"{_OWN}/{_STATE}", {**_UNSAID, **self._identity}
         text = self._known = self.folder.read(file)
         if text is None:
@@ -181,9 +183,9 @@ class LakeFolder:
         )
 
     def save(self, state: State) -> None:
-        """Make ``state`` the one that ``load`` gives, and list the tables for readers.
+        """Saves ``state`` for ``load``, and lists the tables for readers.
 
-        Raises PromiseError where another process saved one, as it can where there is no lock.
+        Raises PromiseError if another process saved one, which is possible on file systems without a lock.
         """
         tree = {**asdict(state), "history": to_tree(state.history), "format": _FORMAT, "identity": self._identity}
         file, text = f"{_OWN}/{_STATE}", json.dumps(tree, ensure_ascii=False)
@@ -200,7 +202,7 @@ class LakeFolder:
         self.list_tables(state)
 
     def list_tables(self, state: State) -> None:
-        """Write for readers which tables there are, and which version of each is as of the same sequence."""
+        """Writes the list of tables for readers, each with the version as of the common sequence."""
         in_version = self._identity["format"] == "parquet"  # the other formats' readers find versions by themselves
         tables = [
             {"database": held.name[0], "table": held.name[1], "folder": held.folder, "version": held.version}
@@ -213,20 +215,20 @@ class LakeFolder:
             self.folder.replace(MANIFEST, text)
 
     def remove(self, held: Held, sequence: int) -> str | None:
-        """Move a table's folder to those that were dropped, as of ``sequence``; None where it is not there."""
+        """Moves a table's folder to the dropped tables, as of ``sequence``; returns None if there is no such folder."""
         if not self.folder.exists(held.folder):
             return None
-        target = f"{DROPPED}/{held.folder}~{sequence}"  # one that is there is of a run that was killed between
+        target = f"{DROPPED}/{held.folder}~{sequence}"  # it exists already if a run was killed after the rename
         self.folder.move(held.folder, target)
         return self.folder.at(target)
 
 
-_UNSAID = {"history": "no"}  # what lakes of before did not save
+_UNSAID = {"history": "no"}  # values that lakes of earlier versions lack
 _ANOTHER = "name another folder, or remove this one to have the lake made again"
 
 
 def _state(tree: dict[str, Any]) -> State:
-    behind = _held(tree.get("behind", ()))  # which a state of before does not say
+    behind = _held(tree.get("behind", ()))  # states of earlier versions lack it
     return State(**{**tree, "history": from_tree(tree["history"]), "tables": _held(tree["tables"]), "behind": behind})
 
 
@@ -235,7 +237,7 @@ def _held(tables: Iterable[dict[str, Any]]) -> tuple[Held, ...]:
 
 
 def _require_lake(folder: Folder, where: str) -> None:
-    """Raises UserError where the folder holds something, but no lake."""
+    """Raises UserError if the folder is neither empty nor a lake."""
     names = folder.names("")
     if not names or _OWN in names:
         return

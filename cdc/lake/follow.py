@@ -1,4 +1,4 @@
-"""Has a lake follow its topics: run after run until a signal, with a line for each and metrics of the newest."""
+"""Lets a lake follow its topics: run after run until a signal, with a log line for each and metrics of the newest."""
 
 import threading
 import time
@@ -16,11 +16,11 @@ from cdc.spark.frames.messages import Source
 
 __all__ = ["Following"]
 
-_LATE = 60.0  # seconds without a run that ended, beside the interval and the last run's, after which /healthz fails
+_LATE = 60.0  # /healthz fails if no run has ended for so many seconds, plus the interval and the last run's time
 
 
 class Following:
-    """Runs of ``lake``; ``source`` reads what the topics have now. The endpoint's threads only read."""
+    """Runs of ``lake``; ``source`` reads the topics up to their present ends. The endpoint's threads only read."""
 
     def __init__(self, source: Callable[[], Source], lake: Lake, *, interval: float) -> None:
         self._source, self._lake, self._interval = source, lake, interval
@@ -28,8 +28,11 @@ class Following:
         self._checked_at, self._seconds, self._waits = time.time(), 0.0, ""
 
     def run(self, stop: threading.Event, *, listen: tuple[str, int] | None) -> int:
-        """Until ``stop`` is set; gives the exit status. Raises what a run raises, but waits for copies of tables, and
-        goes on with the others where tables are refused: raises Refused at its end where they are still."""
+        """Runs until ``stop`` is set, and returns the exit status.
+
+        Raises the errors of a run, but waits for copies of tables, and goes on with the others if tables are refused:
+        raises Refused at its end if they still are.
+        """
         endpoint = Endpoint.open(*listen, metrics=self._metrics, checks=self._checks) if listen else None
         try:
             while not stop.is_set():
@@ -55,7 +58,7 @@ class Following:
                 print_line(visible(f"{_now()} waits: {error.what}"))
             self._waits = str(error)
             return
-        except Refused as error:  # the log says why
+        except Refused as error:  # the run has logged the reason
             self._newest = error.run
         self._waits, self._seconds = "", time.monotonic() - begun
         print_line(visible(f"{_now()} {self._newest.line(self._seconds)}"))
@@ -63,7 +66,7 @@ class Following:
     def _checks(self) -> Iterator[Check]:
         age = time.time() - self._checked_at
         if self._newest is None and not self._waits:
-            # It reads the whole history, which may take hours; where it fails the program ends.
+            # The first run reads the whole history, which may take hours; if it fails the program ends.
             yield Check("runs", True, f"the first one began {age:.0f} s ago")
             return
         if self._newest is not None:

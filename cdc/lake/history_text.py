@@ -1,4 +1,4 @@
-"""A history as JSON: what the stream told beside rows, so that a later run need not read all of it again. Pure."""
+"""Writes the schema history of a stream as JSON, so that a later run reads only new records. Pure."""
 
 from dataclasses import asdict
 from typing import Any
@@ -12,7 +12,7 @@ NOTHING = History((), {}, (), False)
 
 
 def to_tree(history: History) -> dict[str, Any]:
-    """What ``json.dumps`` takes."""
+    """The history as a tree for ``json.dumps``."""
     return {
         "acts": [asdict(act) for act in history.acts],
         "statements": {
@@ -39,7 +39,7 @@ def from_tree(tree: dict[str, Any]) -> History:
 
 
 def with_more(history: History, more: History) -> History:
-    """Both, where ``more`` is what the stream told after ``history``."""
+    """Adds ``more``, the history of the records after ``history``."""
     return History(
         (*history.acts, *more.acts),
         {**history.statements, **more.statements},
@@ -49,7 +49,7 @@ def with_more(history: History, more: History) -> History:
 
 
 def upto(history: History, sequence: int) -> History:
-    """What the stream told up to and with ``sequence``."""
+    """The history of the records up to ``sequence``, inclusive."""
     statements = {number: each for number, each in history.statements.items() if number <= sequence}
     told = tuple(each for each in history.told if each.sequence <= sequence)
     return History(tuple(history.upto(sequence)), statements, told, history.silent_cascades)

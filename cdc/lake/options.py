@@ -1,4 +1,4 @@
-"""The command line of cdc-lake."""
+"""Parses the command line of cdc-lake."""
 
 import argparse
 import re
@@ -62,19 +62,19 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _folder(text: str) -> Path | str:
-    """A path, or an address such as hdfs://…, of which pathlib would make a folder called ``hdfs:``."""
+    """A path, or an address such as hdfs://…, which pathlib would turn into a folder called ``hdfs:``."""
     if re.match("file:/", text):
         return Path(url2pathname(urlsplit(text).path))  # with a lock, which Hadoop does not have there
     return text if re.match("[A-Za-z][A-Za-z0-9+.-]*:/", text) else Path(text)
 
 
 def value_options(options: argparse.Namespace) -> Options:
-    """What becomes of values that Spark can't have."""
+    """The options for values that Spark can't represent."""
     return Options(zero_dates=options.zero_dates, on_alter=options.on_alter, typed_json=options.typed_json)
 
 
 def selection(options: argparse.Namespace) -> Callable[[Name], bool]:
-    """Which tables the lake has. Raises UserError for a glob that can't be understood."""
+    """A function that selects the tables of the lake. Raises UserError for an invalid glob."""
     wanted = TableGlobs.of(options.tables or ["*.*"], key="--tables", names_database=False)
     left_out = TableGlobs.of(options.without, key="--without", names_database=False)
     return lambda name: wanted.match(*name) and not left_out.match(*name)

@@ -1,4 +1,4 @@
-"""What a run of cdc-lake did, and how it ends where tables can't be had."""
+"""Describes the result of a run of cdc-lake, and the error for tables that it refused."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +13,11 @@ _NAMED = 5  # tables in a message
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run did: the lake is as of ``sequence``, ``counts`` tables were merged, written, …, and ``waiting`` are
-    tables that have no rows since they were created, of which no columns are known. ``refused`` says of tables why the
-    lake can't have them as of then. ``ts_us`` as in Arrived."""
+    """The result of a run: the lake is as of ``sequence``, ``counts`` tables were merged, written, ….
+
+    ``waiting`` are tables without rows since they were created, whose columns are unknown. ``refused`` maps tables to
+    the reason why the lake can't have them as of ``sequence``. ``ts_us`` is that of Arrived.
+    """
 
     sequence: int
     transaction: str
@@ -45,7 +47,7 @@ class Refused(UserError):
 
 
 def refused_run(run: Run) -> Refused:
-    """The error that tells which tables a run refused."""
+    """The error that names the tables that a run refused."""
     names = sorted(run.refused)
     return Refused(
         f"the lake can't have {len(names)} of the tables at sequence {run.sequence}: {named(names)}",

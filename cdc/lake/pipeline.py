@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame
 
 from cdc.config.profile import Profile
 from cdc.errors import CdcError, PromiseError, UserError
-from cdc.lake.arrived import Arrived, refused_tables, same_topics
 from cdc.lake.change_tables import ChangeTables
+from cdc.lake.commit_metadata import Note, Written
 from cdc.lake.decisions import Known, Step, What, decided, touches
 from cdc.lake.folder import Held, LakeFolder, State, folder
 from cdc.lake.history_text import upto as history_upto
 from cdc.lake.history_text import with_more
-from cdc.lake.note import Note, Written
+from cdc.lake.new_records import Arrived, refused_tables, same_topics
 from cdc.lake.outcome import Copying, Run, named, refused_run
 from cdc.lake.refusals import NoValue, has_doubts, of_error, uncertain_value
 from cdc.lake.rows import all_rows, net_rows
@@ -28,7 +28,7 @@ from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment, sequence_at
 from cdc.spark.frames.told import CopyIncomplete, Histories, existing
 from cdc.spark.frames.typed import Options
-from cdc.spark.input.one_part import set_tiny
+from cdc.spark.input.small_data import set_tiny
 
 __all__ = ["Lake", "Tables"]
 

@@ -1,4 +1,4 @@
-"""What cdc-lake does, by its command line: one run, or one after the other."""
+"""Runs cdc-lake by its command line: once, or again and again."""
 
 import argparse
 import os
@@ -45,14 +45,14 @@ _MEMORY = "run cdc-lake again, which goes on; if its memory ran out, give it mor
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Do what the ``arguments`` say; returns the exit status. Raises UserError, PromiseError or ServerGone."""
+    """Runs the program; returns the exit status. Raises UserError, PromiseError or ServerGone."""
     options = parse_options(arguments)
     try:
         return _run(options)
     except (PySparkException, Py4JError) as error:
         print_error("cdc-lake", f"Spark failed: {type(error).__name__}: {root_cause(error)[:500]}")
         return 2
-    except ConnectionError as error:  # of the JVM, which nothing else is asked over a socket of Python's
+    except ConnectionError as error:  # the JVM's: only Py4J uses sockets of Python
         raise SparkGone("Spark's JVM has ended", code="CDC-LAKE-SPARK-ENDED", hint=_MEMORY) from error
     except OSError as error:
         hint = "see that the folder is there and can be written to, then run cdc-lake again, which goes on"
@@ -89,7 +89,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _place(spark: SparkSession | None, to: Path | str) -> Folder:
-    """The folder ``to``; ``spark`` is needed for an address. Raises OSError where Hadoop has nothing for that."""
+    """The folder ``to``; an address needs ``spark``. Raises OSError if Hadoop does not know its scheme."""
     if isinstance(to, Path):
         return LocalFolder(to.resolve())
     assert spark is not None
@@ -99,7 +99,7 @@ def _place(spark: SparkSession | None, to: Path | str) -> Folder:
 def _once(
     lake: Lake, source: Callable[[], Source], at: Moment, stop_signal: threading.Event, last_line: LastLine | None
 ) -> int:
-    """Advance the lake, and print what that did. Raises UserError where a signal came before the end."""
+    """Advances the lake, and prints the result. Raises UserError if a signal came before the end."""
     begun = time.monotonic()
 
     def done(run: Run) -> int:
@@ -121,7 +121,7 @@ def _once(
 
 
 def _shown(last_line: LastLine | None) -> Callable[[str, str], None]:
-    """Shows on a terminal which table is written."""
+    """A function that shows on a terminal which table is written."""
 
     def passed(point: str, table: str) -> None:
         if last_line:
@@ -131,7 +131,7 @@ def _shown(last_line: LastLine | None) -> Callable[[str, str], None]:
 
 
 def identity(profile: Profile, form: str, *, history: bool = False) -> dict[str, str]:
-    """What a lake is of: another folder is needed for another."""
+    """The identity of a lake: a lake with another identity needs another folder."""
     names = profile.kafka.topics()
     return {"format": form, "resource": profile.mysql_resource_name, "topic": profile.kafka.topic,
             "layout": names.layout, "prefix": profile.kafka.prefix, "history": "yes" if history else "no"}  # fmt: skip

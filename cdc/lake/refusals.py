@@ -30,10 +30,10 @@ def has_doubts(plan: Plan) -> bool:
 
 
 def uncertain_value(messages: DataFrame, plan: Plan, *, upto: int) -> UserError | None:
-    """Why the plan's table can't be had: a row that is left after ``upto`` has a value that an ALTER made, and nothing
-    logged. None where there is no such row. Spark raises an error where a message is no record of rows.
+    """The error if a row that is left after ``upto`` has a value that an ALTER made and no record contains; else None.
 
-    This reads the table's rows once more than writing them does, so it is asked only where ``has_doubts``.
+    Spark raises an error if a message is no record of rows. This reads the table's rows once more, so it is called only
+    if the plan ``has_doubts``.
     """
     doubts = ", ".join(_DOUBT.format(at) for at, doubtful in enumerate(_columns_in_doubt(plan)) if doubtful)
     rows = left_rows(changed_rows(messages, plan, since=0, upto=upto), plan)
@@ -50,7 +50,7 @@ def uncertain_value(messages: DataFrame, plan: Plan, *, upto: int) -> UserError 
 
 
 def of_error(error: Exception, name: Name) -> CdcError:
-    """What Spark reports of a value or a record that can't be had, without its trace; NoValue where it is that."""
+    """The error for one of Spark's, without its trace; NoValue if a value or a record is the cause."""
     found, where = _RAISED.search(str(error)), f"table {'.'.join(name)}"
     if found is None:
         hint = "run cdc-lake again once its cause is gone"

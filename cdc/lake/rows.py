@@ -1,4 +1,4 @@
-"""The rows of a lake's tables as Spark expressions: all that are left, or what changed in them, in types of lakes."""
+"""Computes the rows of a lake's tables: all rows, or only the changed ones, in types that lakes have."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -12,7 +12,7 @@ from cdc.spark.frames.versions import Plan
 __all__ = ["GONE", "all_rows", "net_rows"]
 
 GONE = "gone"
-"""The column of ``net_rows`` that says that the row is not there any more."""
+"""The column of ``net_rows`` that is true for deleted rows."""
 
 
 def all_rows(messages: DataFrame, plan: Plan, options: Options, *, upto: int) -> DataFrame:
@@ -22,9 +22,9 @@ def all_rows(messages: DataFrame, plan: Plan, options: Options, *, upto: int) ->
 
 
 def net_rows(messages: DataFrame, plan: Plan, options: Options, *, since: int, upto: int) -> DataFrame:
-    """What became of each row that was changed after ``since`` up to ``upto``, of a table with a key.
+    """The newest state of each row that was changed after ``since`` up to ``upto``, in a table with a key.
 
-    Columns: ``c0``, ``c1``, … in the order of the plan's, and GONE; of a row that is gone only the key's have values.
+    Columns: ``c0``, ``c1``, … in the order of the plan's, and GONE; a deleted row has values in the key's columns only.
     """
     names = [name for name, _ in plan.columns]
     known = {names.index(name): at for at, name in enumerate(plan.stretches[-1].key)}

@@ -16,7 +16,7 @@ import json
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
@@ -114,7 +114,9 @@ VERSION = 5
 _PACKED, _COPIED, _REPAIRED, _MARKED = 2, 3, 4, 5  # the first versions whose readers know such entries
 _NOT_PACKED = 1
 _LARGE = 32_768  # bytes of an entry that is packed
-_LEFT_OUT = frozenset({"prepared", "last", "shown", "fragmented", "copy", "marks"})  # omitted if they are empty
+_LEFT_OUT = frozenset(
+    {"prepared", "last", "shown", "fragmented", "copy", "server_version", "marks"}
+)  # omitted if they are empty
 
 
 class PreparedXa(NamedTuple):
@@ -160,11 +162,11 @@ class Entry:
     unfinished XA transactions by xid. ``last`` is the newest sequence in each ``topic/partition``, empty in layout
     "single" with its one partition. ``shown`` is the position of the newest of the binlog's other events that was
     written. ``fragmented``: a record was written as several messages, so that readers must join them. ``copy`` is the
-    state of table copies, running and finished (module producer.copy.pending). ``marks`` are
-    the starts without Kafka transactions, in the order of their epochs. These six are left out of the JSON when empty.
-    ``filters`` are the producer's at that time, in the form of ``Filters.listed``. ``origin`` are the GTIDs of
-    the transactions before the first record; None if some of them may have no GTID. Both are None in entries of older
-    versions, ``origin`` also in those that continue such a log.
+    state of table copies, running and finished (module producer.copy.pending). ``server_version`` is the leader's.
+    ``marks`` are the starts without Kafka transactions, in the order of their epochs. These seven are left out of the
+    JSON when empty. ``filters`` are the producer's at that time, in the form of ``Filters.listed``. ``origin`` are the
+    GTIDs of the transactions before the first record; None if some of them may have no GTID. Both are None in entries
+    of older versions, ``origin`` also in those that continue such a log.
     """
 
     next_sequence: int
@@ -182,6 +184,7 @@ class Entry:
     filters: dict[str, list[str]] | None = None
     origin: str | None = None
     copy: dict[str, Any] | None = None
+    server_version: str = ""
     marks: tuple[Mark, ...] = ()
 
     def to_json(self) -> bytes:
@@ -251,7 +254,8 @@ class Commits:
     ``gtid_set`` has the GTIDs that the producer has passed, including those without records; ``origin`` has the GTIDs
     of the transactions before the first record, None if that is not known. ``of_open`` counts the newest records that
     belong to a transaction whose rest is not committed yet. ``written_at`` is when the producer wrote the entry, in
-    seconds since 1970; None if the topic does not record it. ``marks`` are the starts without Kafka transactions.
+    seconds since 1970; None if the topic does not record it. ``server_version`` is the leader's, empty in entries of
+    older versions. ``marks`` are the starts without Kafka transactions.
     """
 
     next_sequence: int
@@ -261,6 +265,7 @@ class Commits:
     origin: str | None = None
     of_open: int = 0
     written_at: float | None = None
+    server_version: str = ""
     marks: tuple[Mark, ...] = ()
 
     def silence(self, *, now: float) -> float | None:
@@ -279,9 +284,8 @@ class Commits:
             partitions = tuple(sorted(partition_of(name) for name in body["counts"]))
             gtids, origin = str(body.get("gtid_set", "")), body.get("origin")
             of_open = int((body.get("partial") or {}).get("records", 0))
-            fragmented = bool(body.get("fragmented"))
-            marks = _marks(body)
-            return cls(int(body["next_sequence"]), partitions, fragmented, gtids, origin, of_open, marks=marks)
+            whole = cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")), gtids, origin, of_open)
+            return replace(whole, server_version=str(body.get("server_version", "")), marks=_marks(body))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
 

@@ -54,7 +54,7 @@ class KeyRange(NamedTuple):
     """
 
     after: list[Value] | None
-    upto: list[Value] | None
+    through: list[Value] | None
     collations: tuple[str | None, ...] | None = None
     piece: int | None = None
     keys: tuple[list[Value], ...] | None = None
@@ -71,8 +71,8 @@ class Record:
 
     ``exact`` has a statement's bytes, in the character set of its context, if ``query`` does not give them.
     ``sql_mode`` is the mode under which the rows were written, None for the usual ones. For an event that was left out,
-    ``query`` says which one and why, and ``affects`` what it may have changed. ``types`` are the types of the columns,
-    if the record contains them. ``has_stored``: BLOBs in its rows may be StoredBlobs.
+    ``query`` names it and the reason, and ``affects`` the objects that it may have changed. ``types`` are
+    the types of the columns, if the record contains them. ``has_stored``: BLOBs in its rows may be StoredBlobs.
     """
 
     uri: Uri
@@ -179,7 +179,7 @@ def _large(text: bytes) -> Any:
         for value in chain.from_iterable(row.values()):
             if isinstance(value, dict) and value.get("Blob") in waiting:
                 value["Blob"] = waiting.pop(value["Blob"])
-    # A mark may stand in a document, which is plain JSON.
+    # The mark of a large BLOB may also stand in a document, which is plain JSON.
     return orjson.loads(text) if waiting else body
 
 
@@ -200,19 +200,19 @@ def _range(operation: str, content: dict[str, Any], key: list[str] | None) -> Ke
     if piece is None and not key:
         raise ValueError("a range of no key")
     width = len(key or ()) if piece is None else 0
-    after = upto = keys = None
+    after = through = keys = None
     if operation == REPAIR:
         keys = tuple(each["cols"] for each in content["keys"])
         if not keys or piece is not None:
             raise ValueError("no keys")
     else:
-        after, upto = [None if content[end] is None else content[end]["cols"] for end in ("after", "upto")]
-    for found in (after, upto, collations, *(keys or ())):
+        after, through = [None if content[end] is None else content[end]["cols"] for end in ("after", "upto")]
+    for found in (after, through, collations, *(keys or ())):
         if found is not None and len(found) != width:
             raise ValueError(f"{len(found)} values for a key of {width} columns")
     if piece is not None and (after is None) != (int(piece) == 0):
         raise ValueError(f"piece {piece} is not where it says")
-    return KeyRange(after, upto, None if collations is None else tuple(collations), piece, keys)
+    return KeyRange(after, through, None if collations is None else tuple(collations), piece, keys)
 
 
 def _flag(value: Any) -> bool:

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from cdc.config.filters import Filters, Widened
+from cdc.config.filters import FilterChange, Filters
 from cdc.errors import PromiseError, UserError
 from cdc.producer.binlog.leader import Objects
 
-__all__ = ["Asked", "FilterChange", "change_of", "former_filters_named", "newly_included"]
+__all__ = ["Asked", "FilterEffect", "change_of", "former_filters_named", "newly_included"]
 
 _LISTED = 10
 _BY_HAND = (
@@ -36,36 +36,36 @@ class Asked:
     """
 
     objects: Callable[[], Objects]
-    require_copyable: Callable[[Widened], None]
+    require_copyable: Callable[[FilterChange], None]
 
 
 @dataclass(frozen=True, slots=True)
-class FilterChange:
+class FilterEffect:
     """The effect of changed filters. ``widened`` finds what is to be copied before the new filters hold, None if they
     hold at once. ``lets_in``: an object may pass from now on that did not.
     """
 
     lets_in: bool = False
-    widened: Widened | None = None
+    widened: FilterChange | None = None
 
 
 def change_of(
     before: dict[str, list[str]] | None, now: Filters, *, ask: Asked, accepted: bool, log: Callable[..., None]
-) -> FilterChange:
+) -> FilterEffect:
     """Logs that the filters ``before`` (None if they are not known) were changed, and which objects pass only ``now``.
 
     The leader is queried only if there can be such objects. Raises UserError if there are, or may be, and they can't be
     copied, unless the user has ``accepted`` that they are not.
     """
     if before is None or before == now.listed():
-        return FilterChange()
+        return FilterEffect()
     change = "; ".join(_changes(before, now.listed()))
     warn = partial(log, "the filters were changed", level=logging.WARNING, change=change)
     then = Filters(**{key: tuple(globs) for key, globs in before.items()})
     if now.narrows(then):
         warn(newly_included="none")
-        return FilterChange()
-    widened, objects = Widened(then, now), ask.objects()
+        return FilterEffect()
+    widened, objects = FilterChange(then, now), ask.objects()
     names = sorted(newly_included(widened, objects))
     if accepted:
         warn(newly_included=_listed(names) or "none visible", accepted="their earlier rows are not in the topic")
@@ -80,13 +80,13 @@ def change_of(
     elif names:
         _require_copyable(ask, widened, change, names)
         warn(newly_included=_listed(names), they="are copied, and until then the former filters hold")
-        return FilterChange(lets_in=True, widened=widened)
+        return FilterEffect(lets_in=True, widened=widened)
     else:
         warn(newly_included="none that exists")
-    return FilterChange(lets_in=True)
+    return FilterEffect(lets_in=True)
 
 
-def _require_copyable(ask: Asked, widened: Widened, change: str, names: list[str]) -> None:
+def _require_copyable(ask: Asked, widened: FilterChange, change: str, names: list[str]) -> None:
     try:
         ask.require_copyable(widened)
     except UserError as error:
@@ -109,7 +109,7 @@ def _globs(listed: list[str]) -> str:
     return ", ".join(listed) or "empty"
 
 
-def newly_included(widened: Widened, objects: Objects) -> Iterator[str]:
+def newly_included(widened: FilterChange, objects: Objects) -> Iterator[str]:
     """The tables that pass the new filters and did not pass the old ones, and such databases without any of these
     tables.
     """
@@ -123,7 +123,7 @@ def newly_included(widened: Widened, objects: Objects) -> Iterator[str]:
 
 @contextmanager
 def former_filters_named(they_hold: Callable[[], bool]) -> Iterator[None]:
-    """While ``they_hold``, the hint of each PromiseError says that the filters are still those of before."""
+    """Adds to the hint of each PromiseError that the former filters still hold, while ``they_hold``."""
     try:
         yield
     except PromiseError as reason:

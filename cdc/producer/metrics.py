@@ -12,7 +12,7 @@ from cdc.kafka.broker_checks import Brokers
 from cdc.model.commit_entry import Entry
 from cdc.model.position import file_number
 from cdc.producer.binlog.source import BinlogSource
-from cdc.producer.copy_pace.pace import Copying
+from cdc.producer.copy.progress_log import Copying
 from cdc.service.http_endpoint import Check
 from cdc.service.retry import Retry
 from cdc.service.seconds_behind import Behind

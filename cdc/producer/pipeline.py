@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from cdc.config.filters import Filters, Widened
+from cdc.config.filters import FilterChange, Filters
 from cdc.config.profile import Profile
 from cdc.errors import Disconnected, Fenced, UserError
 from cdc.kafka.follower_places import FollowerPlaces
@@ -24,14 +24,14 @@ from cdc.producer import equal_members, filter_changes, partial_json
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.leader import Leader, count_different, inspect, objects, update_triggers
 from cdc.producer.binlog.source import Dumps
-from cdc.producer.copy.asked import base_tables, definitions, require_copyable
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.interleaver import Interleaver
-from cdc.producer.copy.pending import Pending
-from cdc.producer.copy.reading import Reading
+from cdc.producer.copy.reader import Reader
 from cdc.producer.copy.requests import Requests
+from cdc.producer.copy.selection import base_tables, definitions, require_copyable
+from cdc.producer.copy.state import Pending
 from cdc.producer.copy.structure import Structures
-from cdc.producer.copy_pace.pace import Followers, Pace, Replicas
+from cdc.producer.copy.throttle import Followers, LeaderLoad, Replicas, RowRate, Throttles
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions
@@ -149,32 +149,37 @@ def asked(profile: Profile, leader: Leader) -> Asked:
     """The queries to ``leader`` if the filters were changed."""
     settings = profile.database.settings()
 
-    def require(widened: Widened) -> None:
+    def require(widened: FilterChange) -> None:
         require_copyable(leader, definitions(settings, leader.name, base_tables(settings, leader.name, widened)))
 
     return Asked(partial(objects, settings, name=str(profile.database)), require)
 
 
 def make_copier(
-    profile: Profile, leader: Leader, entry: Entry, widened: Widened | None, *, log: Callable[..., None]
+    profile: Profile, leader: Leader, entry: Entry, widened: FilterChange | None, *, log: Callable[..., None]
 ) -> Copier:
     """The copier of the tables that ``entry`` names, after the objects that are ``widened``."""
     settings = profile.database.settings()
     limits = profile.producer
     followers = _followers(profile, log)
-    rows, threads = limits.copy_rows_per_second, limits.copy_pause_threads_running
-    pace = partial(Pace, rows_per_second=rows, threads_running=threads, followers=followers, log=log)
 
-    def reading() -> Reading:
+    def open_reader() -> Reader:
         structures = Structures(settings, leader, widened or profile.filters)
-        replicas = Replicas(limits.replica_addresses(), settings, seconds=limits.copy_pause_replica_seconds, log=log)
-        return Reading(settings, name=leader.name, pace=pace(replicas=replicas), read_structure=structures.read)
+        throttles = Throttles(
+            rate=RowRate(limits.copy_rows_per_second),
+            followers=followers,
+            replicas=Replicas(limits.replica_addresses(), settings, seconds=limits.copy_pause_replica_seconds, log=log),
+            load=LeaderLoad(limits.copy_pause_threads_running, log=log),
+        )
+        return Reader(settings, name=leader.name, throttles=throttles, read_structure=structures.read)
 
     pending, kafka = Pending.from_json(entry.copy), profile.kafka
     requests = Requests(kafka.properties(), kafka.topics().copies, resource=profile.mysql_resource_name, taken=pending)
     requests.start()
-    wants_table = (widened.then if widened else profile.filters).wants_table
-    return Copier(pending, requests=requests, open_reading=reading, wants_table=wants_table, log=log, widened=widened)
+    wants_table = (widened.before if widened else profile.filters).wants_table
+    return Copier(
+        pending, requests=requests, open_reader=open_reader, wants_table=wants_table, log=log, widened=widened
+    )
 
 
 def _followers(profile: Profile, log: Callable[..., None]) -> Followers:
@@ -280,7 +285,7 @@ class _Producer:
         progress = Progress(entry, alive_seconds=self.profile.producer.alive_seconds)
         binlog = make_dumps(self.profile, leader)
         read_again = lambda xa: binlog.read_again(xa, progress.read_without(xa.gtid), self.stop)  # noqa: E731
-        filters = widened.then if widened else self.profile.filters
+        filters = widened.before if widened else self.profile.filters
         decoder = make_decoder(self.profile, leader, entry, filters, read_again=read_again, log=self.log)
         router = make_router(self.profile, entry, filters, self.options.skips)
         messages = make_event_messages(self.profile, sink.shown)
@@ -298,7 +303,7 @@ class _Producer:
             received = source.chunks(self.stop, lambda: copier.wake)
             stream.replicate(copies.changes(received), until=until, stop=self.stop)
 
-    def _entry(self, leader: Leader, newest: Entry | None) -> tuple[Entry, Widened | None]:
+    def _entry(self, leader: Leader, newest: Entry | None) -> tuple[Entry, FilterChange | None]:
         """The entry to continue after, with this process's name and filters; ``newest`` is that of the commit log.
 
         It also returns the objects that the filters newly include, if they are to be copied: until then the filters of
@@ -313,10 +318,11 @@ class _Producer:
             log=self.log,
         )
         if change.widened is not None:
-            filters = change.widened.then.listed()
+            filters = change.widened.before.listed()
         entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters)
         if change.lets_in and change.widened is None:
             # The topic begins here for objects that pass from now on: a copy of the leader must have all changes
             # before.
             entry = replace(entry, origin=entry.gtid_set or entry.origin)
+        entry = replace(entry, server_version=leader.version)
         return replace(entry, instance=self.options.instance, filters=filters), change.widened

@@ -6,7 +6,16 @@ from dataclasses import replace
 from cdc.model.commit_entry import Entry, Partial
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position, file_number
-from cdc.producer.decode.changes import Begin, Change, Commit, Copied, CopyState, Moved, Prepared, Whole
+from cdc.producer.decode.changes import (
+    Begin,
+    Change,
+    Commit,
+    Copied,
+    CopyState,
+    PositionAdvanced,
+    Prepared,
+    RowsTransaction,
+)
 
 __all__ = ["Progress"]
 
@@ -37,7 +46,7 @@ class Progress:
 
     def note(self, change: Change) -> None:
         """Counts ``change``."""
-        if type(change) is Whole:  # the fast path comes first because nearly all changes take it
+        if type(change) is RowsTransaction:  # the fast path comes first because nearly all changes take it
             (name, gtid, self.through_us, _), _, file, end = change
             self._executed(gtid)
             self._ended(name)
@@ -63,7 +72,7 @@ class Progress:
             self._executed(change.location.gtid)
             self._prepared[change.xid] = change.location
             self._advance(change.end.file, change.end.offset)
-        elif isinstance(change, Moved):
+        elif isinstance(change, PositionAdvanced):
             self._advance(change.end.file, change.end.offset)
         elif isinstance(change, CopyState):
             self._copies(change)
@@ -73,7 +82,7 @@ class Progress:
     def _copies(self, state: CopyState) -> None:
         self.copy, self._is_due = state.entry, self._is_due or state.at_once
         if state.filters is not None:
-            # Of what passes from now on the topic begins here: a copy of the leader must have all before.
+            # The topic begins here for objects that pass from now on: a copy of the leader must have all before.
             origin = self.gtid_text or self._entry.origin
             self._entry = replace(self._entry, filters=state.filters.listed(), origin=origin)
 
@@ -138,7 +147,7 @@ class Progress:
     def is_stale(self, now: float) -> bool:
         """Whether the last commit is so long before ``now`` (``time.monotonic()``) that another is due.
 
-        One is due at once after a ``CopyState`` that says so.
+        After a ``CopyState`` with ``at_once`` it is due at once.
         """
         return self._is_due or now - self._committed_at > (_QUIET_SECONDS if self._moved else self._alive_seconds)
 

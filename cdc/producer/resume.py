@@ -9,7 +9,7 @@ from cdc.model.commit_entry import Entry, Partial
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import Leader
-from cdc.producer.copy.pending import Pending
+from cdc.producer.copy.state import Pending
 
 __all__ = ["starting_entry"]
 

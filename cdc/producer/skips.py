@@ -38,7 +38,7 @@ class Skips:
 
     def refusal(self, error: PromiseError, event: str) -> PromiseError:
         """``error`` of the event of this name, with the command that skips it. Every error of an event that can be
-        skipped is made here.
+        skipped comes from here.
         """
         where = error.where if error.where.startswith(event) else event
         options = " ".join(f"--skip {each}" for each in dict.fromkeys([*self._open, event]))

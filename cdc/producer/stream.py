@@ -11,7 +11,16 @@ from dataclasses import dataclass
 
 from cdc.config.profile import Producer as Limits
 from cdc.errors import Disconnected, PromiseError
-from cdc.producer.decode.changes import Change, Commit, Copied, Held, Idle, Moved, OtherEvent, Whole
+from cdc.producer.decode.changes import (
+    Change,
+    Commit,
+    Copied,
+    Held,
+    Idle,
+    OtherEvent,
+    PositionAdvanced,
+    RowsTransaction,
+)
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
@@ -101,7 +110,7 @@ class Stream:
 
     def _check_skips(self, change: Change) -> None:
         # The rows of a prepared XA transaction are refused when it commits.
-        if isinstance(change, Commit | Whole | Moved) and not self.progress.has_prepared:
+        if isinstance(change, Commit | RowsTransaction | PositionAdvanced) and not self.progress.has_prepared:
             self.router.skips.check_passed(self.progress.position)
 
     def _commit(self, sent: int) -> None:

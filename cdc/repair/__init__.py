@@ -1,1 +1,1 @@
-"""Asks the leader's producer to send the rows again that an audit found drifted, so that followers get them."""
+"""The program cdc-repair: has the leader's producer send drifted rows again, so that followers get them."""

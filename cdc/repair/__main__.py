@@ -1,4 +1,4 @@
-"""The program cdc-repair: asks the leader's producer to send the rows again that an audit found drifted."""
+"""The program cdc-repair: has the leader's producer send the rows again that an audit found drifted."""
 
 import argparse
 import sys
@@ -11,9 +11,9 @@ from cdc.config import profile
 from cdc.config.profile import Profile
 from cdc.errors import UserError
 from cdc.producer import pipeline
-from cdc.producer.copy.asked import definitions, require_copyable
+from cdc.producer.copy.definition import TableDefinition
 from cdc.producer.copy.requests import write_repairs, write_request
-from cdc.producer.table_rows.definition import TableDefinition
+from cdc.producer.copy.selection import definitions, require_copyable
 from cdc.repair.plan import Plan, planned, requests
 from cdc.repair.report import DriftedTable, Report, read_report
 from cdc.repair.shown import definition_lines, row_lines
@@ -35,7 +35,7 @@ exit status:
 
 
 def main() -> int:
-    """Run the program; returns its exit status."""
+    """Runs the program; returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="cdc-repair",
         description="Have the rows that cdc-audit found drifted copied again, through the stream.",

@@ -1,27 +1,26 @@
-"""Decides how each table's drifted rows are asked for: by their keys, with the whole table, or not at all."""
+"""Decides how each table's drifted rows are requested: by their keys, with the whole table, or not at all."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cdc.producer.copy.chunk import Keys
-from cdc.producer.copy.key_rows import unfit
-from cdc.producer.table_rows.definition import TableDefinition
+from cdc.producer.copy.definition import TableDefinition
+from cdc.producer.copy.keys import Keys, unfit
 from cdc.repair.report import DriftedTable, Table
 
 __all__ = ["Plan", "planned", "requests", "statement_of"]
 
 _MOST_KEYS = 100_000
-_ALWAYS = 1_000  # keys of a table that are asked for however few rows it has
-_A_REQUEST = 500  # keys
+_ALWAYS = 1_000  # so many keys are requested however few rows the table has
+_A_REQUEST = 500  # keys in one request
 _REQUEST_LENGTH = 200_000  # characters
 _LACKS = re.compile(r"(?:only the leader has|skipped by an operator): (.+) \(sequence \d+ at [^();]+, [^();]+\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked for ``table``: its ``keys``, all of it where it is ``whole``, or nothing, and ``why``."""
+    """The request for ``table``: its ``keys``, the table as a ``whole``, or nothing, and ``why``."""
 
     table: DriftedTable
     keys: Keys | None = None
@@ -47,7 +46,7 @@ class Plan:
 def planned(
     table: DriftedTable, definition: TableDefinition, *, differently_defined: set[Table], is_wanted: bool
 ) -> Plan:
-    """How the rows of ``table``, which has this ``definition`` on the leader, are asked for."""
+    """Plans the request for rows of ``table``, which has this ``definition`` on the leader."""
     if not is_wanted:
         return Plan(table, why="the profile's filters leave the table out")
     if table.name in differently_defined:
@@ -70,7 +69,7 @@ def planned(
 
 
 def requests(keys: Keys) -> Iterator[Keys]:
-    """The keys in parts of which each is a request."""
+    """Divides the keys into requests."""
     part: list[tuple[str, ...]] = []
     length = 0
     for key in keys.values:
@@ -85,6 +84,6 @@ def requests(keys: Keys) -> Iterator[Keys]:
 
 
 def statement_of(drift: dict[str, Any]) -> str | None:
-    """The statement that the follower lacks, where the report has all of it and no other is between."""
+    """The statement that the follower lacks, if the report has its whole text and it is the only one."""
     found = _LACKS.fullmatch(drift["evidence"])
     return found[1] if found and not found[1].endswith("…") and " (sequence " not in found[1] else None

@@ -1,4 +1,4 @@
-"""Reads what an audit's report (``cdc-audit --report``) says of drifted rows, and whether it is of this leader."""
+"""Reads the drifted rows in an audit's report (``cdc-audit --report``), and checks that it is of this leader."""
 
 import json
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ _AUDIT_AGAIN = "run cdc-audit again, and name its report"
 
 @dataclass(frozen=True, slots=True)
 class DriftedTable:
-    """The drifted rows of a table, which has so many ``rows`` on the leader. ``shown`` are some of them.
+    """The drifted rows of a table; ``rows`` is the table's number of rows on the leader. ``shown`` are some of them.
 
-    ``columns`` are those of the key, ``keys`` the JSON texts of its values for all rows that drifted; None where the
-    report does not have them. So many more rows are ``accepted`` (``cdc-audit --accept``).
+    ``columns`` are the columns of the key, ``keys`` the JSON texts of its values for all drifted rows, or None if the
+    report lacks them. ``accepted`` is the number of further rows that ``cdc-audit --accept`` accepts.
     """
 
     name: Table
@@ -36,13 +36,13 @@ class DriftedTable:
 
     @property
     def drifted(self) -> int:
-        """How many rows."""
+        """The number of drifted rows."""
         return self.missing + self.extra + self.different
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The tables with drifted rows, and what is defined differently, as report.json has it."""
+    """The tables with drifted rows, and the objects that are defined differently, from report.json."""
 
     tables: list[DriftedTable]
     schema: list[dict[str, Any]]
@@ -50,7 +50,7 @@ class Report:
 
 
 def read_report(folder: Path, *, resource: str, topic: str) -> Report:
-    """The report in ``folder``. Raises UserError where there is none, or no verdict, or it is of another leader."""
+    """The report in ``folder``. Raises UserError if it is missing, has no verdict, or is of another leader."""
     where = f"option --report {folder}"
     try:
         body = json.loads((folder / JSON).read_text(encoding="utf-8"))
@@ -86,7 +86,7 @@ def read_report(folder: Path, *, resource: str, topic: str) -> Report:
 
 
 def _listed(folder: Path) -> Iterator[dict[str, Any]]:
-    """The rows by their keys, which the audit writes where report.json does not have all of them."""
+    """The keys of the rows, from the file that the audit writes if report.json does not contain all rows."""
     if (folder / KEYS).exists():
         with (folder / KEYS).open(encoding="utf-8") as lines:
             yield from map(json.loads, lines)
@@ -108,7 +108,7 @@ def _table(line: dict[str, Any], known: list[dict[str, Any]], body: dict[str, An
     counts = line["missing"], line["extra"], line["different"], line.get("accepted", 0)
     table = DriftedTable(name, line["leader_rows"], *counts, shown=shown)
     columns = tuple(known[0]["identity"]) if known else ()
-    # Of a table without a key a row is known by all of its columns, and there can be several.
+    # In a table without a key all columns identify a row, and several rows may be equal.
     keyed = all(each["keyed"] and set(each["identity"]) == set(columns) for each in known)
     keys = dict.fromkeys(tuple(each["identity"][column] for column in columns) for each in known) if keyed else {}
     if len(keys) != table.drifted:

@@ -1,4 +1,4 @@
-"""Shows what an audit's report has of drifted rows and definitions, both servers side by side."""
+"""Shows the drifted rows and definitions of an audit's report, both servers side by side."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -33,7 +33,7 @@ def row_lines(table: DriftedTable) -> Iterator[str]:
 
 
 def definition_lines(drift: dict[str, Any]) -> Iterator[str]:
-    """What is known of an object that is not defined as on the leader, and how to correct it where that is known."""
+    """Describes an object that is not defined as on the leader, with the correcting statement if it is known."""
     name = ".".join(part for part in (drift["database"], drift["name"]) if part)
     yield visible(f"{drift['kind']} {name}: NOT repaired: {drift['cause']}: {drift['evidence']}")
     if (statement := statement_of(drift)) is not None:

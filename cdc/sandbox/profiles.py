@@ -29,7 +29,7 @@ class ProfileFiles:
         return cls(*(folder / f"{name}_profile.toml" for name in ("producer", "consumer", "follower")))
 
     def write(self, *, leader_port: int, follower_port: int, kafka_port: int) -> None:
-        """Write the files, over existing ones."""
+        """Writes the files, over existing ones."""
         leader_dbs, follower_dbs = ["flvDb"], ["flvDb", "cdc"]
         echo = f"{_RESOURCE}-follower", follower_port, follower_dbs, kafka_port, f"{_TOPIC}-follower"
         write_text(self.producer, _text(_RESOURCE, leader_port, leader_dbs, kafka_port, _TOPIC))

@@ -1,1 +1,1 @@
-"""cdc-seed: makes a new follower of a leader's topics, with the rows that are left and not all that became of them."""
+"""The program cdc-seed: builds a new follower from a leader's topics, loading only the final state of each row."""

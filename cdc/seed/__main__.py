@@ -1,4 +1,4 @@
-"""The program cdc-seed: makes a new follower of a leader's topics alone."""
+"""The program cdc-seed: builds a new follower from a leader's topics alone."""
 
 import argparse
 import gc
@@ -35,7 +35,7 @@ follower refuses a row or a statement; 4 a server is unreachable for longer than
 
 
 def main() -> int:
-    """Run the program; returns its exit status."""
+    """Runs the program; returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="cdc-seed",
         description="Make an empty follower equal to the leader, of the topics alone, with Spark.",
@@ -103,7 +103,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _is_of_spark(error: Exception) -> bool:
-    # Only the JVM is asked over sockets of Python's whose errors are not ours by then.
+    # Other connections translate their errors; only Py4J's, to the JVM, raise these.
     return type(error).__module__.startswith(("pyspark", "py4j")) or isinstance(error, ConnectionError)
 
 

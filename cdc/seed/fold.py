@@ -38,8 +38,8 @@ from cdc.errors import UserError
 from cdc.seed.tables import Part
 from cdc.spark.frames.messages import Source
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import cached
 from cdc.spark.input.records import parse
+from cdc.spark.input.small_data import cached
 
 __all__ = ["Line", "image_texts", "leading_values", "lines", "pattern", "values_at"]
 

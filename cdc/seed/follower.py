@@ -1,11 +1,11 @@
-"""The follower that is loaded: empty at first, marked while it is loaded, and then one like any other."""
+"""Marks the follower while it is loaded: it is empty before, and an ordinary follower after."""
 
 from cdc.consumer.errors import Interrupted, Refused, Stopped
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.state import seeds
+from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.consumer.state.copied import Copied
 from cdc.consumer.state.seeds import Seed, seed_of
 from cdc.errors import Disconnected, UserError
 
@@ -19,24 +19,24 @@ _EMPTY = (
 
 
 class SeedBeginning:
-    """As ``extent.attachment.Attachment``: a follower that begins with ``seed``, or goes on with it."""
+    """A follower that begins with ``seed``, or goes on with it; see ``range.base_copy.Attachment``."""
 
     def __init__(self, resource: str, seed: Seed) -> None:
         self._resource = resource
         self._seed = seed
 
     def begin(self, session: Session) -> list[bytes]:
-        """The mark commits with the first checkpoint: no consumer finds the one without the other."""
+        """Writes the mark, which commits with the first checkpoint: no consumer finds one without the other."""
         session.run([seeds.create(session.schema).encode()])
         return [seeds.insert(session.schema, self._resource, self._seed).encode()]
 
-    def copied(self, session: Session, *, now: bool) -> Copied:
-        """A follower that is loaded begins from no copy."""
-        return Copied()
+    def copied(self, session: Session, *, now: bool) -> BaseCopy:
+        """No base copy: a follower that is loaded begins empty."""
+        return BaseCopy()
 
 
 def seed_in(session: Session, resource: str, *, name: str) -> Seed | None:
-    """The seed that the follower is in; None for an empty follower.
+    """The seed that loads the follower; None for an empty follower.
 
     Raises UserError for any other follower, which is called ``name``, and Disconnected.
     """
@@ -68,7 +68,7 @@ def seed_in(session: Session, resource: str, *, name: str) -> Seed | None:
 
 
 def finish(session: Session, resource: str) -> None:
-    """Remove the mark: from now on the checkpoint tells the truth. Raises Disconnected."""
+    """Removes the mark: from now on the follower is equal to the leader at the checkpoint. Raises Disconnected."""
     try:
         session.run([seeds.delete(session.schema, resource).encode(), b"COMMIT"])
     except (Interrupted, Refused) as error:

@@ -1,4 +1,4 @@
-"""The seed from end to end: the leader's topics are folded, and what is left of them becomes a follower."""
+"""Connects the stages of a seed: folds the leader's topics, and loads the remaining rows into a follower."""
 
 import logging
 import re
@@ -32,8 +32,8 @@ from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.single_topic import SingleTopic
 from cdc.consumer.startup import Startup, applier_of
+from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.consumer.state.copied import Copied
 from cdc.consumer.state.seeds import Seed
 from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
@@ -49,7 +49,7 @@ from cdc.service.retry import RetriedCalls, Retry
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment, sequence_at
-from cdc.spark.input.one_part import set_tiny
+from cdc.spark.input.small_data import set_tiny
 from cdc.spark.job.session import configure_for
 
 __all__ = ["Loaded", "run"]
@@ -62,7 +62,7 @@ _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: P0001|\n|$)"
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A follower that is as the leader was after ``sequence``, and the ``rows`` and ``statements`` of this run."""
+    """The follower is equal to the leader after ``sequence``; this run loaded ``rows`` and ``statements``."""
 
     sequence: int
     rows: int
@@ -78,13 +78,13 @@ def run(
     retry: Retry,
     stop: threading.Event,
 ) -> Loaded | None:
-    """Make an empty follower equal to the leader as of ``at``, or go on with that; None where ``stop`` was set.
+    """Makes an empty follower equal to the leader as of ``at``, or goes on with that; None if ``stop`` was set.
 
     ``leader`` is the profile of cdc-producer, ``follower`` that of cdc-consumer. ``spark`` starts Spark. Raises
     UserError, PromiseError or ServerGone; started again it goes on.
     """
     require_one_stream(leader, follower)
-    # Nothing else has written to the follower, so nothing has to be compared or may be overwritten.
+    # No other client has written to the follower, so there is nothing to compare and nothing to overwrite.
     settings = replace(follower.consumer, on_conflict="stop", before_images="ignore")
     follower = replace(follower, consumer=settings)
     try:
@@ -103,7 +103,7 @@ class _Ends:
 
     @classmethod
     def open(cls, follower: Profile, opened: ExitStack, retry: Retry, stop: threading.Event) -> Self:
-        """Connect to both. Raises UserError where the follower does not meet the requirements, ServerGone, Stopped."""
+        """Connects to both. Raises UserError if the follower does not meet the requirements, ServerGone, Stopped."""
         database, names = follower.database, follower.kafka.topics()
         reader = opened.enter_context(
             KafkaReader(
@@ -123,7 +123,7 @@ class _Ends:
         return cls(reader, startup)
 
     def topic(self) -> tuple[Topic, First | None]:
-        """The topic whose id the checkpoint remembers, and what tells its first sequence. Raises UserError."""
+        """The topic whose id the checkpoint contains, and the place of its first sequence. Raises UserError."""
         names = self.startup.profile.kafka.topics()
         topic = self.startup.topic(names.main, wait=False)
         if topic is None:
@@ -152,8 +152,10 @@ def _load(ends: _Ends, spark: Callable[[], SparkSession], leader: Profile, at: M
     return loaded
 
 
-def _applied(startup: Startup, source: Source, stream: Stream, checkpoint: Checkpoint, copied: Copied) -> Loaded | None:
-    """Load what is behind the checkpoint. None where it was stopped."""
+def _applied(
+    startup: Startup, source: Source, stream: Stream, checkpoint: Checkpoint, copied: BaseCopy
+) -> Loaded | None:
+    """Loads the records after the checkpoint; None if it was stopped."""
     follower = startup.profile
     passes = replicated(follower)
     renaming = Renaming(Renames(follower.renames, own=follower.consumer.schema), replicated=passes)
@@ -179,13 +181,13 @@ def _applied(startup: Startup, source: Source, stream: Stream, checkpoint: Check
                     logged_at = time.monotonic()
                     event(_LOG, "loading", sequence=applied.last.sequence, rows=rows, statements=ledger.applied)
         except Reread:
-            pass  # another server has taken the follower's place, which lacks what was loaded last
+            pass  # another server has taken the follower's place, and lacks the rows that were loaded last
     return Loaded(stream.upto, rows, ledger.applied) if applier.checkpoint.sequence == stream.upto else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Loading:
-    """What is loaded, as batches, from any checkpoint on."""
+    """Loads the stream as batches, from any checkpoint on."""
 
     source: Source
     stream: Stream
@@ -193,7 +195,7 @@ class _Loading:
     startup: Startup
 
     def batches(self, *, after: int) -> Iterator[Batch | None]:
-        """Raises UserError for what Spark finds in the stream."""
+        """The batches after sequence ``after``. Raises UserError for errors that Spark finds in the stream."""
         found = _told(lines(self.source, self.stream.parts, after=after, upto=self.stream.upto))
         transactions = map(self._renamed, self.stream.transactions(found, after=after))
         stop = self.startup.calls.stop
@@ -203,14 +205,14 @@ class _Loading:
         )
 
     def _renamed(self, transaction: Transaction) -> Transaction:
-        """With the follower's names of tables; statements get theirs when they run."""
+        """The transaction with the follower's names of tables; statements are renamed when they run."""
         if transaction.statement:
             return transaction
         return transaction._replace(records=[self.renaming.rows(record) for record in transaction.records])
 
 
 def _seed(begun: Seed | None, source: Source, at: Moment, scope: str) -> Seed:
-    """The seed to begin, or to go on with. Raises UserError where that is another one."""
+    """The seed to begin or to go on with. Raises UserError if the follower is in another one."""
     if begun is None:
         seed = Seed(sequence_at(source, at), scope)
         if seed.upto < 0:
@@ -246,7 +248,7 @@ def _seed(begun: Seed | None, source: Source, at: Moment, scope: str) -> Seed:
 
 
 def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream:
-    """What is loaded, up to sequence ``upto``. Raises UserError where that is not certain; each table is logged."""
+    """The stream to load, up to sequence ``upto``. Raises UserError if it is not certain; logs each table."""
     follower = startup.profile
     outline = source.outline().persist()
     messages = outline.where("told").select("partition", "offset", "value")
@@ -274,7 +276,7 @@ def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream
 
 
 def _told(found: Iterator[Line]) -> Iterator[Line]:
-    """``found``; raises UserError for what Spark found in the stream."""
+    """Passes on ``found``; raises UserError for errors that Spark found in the stream."""
     try:
         yield from found
     except PySparkException as error:

@@ -1,6 +1,6 @@
-"""Where records are: those that the checkpoint of a follower that is loaded moves to, and those behind the seed.
+"""Finds the places of records: those that the loaded follower's checkpoint moves to, and those after the seed.
 
-What a seed needs: two profiles of one stream, and a stream that is there from its first record.
+Checks the requirements of a seed: two profiles of one stream, and a stream that is complete from its first record.
 """
 
 from collections.abc import Collection, Mapping
@@ -24,7 +24,7 @@ __all__ = ["Places", "places", "require_one_stream", "require_whole"]
 
 
 def require_one_stream(leader: Profile, follower: Profile) -> None:
-    """Raises UserError for profiles of different streams, and for settings that a seed does not go with."""
+    """Raises UserError for profiles of different streams, and for settings that a seed does not support."""
     for key, ours, theirs in (
         ("mysql_resource_name", leader.mysql_resource_name, follower.mysql_resource_name),
         ("kafka.topic", leader.kafka.topic, follower.kafka.topic),
@@ -48,7 +48,7 @@ def require_one_stream(leader: Profile, follower: Profile) -> None:
 
 
 def require_whole(source: Source) -> None:
-    """Raises UserError where the stream does not begin with its first record."""
+    """Raises UserError if the stream does not begin with its first record."""
     if source.cut:
         raise UserError(
             "retention has deleted the oldest records, among them statements that made the leader's tables",
@@ -60,8 +60,9 @@ def require_whole(source: Source) -> None:
 
 
 class Places(NamedTuple):
-    """The records to which the checkpoint moves without rows (``heads``), where a consumer reads on (``offsets``), and
-    the sequences of the ``newest`` rows by the names of their tables."""
+    """The records to which the checkpoint moves without rows (``heads``), the offsets from which a consumer goes on
+    (``offsets``), and the sequences of the ``newest`` rows by the names of their tables.
+    """
 
     heads: dict[int, Head]
     offsets: dict[TopicIdPartition, int]
@@ -72,7 +73,7 @@ def places(
     topics_of: RecordSource, source: Source, outline: DataFrame, topic: Topic, upto: int,
     statements: Mapping[int, Record],
 ) -> Places:  # fmt: skip
-    """Those in the ``outline`` of ``source``. Raises UserError where the topics lack records."""
+    """The places in the ``outline`` of ``source``. Raises UserError if the topics lack records."""
     wanted = {upto, *(sequence - 1 for sequence in statements if sequence > 0)}
     found = _of_partitions(outline, upto, wanted).where("count > 0").collect()
     heads = {int(each["sequence"]): Head(*each) for row in found for each in row["heads"] if each is not None}
@@ -98,10 +99,10 @@ def places(
 
 
 def _of_partitions(outline: DataFrame, upto: int, wanted: Collection[int]) -> DataFrame:
-    """A line for each partition: how many of its records have sequences up to ``upto`` (``count``), the first offset
-    behind those (``next``, NULL for none), of records with ``wanted`` sequences their sequence, file, position,
-    transaction and ts_us (``heads``), and of each table with rows up to ``upto`` its URI and the sequence of its newest
-    record (``newest``)."""
+    """Aggregates each partition: the number of records up to ``upto`` (``count``), the first offset after them
+    (``next``, or NULL), sequence, file, position, transaction and ts_us of records with ``wanted`` sequences
+    (``heads``), and the URI and newest sequence of each table with rows up to ``upto`` (``newest``).
+    """
     numbers = [{"sequence": each} for each in sorted(wanted)]
     marked = local_frame(outline.sparkSession, numbers, "sequence BIGINT").withColumn("marked", F.lit(True))
     one = F.expr("IF(marked, struct(sequence, file, position, transaction, ts_us), NULL)")

@@ -1,4 +1,4 @@
-"""Reads what a leader's stream has beside rows: statements, and notes of events that the producer skipped."""
+"""Reads the records without rows in a leader's stream: statements, and notes of events that the producer skipped."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ _MARKS = (b'"Query":', f'"{SKIPPED}":'.encode())
 def read_statements(messages: DataFrame, upto: int) -> dict[int, Record]:
     """The records without rows up to sequence ``upto``, by sequence, among ``messages`` (partition, offset, value).
 
-    Raises PromiseError for a message that is no record.
+    Raises PromiseError for a message that is not a record.
     """
     marked = F.lit(False)
     for text in _MARKS:
@@ -32,8 +32,9 @@ def read_statements(messages: DataFrame, upto: int) -> dict[int, Record]:
 
 
 def on_part_of_rows(record: Record) -> Record:
-    """The statement as it runs where only a part of the rows is there: ALTER TABLE must not check that the rows have
-    their parents, which may be loaded later."""
+    """The statement as it runs on a part of the rows: ALTER TABLE must not check foreign keys, since parent rows may be
+    loaded later.
+    """
     if not any(affect["action"] == "AlterTable" for affect in record.affects):
         return record
     return replace(record, context={**(record.context or {}), "foreign_key_checks": False})

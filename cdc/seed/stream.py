@@ -1,7 +1,7 @@
-"""Makes the stream that a follower is loaded from: rows that are left and statements, by sequence, as transactions.
+"""Makes the stream that loads a follower: the remaining rows and the statements, by sequence, as transactions.
 
-Each transaction ends with a record of the leader's stream, of which the checkpoint will tell. A statement shows in the
-follower's binlog that all before it was applied, so the checkpoint is moved to the record before it first.
+Each transaction ends with a record of the leader's stream, to which the checkpoint moves. A statement in the follower's
+binlog means that all records before it were applied, so the checkpoint moves to the record before it first.
 """
 
 import json
@@ -24,14 +24,14 @@ from cdc.seed.tables import Part
 __all__ = ["NO_DATABASE", "Head", "Stream", "without_repeated"]
 
 NO_DATABASE = ""
-"""The database of records that only move the checkpoint, which no filter may let pass."""
+"""The database of records that only move the checkpoint; no filter lets it pass."""
 
 _PLACE = "the topics, folded"
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a record says beside its contents."""
+    """The fields of a record beside its contents."""
 
     sequence: int
     file: str
@@ -42,7 +42,7 @@ class Head:
 
 @dataclass(slots=True)
 class _Unit:
-    """What is loaded in one transaction: ``rows`` in number, and ``size`` in characters."""
+    """The contents of one transaction: the number of ``rows``, and their ``size`` in characters."""
 
     lines: list[Line] = field(default_factory=list)
     rows: int = 0
@@ -58,8 +58,8 @@ class _Unit:
 class Stream:
     """``statements`` by sequence, and the ``heads`` of records that the checkpoint moves to without rows.
 
-    ``offsets`` are where a consumer reads on after ``upto``: the checkpoint has them from the beginning. About
-    ``most_rows`` are loaded in one transaction.
+    ``offsets`` are the offsets from which a consumer goes on after ``upto``: the checkpoint has them from the
+    beginning. One transaction loads about ``most_rows`` rows.
     """
 
     resource: str
@@ -72,7 +72,7 @@ class Stream:
     parser: RecordParser = field(default_factory=RecordParser)
 
     def transactions(self, lines: Iterable[Line], *, after: int) -> Iterator[Transaction]:
-        """The transactions behind sequence ``after``; ``lines`` are the rows, by sequence."""
+        """The transactions after sequence ``after``; ``lines`` are the rows, by sequence."""
         statements = deque(sequence for sequence in self.statements if sequence > after)
         unit, last = _Unit(), after
         for sequence, found in groupby(lines, key=attrgetter("sequence")):
@@ -108,8 +108,9 @@ class Stream:
         return Transaction([record], dict(self.offsets), 0, statement=False)
 
     def _rows(self, unit: "_Unit") -> Transaction:
-        """First the rows with the highest numbers, each of which is deleted again: to rows that come after it, it could
-        be equal in a unique key. Each record has the head of the newest one, to which the checkpoint moves."""
+        """Inserts the rows with the highest numbers first and deletes each at once: later rows may have the same unique
+        key. Each record has the head of the newest one, to which the checkpoint moves.
+        """
         tables: dict[tuple[int, str | None], list[Line]] = {}
         for line in unit.lines:
             tables.setdefault((line.part, line.mode), []).append(line)
@@ -133,7 +134,7 @@ class Stream:
             "transaction": {"id": head.transaction, "index": 0, "last": True, "ts_us": head.ts_us},
             "columns": part.columns, **({"key": line.key} if line.key else {}),
             **({"sql_mode": line.mode} if line.mode is not None else {}),
-            # A row may come before its parent, which has changed since.
+            # A row may be loaded before its parent, if the parent has changed since.
             "flags": NO_FOREIGN_KEY_CHECKS,
         }  # fmt: skip
         begin = json.dumps(body, ensure_ascii=False)[:-1]
@@ -141,7 +142,7 @@ class Stream:
 
 
 def without_repeated(lines: Sequence[Line]) -> list[Line]:
-    """The lines of one record without the rows with the highest numbers that are left anyway, as they are."""
+    """The lines of one record, without the rows with the highest numbers that remain with the same values anyway."""
     left = {(line.part, row) for line in lines if line.is_left for row in line.rows}
     found = [line if line.is_left else _without(left, line) for line in lines]
     return [line for line in found if line.rows]

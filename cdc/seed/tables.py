@@ -1,8 +1,8 @@
-"""Which tables are loaded, and where in the stream their rows are. Pure.
+"""Decides which tables are loaded, and finds the parts of the stream with their rows. Pure.
 
-Each row is loaded at the sequence of its last change, into the table as it was then: the statements after it do to the
-row what they did to it on the leader. So what the follower holds on the way is at each sequence a part of what the
-leader held then, which no unique key can refuse.
+Each row is loaded at the sequence of its last change, into the table as it was then: later statements change the row as
+they did on the leader. So at each sequence the follower holds a part of the rows that the leader held, which no unique
+key can refuse.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,10 +28,10 @@ _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "flo
 class Part:
     """The records of table ``name`` from sequence ``first`` to before ``end``, whose rows table ``owner`` has now.
 
-    Rows have these ``columns``, and are known by those with the indexes ``known``; None: by all values, in a table
-    without a key. ``numbers`` are the indexes of the columns that may be an AUTO_INCREMENT one, in all
-    parts of a table in the same order, -1 for one that is not there yet. ``refused`` says why rows
-    can't be read here; empty where they can.
+    Rows have these ``columns``, and the columns with the indexes ``known`` identify them; None: all values, in a table
+    without a key. ``numbers`` are the indexes of the columns that may be AUTO_INCREMENT, in the same order in all parts
+    of a table, -1 for a column that does not exist yet. ``refused`` is the reason why rows can't be read here, or
+    empty.
     """
 
     name: Name
@@ -48,9 +48,9 @@ def parts_of(
     history: History, statements: Mapping[int, Record], upto: int, *, newest: Mapping[Name, int],
     passes: Callable[[Uri], bool], resource: str,
 ) -> tuple[list[Part], list[UserError]]:  # fmt: skip
-    """Where the rows are of all tables that there are after sequence ``upto`` and that pass the filters, and why tables
-    can't be loaded. ``newest`` has the sequences of their newest rows up to then by the names under which they were
-    logged."""
+    """The parts of all tables that exist after sequence ``upto`` and pass the filters, and errors for tables that can't
+    be loaded. ``newest`` has the sequences of their newest rows, by the names under which they were logged.
+    """
     found: list[Part] = []
     refused: list[UserError] = []
     names = [name for name in existing(history, upto) if passes(Uri(resource, *name))]
@@ -85,10 +85,10 @@ def _segments(history: History, names: Sequence[Name], upto: int) -> dict[Name, 
 def _of_table(
     history: History, statements: Mapping[int, Record], name: Name, segments: Sequence[Segment], upto: int
 ) -> Iterator[Part]:
-    """Raises UserError."""
+    """The parts of one table. Raises UserError."""
     if not any(_tells(told.name, told.sequence, segments) for told in history.told if told.sequence <= upto):
         require_no_exchange(segments, history.upto(upto), name, f"table {'.'.join(name)}")
-        # It has no rows, or the stream is of a former version.
+        # The table has no rows, or an earlier version wrote the stream.
         for each in segments:
             yield Part((each.database, each.table), name, each.first, each.end, refused="no record tells its columns")
         return
@@ -109,7 +109,7 @@ def _is_on(uri: str, segments: Sequence[Segment]) -> bool:
 
 
 def _may_number(record: Record | None) -> bool:
-    """Whether a statement may make a column an AUTO_INCREMENT one. LIKE and SELECT take it over from another table."""
+    """Whether a statement may add AUTO_INCREMENT to a column. LIKE and SELECT take it over from another table."""
     words = record.query.upper() if record is not None else ""
     return "AUTO_INCREMENT" in words or "SERIAL" in words or "LIKE" in words
 
@@ -136,7 +136,7 @@ def _part(planned: Plan, stretch: Stretch, *, numbered: bool) -> Part:
 
 
 def _require_same_rows(planned: Plan, statements: Mapping[int, Record]) -> None:
-    """Raises UserError where a statement numbered rows of which some are loaded later, or not at all."""
+    """Raises UserError if a statement numbered rows of which some are loaded later, or not at all."""
     for before, stretch in zip(planned.stretches, planned.stretches[1:], strict=False):
         record = statements.get(stretch.first)
         if record is None:

@@ -73,10 +73,11 @@ def exit_status(work: Callable[[], int], *, program: str) -> int:
 
 
 def printed(lines: Iterable[str], *, program: str, status: int = 0) -> int:
-    """Print what a program has done, and give its exit status, that of what was done: the output can't undo it.
+    """Prints the result of a program's work, and returns its exit status, that of the work: a failed output can't undo
+    it.
 
-    Where the output can't be written one line says so, and a status of 0 becomes another one. Where its reader has gone
-    nothing is said, as by other programs.
+    If the output can't be written, one line reports it, and a status of 0 becomes another one. If its reader has gone,
+    nothing is reported, as in other programs.
     """
     try:
         for line in lines:
@@ -94,7 +95,9 @@ def printed(lines: Iterable[str], *, program: str, status: int = 0) -> int:
 
 
 def print_line(line: str) -> None:
-    """Print a line of a program that runs for ever. Raises UserError where it can't be written or nobody reads it."""
+    """Prints a line of a program that runs until it is stopped. Raises UserError if it can't be written or has no
+    reader.
+    """
     try:
         print(line, flush=True)
     except OSError as error:

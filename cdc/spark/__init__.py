@@ -1,4 +1,4 @@
-"""A leader's topics on Spark: its tables at any moment of their history, and the audit of a follower.
+"""Reads a leader's topics on Spark: tables as of any moment of their history, and the audit of a follower.
 
 from cdc.spark import table
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from cdc.spark.frames.api import tables as tables
     from cdc.spark.verdict import audit as audit
 
-# But for ``audit``, none is called as a package or module here is, whose import would take its place: hence ``ddl`` and
-# ``frames``. The module ``audit`` is a script for spark-submit, which only cdc-audit imports.
+# But for ``audit``, no function has the name of a package or module here, whose import would replace it: hence ``ddl``
+# and ``frames``. The module ``audit`` is a script for spark-submit, which only cdc-audit imports.
 _MODULES = {
     "audit": "cdc.spark.verdict",
     **dict.fromkeys(("changes", "schema", "table", "tables"), "cdc.spark.frames.api"),
@@ -25,7 +25,7 @@ __all__ = ["audit", "changes", "schema", "table", "tables"]
 
 
 def __getattr__(name: str) -> Any:
-    """What is named here is imported when it is used: the programs need not wait for it."""
+    """Imports a function when it is used first: the programs need not wait for it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
     return getattr(import_module(_MODULES[name]), name)

@@ -1,4 +1,4 @@
-"""cdc-audit: runs the audit on this machine, in a Spark with the Kafka connector whose usual log lines are left out."""
+"""The program cdc-audit: runs the audit on this machine, in a Spark of its own with the Kafka connector."""
 
 import logging
 import os
@@ -24,8 +24,8 @@ _LOG = logging.getLogger("cdc.audit")
 
 
 def main() -> int:
-    """Run cdc.spark.audit with the options of the command line, and return its exit status."""
-    # A traceback says nothing that who interrupts an audit does not know.
+    """Runs cdc.spark.audit with the options of the command line, and returns its exit status."""
+    # Ctrl-C needs no traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         return exit_status(lambda: _run(sys.argv[1:]), program="cdc-audit")
@@ -52,18 +52,18 @@ def _run(options: Sequence[str]) -> int:
     spans = {side: span(profile.kafka) for side, profile in by_side.items() if kafka_options(profile.kafka)}
     own = (consumer or profiles[1]).consumer.schema
     for reason in early_reasons(by_side, spans, own, kept=given.state is not None, max_age=given.max_age):
-        # The audit goes on, since its report names all reasons: whoever waits for it has time to mend these.
+        # The audit goes on, since its report names all reasons; meanwhile the user can already correct these.
         event(_LOG, "cannot judge", level=logging.WARNING, reason=reason)
     small = sum(each.size for each in spans.values()) <= SMALL and given.watch is None
     progress = not small and sys.stderr.isatty()
     java = FOR_LITTLE if small else ()
     archived = given.watch is None
     with launched(runtime, os.environ, java=java, progress=progress, archived=archived) as (jvm, keep):
-        # It takes as long as the JVM takes to start.
+        # This import takes as long as the JVM takes to start.
         from cdc.spark.audit import main as audit
 
         def started(settings: Mapping[str, str]) -> None:
-            # PySpark's handler asks the JVM to cancel jobs, amid whatever it is asked, and ends with a traceback.
+            # PySpark's handler calls the JVM in the middle of another call, and ends with a traceback.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             keep(settings)
 

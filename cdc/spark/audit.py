@@ -31,7 +31,7 @@ __all__ = ["audit_topics", "main"]
 
 
 def main(argv: Sequence[str] | None = None, *, started: Callable[[Mapping[str, str]], None] | None = None) -> int:
-    """Run the audit and return its exit status. ``started`` is called with the settings of Spark once that runs."""
+    """Runs the audit and returns its exit status. ``started`` is called with Spark's settings once it runs."""
     options = parse_options("audit.py", argv)
     try:
         return exit_status(lambda: _run(options, started), program="cdc-audit")

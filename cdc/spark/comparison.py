@@ -1,7 +1,7 @@
-"""Comparison: from both streams, each side's history up to where both are compared, and the rows that differ.
+"""Compares the rows of both streams, by each side's history up to the compared sequence.
 
-The leader's history ends at the watermark, the follower's at its last complete transaction: what the follower has
-beyond the watermark did not come from the leader, so it belongs in the comparison.
+The leader's history ends at the watermark, the follower's at its last complete transaction: the follower's transactions
+beyond the watermark did not come from the leader, so they are compared, too.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,8 +20,8 @@ from cdc.spark.compare.tally import Tally, tally
 from cdc.spark.ddl.lineage import Act, Beginning, Name, Segment, beginnings, lineage, named_tables
 from cdc.spark.ddl.scope import Scope
 from cdc.spark.ddl.table_copies import TableCopy, table_copies
-from cdc.spark.input.one_part import cached, in_one_part, set_tiny
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.small_data import cached, in_one_part, set_tiny
 from cdc.spark.inspection import Streams
 from cdc.spark.job.session import configure_for
 from cdc.spark.state.coverage import Held, rows_upto
@@ -29,12 +29,12 @@ from cdc.spark.state.layers import few_touched, newest_rows, rows_of, searched, 
 from cdc.spark.streams.chunks import replacements
 from cdc.spark.streams.consumer_notes import marks
 
-__all__ = ["Comparison", "Extent", "Histories", "History", "compared_rows", "extent", "histories"]
+__all__ = ["Comparison", "Extent", "SideHistory", "Sides", "compared_rows", "extent", "histories"]
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What is compared of each side: records up to the sequence in ``ends``, rows of ``tables``, effects of statements.
+    """The part of each side that is compared: records up to ``ends``, rows of ``tables``, effects of statements.
 
     ``copies`` are the leader's tables that were copied into its stream, or are about to be, and ``copy_ends`` where
     these copies begin and end. The consumer's filters let all of it in.
@@ -53,7 +53,7 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class SideHistory:
     """One side's ``records`` up to where it is compared, its tables' ``lineage``, and its marks."""
 
     records: DataFrame
@@ -78,7 +78,7 @@ class History:
         return changes(self.records, self.segments()).select("hash")
 
     def folded_where_open(self, agreed: Agreement) -> DataFrame:
-        """The open rows of ``agreed``, of which there are some."""
+        """The open rows of ``agreed``, which has some."""
         parts = []
         if agreed.whole:
             parts.append(changes(self.records, self.segments(agreed.whole), self.marks))
@@ -89,7 +89,7 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
-class Histories:
+class Sides:
     """Both sides' ``records`` up to where they are compared, and the history of each side.
 
     ``copied`` are the tables that were copied into the leader's stream, or are older; ``copied_before`` are those that
@@ -97,7 +97,7 @@ class Histories:
     """
 
     records: DataFrame
-    sides: Mapping[str, History]
+    sides: Mapping[str, SideHistory]
     copied: Copied
     copied_before: Copied
 
@@ -123,7 +123,7 @@ class Comparison:
 
 
 def extent(streams: Streams, scope: Scope) -> Extent:
-    """What is compared of ``streams``, which have a watermark."""
+    """The part of ``streams`` that is compared; they have a watermark."""
     assert streams.watermark.sequence is not None  # else the preconditions are not met
     ends = {LEADER: streams.watermark.sequence, FOLLOWER: streams.last_whole}
     acts = {side: _acts_upto(streams.acts.get(side, []), end, scope) for side, end in ends.items()}
@@ -137,7 +137,7 @@ def extent(streams: Streams, scope: Scope) -> Extent:
     )
 
 
-def histories(streams: Streams, within: Extent, held: Held | None, *, resource: str) -> Histories:
+def histories(streams: Streams, within: Extent, held: Held | None, *, resource: str) -> Sides:
     """Both sides' histories since ``held``, with the lineage of all tables that exist or existed."""
     # Most audits have neither notes nor foreign writes, and then nothing has to be joined.
     noted = streams.contents[FOLLOWER].conflicts or "skipped" in streams.not_run.values()
@@ -147,7 +147,7 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
     if streams.contents[FOLLOWER].chunks:
         compared = compared.where(f"side = '{LEADER}' OR chunk IS NULL")
     records = without_cascades(
-        streams.copy.behind(compared) if streams.copy else compared,
+        streams.base_copy.behind(compared) if streams.base_copy else compared,
         streams.new_transactions,
         streams.contents,
         of_side[FOLLOWER],
@@ -160,10 +160,10 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
                  for side, those in acts.items()} for is_old in (True, False))  # fmt: skip
     before = {side: lineage(names[side], those) for side, those in old.items()}
     since = {side: lineage(names[side], those, beginnings(before[side])) for side, those in new.items()}
-    began = streams.copy is not None
-    return Histories(
+    began = streams.base_copy is not None
+    return Sides(
         records,
-        {side: History(records.where(F.col("side") == side), since[side], of_side[side]) for side in acts},
+        {side: SideHistory(records.where(F.col("side") == side), since[side], of_side[side]) for side in acts},
         copied=Copied(within.copies, began, _older(since)),
         copied_before=Copied(table_copies(old[LEADER]), began, _older(before)),
     )
@@ -179,9 +179,9 @@ def _older(lineages: Mapping[str, Sequence[Segment]]) -> frozenset[Name]:
 
 
 def compared_rows(
-    both: Histories, streams: Streams, held: Held | None, *, for_state: bool, exact: bool = False
+    both: Sides, streams: Streams, held: Held | None, *, for_state: bool, exact: bool = False
 ) -> Comparison:
-    """Compare the rows of both histories, and of ``held``. ``for_state``: all rows are needed for a state.
+    """Compares the rows of both histories, and of ``held``. ``for_state``: all rows are needed for a state.
 
     ``exact``: all are compared one by one, without digests, and those of ``held`` as well.
     """
@@ -204,7 +204,7 @@ def compared_rows(
     return Comparison(rows, counted, cached(not_equal(rows)), touched)
 
 
-def _few_touched(both: Histories, streams: Streams, held: Held, *, exact: bool) -> bool:
+def _few_touched(both: Sides, streams: Streams, held: Held, *, exact: bool) -> bool:
     """Whether few rows were changed since ``held``, and no other table was; sets Spark for either case.
 
     ``exact``: all are compared nevertheless.
@@ -214,7 +214,7 @@ def _few_touched(both: Histories, streams: Streams, held: Held, *, exact: bool) 
     few = not exact and few_touched(held, streams.new_rows) and tables_unchanged(names, lineage)
     # A copy that began, or is complete now, makes all rows of its table others, or known.
     few = few and both.copied_before.tables == both.copied.tables
-    # So does a CREATE that tells of a table's beginning.
+    # So does a CREATE, which shows a table's beginning.
     few = few and not any((both.copied_before.older ^ both.copied.older) & names)
     # Each row that is looked up has two folds, and so has each row that is held if all are compared.
     looked_up = 2 * (held.opened + streams.new_rows if few else held.rows + held.above)
@@ -226,12 +226,12 @@ def _few_touched(both: Histories, streams: Streams, held: Held, *, exact: bool) 
     return few
 
 
-def _all_rows(both: Histories, held: Held | None) -> tuple[DataFrame, Tally]:
-    """All rows, those of ``held`` included, and the tally of no others."""
+def _all_rows(both: Sides, held: Held | None) -> tuple[DataFrame, Tally]:
+    """Compares all rows, those of ``held`` included; the tally of other rows is empty."""
     return _joined(both, newest_rows(held.layers) if held else None), Tally()
 
 
-def _touched_rows(both: Histories, streams: Streams, held: Held) -> tuple[DataFrame, Tally]:
+def _touched_rows(both: Sides, streams: Streams, held: Held) -> tuple[DataFrame, Tally]:
     """The rows changed since ``held``, and those open then, and the tally of all others."""
     hashes = reduce(DataFrame.union, [each.hashes() for each in both.sides.values()], held.open)
     hashes = in_one_part(hashes).distinct()
@@ -239,7 +239,7 @@ def _touched_rows(both: Histories, streams: Streams, held: Held) -> tuple[DataFr
     return _joined(both, before), held.tally.less(tally(compared(before, both.copied)))
 
 
-def _joined(both: Histories, held: DataFrame | None) -> DataFrame:
+def _joined(both: Sides, held: DataFrame | None) -> DataFrame:
     folds = {side: each.folded(None if held is None else fold_of(held, side)) for side, each in both.sides.items()}
     return compare(folds[LEADER], folds[FOLLOWER], both.copied)
 

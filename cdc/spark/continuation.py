@@ -1,4 +1,4 @@
-"""Continuation: what an audit covered, kept in the state for the next audit."""
+"""Keeps what an audit covered in the state, for the next audit."""
 
 import sys
 
@@ -51,10 +51,9 @@ def covered(
 
 
 def keep(spark: SparkSession, state: StateStore, topics: Topics, found: Covered | None) -> None:
-    """Keep what was ``found`` to be covered beyond what ``state`` holds.
+    """Keeps what was ``found`` to be covered beyond what ``state`` holds.
 
-    If that fails, or nothing can be kept, it is only reported: the next audit takes longer, but this one's verdict is
-    not affected.
+    A failure is only logged: the next audit takes longer, but this one's verdict is not affected.
     """
     if found is None:
         print("cdc-audit: the state was not kept: the follower is inside of a transaction of the leader's; the next "
@@ -75,7 +74,7 @@ def keep(spark: SparkSession, state: StateStore, topics: Topics, found: Covered 
 def past_verdicts(audit: Audit, state: StateStore | None) -> list[PastVerdict]:
     """The verdicts of earlier audits on ``state``, and this one's, which is added; none without a state.
 
-    That they can't be written is only reported: no verdict depends on them.
+    A failure to write them is only logged: no verdict depends on them.
     """
     if state is None:
         return []

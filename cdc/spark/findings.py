@@ -1,6 +1,6 @@
-"""Findings: from what each stage found, the sections of the audit's outcome (``report.outcome.Audit.of``).
+"""Makes the sections of the audit's outcome (``report.outcome.Audit.of``) from the results of the stages.
 
-Row findings: from compared rows, the section of the audit's outcome on those that differ, and which are accepted.
+The section on rows has the rows that differ, and those of them that are accepted.
 """
 
 import json
@@ -36,8 +36,8 @@ from cdc.spark.ddl.not_replicated import NOT_REPLICATED, LeftOut
 from cdc.spark.ddl.scope import Scope
 from cdc.spark.ddl.table_copies import UnderCopy, under_copy
 from cdc.spark.folders.local import LocalFolder
-from cdc.spark.input.one_part import Question, answers, cached
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.small_data import Query, cached, run_batched
 from cdc.spark.input.spans import Span, newest_entry_us
 from cdc.spark.inspection import Streams
 from cdc.spark.lag.summary import Lag, lag
@@ -70,11 +70,11 @@ __all__ = [
     "with_signs_of_life",
 ]
 
-_LISTED = 100  # of each list in the report
-_MOST_KEYS = 100_000  # that are listed for cdc-repair: of a table with more it asks for all rows
+_LISTED = 100  # entries of each list in the report
+_MOST_KEYS = 100_000  # listed for cdc-repair, which requests all rows of a table with more
 
 AcceptedRows = Mapping[int, Mapping[Name, Mapping[str, int]]]
-"""How many rows of each kind are accepted, by the number of the entry and the table; or not replicated."""
+"""The number of accepted rows of each kind, by the number of the entry and the table; or of rows not replicated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class RowFindings:
     discontinued: list[Discontinuity] = field(default_factory=list)
 
     def with_older(self, tables: Collection[Name]) -> Self:
-        """The section; ``tables`` are those that may have rows from before the topics."""
+        """Adds ``tables``, which may have rows older than the topics."""
         return replace(self, tables=[replace(each, older=each.name in tables) for each in self.tables])
 
 
@@ -108,7 +108,7 @@ class AcceptedFindings:
         objects: Sequence[tuple[int, SchemaDrift]],
         rows: AcceptedRows,
     ) -> Self:
-        """What each of the ``entries`` accepts; those that are not ``in_force`` are told as expired."""
+        """The section on what the ``entries`` accept; those that are not ``in_force`` are listed as expired."""
         names = {(each.database, each.name): 0 for number, each in objects
                  if number == NOT_REPLICATED and each.kind == "Table" and each.name is not None}  # fmt: skip
         names |= {name: sum(kinds.values()) for name, kinds in rows.get(NOT_REPLICATED, {}).items()}
@@ -144,8 +144,8 @@ def row_findings(
 ) -> tuple[RowFindings, AcceptedRows]:
     """The section on the rows of ``comparison``, and which rows are accepted.
 
-    All that differ are written to ``folder``. ``unmatched`` are the statements that one side lacks, which explain some
-    of them. Rows that one of the ``entries`` accepts are not counted as drifted.
+    All rows that differ are written to ``folder``. ``unmatched`` are the statements that one side lacks, which explain
+    some of them. Rows that one of the ``entries`` accepts are not counted as drifted.
     """
     counted, listed = comparison.tally, comparison.listed
     found = RowFindings(list(counted.lines), counted.drifted, discontinuities=dict(counted.breaks))
@@ -159,7 +159,7 @@ def row_findings(
     drifted = drifted_rows(listed, unmatched, within.all_tables, streams.transactions)
     drifted = with_entries(drifted, counted.lines, entries)
     write(drifted, LocalFolder(folder), PARQUET, option="option --report")
-    causes, samples, accepted = answers(*_questions(drifted, sum(line.drifted > 0 for line in counted.lines)))
+    causes, samples, accepted = run_batched(*_queries(drifted, sum(line.drifted > 0 for line in counted.lines)))
     left_out = accepted.get(NOT_REPLICATED, {})
     tables = [_without(line, accepted) for line in counted.lines if line.name not in left_out]
     found = replace(
@@ -174,17 +174,17 @@ def row_findings(
     return found, accepted
 
 
-def _questions(drifted: DataFrame, tables: int) -> list[Question[Any]]:
+def _queries(drifted: DataFrame, tables: int) -> list[Query[Any]]:
     """The drifted rows that are not accepted, by cause; samples of them; and the others by entry, table and kind."""
     others = drifted.where("accepted IS NULL").drop("accepted")
     by_entry = drifted.where("accepted IS NOT NULL").groupBy("accepted", "database", "table", "kind")
     return [
-        Question(
+        Query(
             others.groupBy("cause").agg(F.sum("rows").alias("rows")),
             lambda counts: {row["cause"]: row["rows"] for row in counts},
         ),
-        Question(sampled(others, tables, most=_LISTED), lambda rows: sorted(_drifted(rows), key=_place)),
-        Question(by_entry.agg(F.sum("rows").alias("rows")), _by_entry),
+        Query(sampled(others, tables, most=_LISTED), lambda rows: sorted(_drifted(rows), key=_place)),
+        Query(by_entry.agg(F.sum("rows").alias("rows")), _by_entry),
     ]
 
 
@@ -207,7 +207,7 @@ def _without(line: Table, accepted: AcceptedRows) -> Table:
 
 
 def _keys(found: RowFindings, drifted: DataFrame, folder: Path) -> Iterator[str]:
-    """The keys of the drifted rows that are not accepted, as JSON, one a line."""
+    """The keys of the drifted rows that are not accepted, as JSON lines."""
     if found.drifted_rows <= _LISTED:
         for row in found.drifted:
             known = {"database": row.database, "table": row.table, "keyed": row.keyed, "identity": row.identity}
@@ -222,12 +222,9 @@ def _drifted(rows: Iterable[Row]) -> list[DriftedRow]:
 
 
 def _place(row: DriftedRow) -> tuple[Any, ...]:
-    """Sorts as ``samples.ORDER`` does, NULLs first."""
+    """The sort key of a row, in the order of ``row_drift.ORDER``, NULLs first."""
     lasts = (each["sequence"] if each else -1 for each in (row.leader_last, row.follower_last))
     return row.database, row.table, row.kind, *lasts, row.rows
-
-
-_LISTED = 100  # of each list in the report
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +244,7 @@ class StreamFindings:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The section on where the follower is, and how long the leader's transactions took to it."""
+    """The section on the follower's position, and on how long the leader's transactions took to it."""
 
     sequence: int
     waiting_us: int | None
@@ -280,14 +277,14 @@ def stream_findings(
         foreign_over_time=over_time,
         skipped=skipped,
         breaks=integrity.examples,
-        copy=str(streams.copy.held) if streams.copy else None,
+        copy=str(streams.base_copy.held) if streams.base_copy else None,
     )
 
 
 def progress(streams: Streams, topics: Topics, *, for_state: bool) -> tuple[Progress, Transit | None]:
-    """The section on the follower's position, and how long the leader's transactions up to the watermark took.
+    """The section on the follower's position, and the transit times of the leader's transactions up to the watermark.
 
-    The latter is None if there are none. ``for_state``: it is cached.
+    The transit is None without transactions. ``for_state``: it is cached.
     """
     assert streams.watermark.sequence is not None  # else the preconditions are not met
     times = _transit_times(streams, topics, upto=streams.watermark.sequence)
@@ -316,7 +313,9 @@ def compared_definitions(streams: Streams, within: Extent, replication: Replicat
 
 
 def not_replicated(streams: Streams, within: Extent, defined: Definitions, replication: Replication) -> list[Entry]:
-    """Entries that name what the follower has of its own, since the leader's producer leaves it out by its filters."""
+    """Entries for the follower's own rows and definitions of tables that the filters of the leader's producer leave
+    out.
+    """
     leader = streams.contents.get(LEADER)
     tables, acts = leader.tables if leader else (), [*streams.acts.get(LEADER, []), *streams.copy_ends]
     left_out = LeftOut.of(replication.profiles[LEADER].filters, tables, acts)
@@ -326,9 +325,10 @@ def not_replicated(streams: Streams, within: Extent, defined: Definitions, repli
 def schema_findings(
     defined: Definitions, streams: Streams, within: Extent, scope: Scope, entries: Sequence[Entry]
 ) -> tuple[SchemaFindings, list[tuple[int, SchemaDrift]]]:
-    """The section on ``defined`` objects, and on those that events changed which a producer skipped.
+    """The section on ``defined`` objects, and on objects that events changed which a producer skipped.
 
-    What one of the ``entries`` accepts is not in it, but told beside it, with the number of the entry.
+    The section does not contain drift that one of the ``entries`` accepts: that is returned beside it, with the number
+    of the entry.
     """
     drift = [*_drift_of_skipped_events(streams, within, scope), *defined.drift]
     found = [(each, first_entry(each, entries)) for each in drift]
@@ -370,17 +370,17 @@ def _topic(profile: Profile, span: Span, contents: Contents | None) -> Topic:
 def _listed(
     streams: Streams, replication: Replication
 ) -> tuple[list[ForeignWrite], list[tuple[int, int, int]], list[Skip]]:
-    """Foreign writes, how many there were over time, and what was skipped. Most audits have none of that."""
-    asked: dict[str, Question[Any]] = {}
+    """Foreign writes, their counts over time, and skipped records. Most audits have none of them."""
+    queries: dict[str, Query[Any]] = {}
     follower = streams.contents.get(FOLLOWER)
     if streams.watermark.foreign and follower and follower.first_us is not None and follower.last_us is not None:
         first_us, last_us = follower.first_us, follower.last_us
-        asked["foreign"] = foreign_writes(streams.transactions, limit=_LISTED)
-        asked["times"] = foreign_times(streams.transactions, first_us=first_us, last_us=last_us)
+        queries["foreign"] = foreign_writes(streams.transactions, limit=_LISTED)
+        queries["times"] = foreign_times(streams.transactions, first_us=first_us, last_us=last_us)
     if "skipped" in streams.not_run.values():
-        asked["skipped"] = skipped_records(streams.records, resource=replication.resource, limit=_LISTED)
-    told = dict(zip(asked, answers(*asked.values()), strict=True))
-    return told.get("foreign", []), told.get("times", []), told.get("skipped", [])
+        queries["skipped"] = skipped_records(streams.records, resource=replication.resource, limit=_LISTED)
+    results = dict(zip(queries, run_batched(*queries.values()), strict=True))
+    return results.get("foreign", []), results.get("times", []), results.get("skipped", [])
 
 
 def _waiting(streams: Streams) -> int | None:

@@ -1,4 +1,4 @@
-"""Inspection: from the records of both topics, what each stream holds by itself, before both are compared."""
+"""Inspects each stream by itself, before both are compared."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,17 +8,17 @@ from pyspark.sql import DataFrame
 
 from cdc.model.statement_gtid import StatementSequences
 from cdc.spark.ddl.lineage import Act
-from cdc.spark.input.one_part import answers, in_one_part, set_tiny
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.small_data import in_one_part, run_batched, set_tiny
 from cdc.spark.job.session import configure_for
 from cdc.spark.job.stages import log_stage
 from cdc.spark.lag.transit import Commits, commits
 from cdc.spark.state.coverage import Held
 from cdc.spark.state.layers import lines_read
+from cdc.spark.streams.base_copy import BaseCopy, base_copy_of
 from cdc.spark.streams.chunks import copy_ends, lost_chunks
 from cdc.spark.streams.consumer_notes import ledger
 from cdc.spark.streams.contents import Contents, joined, statements, survey
-from cdc.spark.streams.copy import Copy, copy_of
 from cdc.spark.streams.integrity import Earlier, Integrity, integrity
 from cdc.spark.streams.preconditions import Preconditions
 from cdc.spark.streams.skipped_events import is_skip
@@ -33,16 +33,15 @@ __all__ = ["Streams", "inspected", "preconditions"]
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Both streams: what this audit read (``new_…``), and that together with what earlier audits read.
+    """Both streams: the records that this audit read (``new_…``), and these together with those of earlier audits.
 
-    ``records`` are the new ones and those that the state keeps of the others: statements and the consumer's notes. By
-    side, ``acts`` are what statements did, and ``skipped_events`` what events may have done that a producer skipped.
-    ``not_run`` are the leader's sequences that the follower did not apply, with the ledger's state; ``sequences`` tells
-    which statements it ran. Of the new transactions, ``unreached`` are the starts that none of them reached
-    (``streams.watermark``), ``committed`` is what the leader committed, and ``ids`` are their ids, asked for with a
-    state only. ``copy`` is what the follower began from,
-    None if it began empty; ``acts`` and ``skipped_events`` come behind it, as do ``copy_ends``: where the leader's
-    copies of tables begin and end.
+    ``records`` are the new ones, and the earlier ones that the state keeps: statements and the consumer's notes. By
+    side, ``acts`` are the effects of statements, and ``skipped_events`` the possible effects of events that a producer
+    skipped. ``not_run`` are the leader's sequences that the follower did not apply, with the ledger's state;
+    ``sequences`` finds the statements that it ran. For the new transactions, ``unreached`` are the starts that none of
+    them reached (``streams.watermark``), ``committed`` describes the leader's commits, and ``ids``, read only with a
+    state, are the transactions' ids. ``base_copy`` is the dump that the follower began with, None if it began empty;
+    ``acts`` and ``skipped_events`` follow it, as do ``copy_ends``: the beginnings and ends of copies of tables.
     """
 
     new_records: DataFrame
@@ -59,7 +58,7 @@ class Streams:
     unreached: tuple[int, int] | None
     committed: Commits
     ids: list[IdRange] | None = None
-    copy: Copy | None = None
+    base_copy: BaseCopy | None = None
     copy_ends: list[Act] = field(default_factory=list)
 
     @property
@@ -84,7 +83,7 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
     new, held = topics.records, topics.held
     # Not yet in one part: two tasks read and parse both topics, while the records are counted.
     everything = new.unionByName(held.records) if held else new
-    new_contents, notes, all_acts = answers(
+    new_contents, notes, all_acts = run_batched(
         survey(new), ledger(everything, replication.resource), statements(everything)
     )
     new, size = _configured(new, new_contents, held)
@@ -94,13 +93,14 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
     sequences = StatementSequences(replication.resource, notes.numbered)
     of_ids = [partial(id_ranges, records=size)] if held or for_state else []
     new_transactions, (found, unreached_starts, committed, *ids) = transactions(
-        new, sequences=sequences, ends=ends, ask=(watermark, unreached, commits, *of_ids)
+        new, sequences=sequences, ends=ends, queries=(watermark, unreached, commits, *of_ids)
     )
     all_transactions = in_one_part(new_transactions.unionByName(held.transactions)) if held else new_transactions
     has_chunks = LEADER in contents and contents[LEADER].chunks
-    copy = copy_of(records, replication.resource) if FOLLOWER in contents and contents[FOLLOWER].copied else None
-    copy = copy.among(all_transactions) if copy and has_chunks else copy
-    acts = {side: _behind(those, copy, side) for side, those in all_acts.items()}
+    copied = FOLLOWER in contents and contents[FOLLOWER].copied
+    base_copy = base_copy_of(records, replication.resource) if copied else None
+    base_copy = base_copy.among(all_transactions) if base_copy and has_chunks else base_copy
+    acts = {side: _behind(those, base_copy, side) for side, those in all_acts.items()}
     return Streams(
         new_records=new,
         new_transactions=new_transactions,
@@ -116,8 +116,8 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
         skipped_events={side: [act for act in those if is_skip(act)] for side, those in acts.items()},
         not_run=notes.not_run,
         sequences=sequences,
-        copy=copy,
-        copy_ends=_behind(copy_ends(records), copy, LEADER) if has_chunks else [],
+        base_copy=base_copy,
+        copy_ends=_behind(copy_ends(records), base_copy, LEADER) if has_chunks else [],
     )
 
 
@@ -132,9 +132,9 @@ def _configured(new: DataFrame, contents: Mapping[str, Contents], held: Held | N
     return in_one_part(new), records
 
 
-def _behind(acts: list[Act], copy: Copy | None, side: str) -> list[Act]:
-    """The acts of one side that the copy which the follower began from, if any, does not hold already."""
-    return [act for act in acts if copy is None or not copy.holds(act, side)]
+def _behind(acts: list[Act], base_copy: BaseCopy | None, side: str) -> list[Act]:
+    """The acts of one side that the base copy, if any, does not hold already."""
+    return [act for act in acts if base_copy is None or not base_copy.holds(act, side)]
 
 
 def preconditions(streams: Streams, topics: Topics, replication: Replication) -> Preconditions:
@@ -157,7 +157,8 @@ def _integrity(streams: Streams, held: Held | None, replication: Replication) ->
     found = _breaks(streams, held, replication)
     if not streams.copy_ends:
         return found
-    acts, after = [*streams.acts.get(LEADER, []), *streams.copy_ends], streams.copy.upto if streams.copy else -1
+    acts = [*streams.acts.get(LEADER, []), *streams.copy_ends]
+    after = streams.base_copy.upto if streams.base_copy else -1
     return found.with_more(lost_chunks(streams.records, acts, after=after))
 
 

@@ -1,4 +1,4 @@
-"""The audit from both topics to its outcome: only here the stages meet."""
+"""Connects the stages of the audit, from both topics to its outcome: only here the stages meet."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,8 +21,8 @@ from cdc.spark.findings import (
     tables_unknown_to_follower,
     with_signs_of_life,
 )
-from cdc.spark.input.one_part import meanwhile, uncache
 from cdc.spark.input.records import LEADER
+from cdc.spark.input.small_data import in_background, uncache
 from cdc.spark.inspection import inspected, preconditions
 from cdc.spark.job.options import NO_TERMS, Terms
 from cdc.spark.job.stages import log_stage
@@ -47,17 +47,18 @@ def audit_topics(
     terms: Terms = NO_TERMS,
     repair: str = "",
 ) -> Audit:
-    """Audit both topics as they are now, continuing from ``state`` if there is one, and write the report to ``folder``.
+    """Audits both topics as they are now, continuing from ``state`` if there is one, and writes the report to
+    ``folder``.
 
-    ``terms`` are what the verdict is held to, ``repair`` is the command that has drifted rows copied again.
+    ``terms`` are the conditions of the verdict, ``repair`` is the command that has drifted rows copied again.
     """
     replication = Replication(profiles, consumer)
     topics = read_topics(spark, replication, state)
     try:
         with staged(folder) as aside:
             judgement = judge(topics, replication, aside, terms, for_state=state is not None)
-            # Only a comparison that was made is kept. A crash before leaves the old state, a crash after leaves one of
-            # which the next audit reports the same.
+            # Only a complete comparison is kept. A crash before this leaves the old state, a crash after it the new
+            # one, with which the next audit reports the same.
             if state and not judgement.audit.reasons:
                 keep(spark, state, topics, judgement.covered)
             audit = with_signs_of_life(judgement.audit, profiles, terms.max_age)
@@ -79,7 +80,7 @@ class Judgement:
 def judge(
     topics: Topics, replication: Replication, folder: Path, terms: Terms = NO_TERMS, *, for_state: bool = False
 ) -> Judgement:
-    """Compare both ``topics``, and write drifted rows and foreign writes to ``folder``.
+    """Compares both ``topics``, and writes drifted rows and foreign writes to ``folder``.
 
     ``for_state``: the coverage will be kept.
     """
@@ -98,7 +99,9 @@ def judge(
     size = {"records": streams.new_size, "rows": streams.new_rows}
     log_stage("comparing the rows", **size)
     both = histories(streams, within, held, resource=replication.resource)
-    with meanwhile(lambda: progress(streams, topics, for_state=for_state), topics.records.sparkSession) as its_progress:
+    with in_background(
+        lambda: progress(streams, topics, for_state=for_state), topics.records.sparkSession
+    ) as its_progress:
         comparison = compared_rows(both, streams, held, for_state=for_state, exact=terms.exact)
         reached, times = its_progress()
     defined = compared_definitions(streams, within, replication)

@@ -1,4 +1,4 @@
-"""What an audit reads: the records of both topics that no earlier audit covered, and when they arrived in Kafka."""
+"""Reads the records of both topics that no earlier audit covered, and the times at which they arrived in Kafka."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from cdc.config.renames import Renames
 from cdc.config.topic_names import PER_TABLE
 from cdc.spark.ddl.scope import Scope
 from cdc.spark.input.kafka_options import kafka_options
-from cdc.spark.input.one_part import cached, in_one_part, meanwhile, set_tiny
 from cdc.spark.input.records import FOLLOWER, LEADER, before_limits, parse, read
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
+from cdc.spark.input.small_data import cached, in_background, in_one_part, set_tiny
 from cdc.spark.input.spans import Span, span, topic_ids
 from cdc.spark.job.session import configure_for
 from cdc.spark.job.stages import log_stage
@@ -26,7 +26,7 @@ __all__ = ["Replication", "Topics", "read_topics"]
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """What is audited: the ``profiles`` of both producers by side, and the consumer's, None if it was not given."""
+    """The audited replication: the ``profiles`` of both producers by side, and the consumer's, None if not given."""
 
     profiles: Mapping[str, Profile]
     consumer: Profile | None = None
@@ -56,8 +56,8 @@ class Replication:
 class Topics:
     """Both topics as they are now: ``held`` is what earlier audits covered, ``records`` are all others.
 
-    The records (columns of ``input.records``) have the leader's names. ``arrivals`` says when they were in Kafka.
-    ``spans`` are the offsets of all records, and ``ids`` Kafka's ids of the topics, both by side.
+    The records (columns of ``input.records``) have the leader's names. ``arrivals`` has the times at which they were in
+    Kafka. ``spans`` are the offsets of all records, and ``ids`` Kafka's ids of the topics, both by side.
     """
 
     records: DataFrame
@@ -68,7 +68,7 @@ class Topics:
 
 
 def read_topics(spark: SparkSession, replication: Replication, state: StateStore | None) -> Topics:
-    """Read both topics from where ``state`` ends to their present ends, and set Spark for their size.
+    """Reads both topics from where ``state`` ends to their present ends, and set Spark for their size.
 
     Raises UserError if the brokers do not answer, if a topic does not exist or is not the one that the state is of, and
     if files of the state are missing or damaged.
@@ -84,7 +84,7 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
     configure_for(spark, size)
     log_stage("reading both topics", records=size)
     set_tiny(spark, records=size + (lines_read(held, size) if held else 0))
-    with meanwhile(lambda: _arrivals(spark, profiles, held), spark) as their_arrivals:
+    with in_background(lambda: _arrivals(spark, profiles, held), spark) as their_arrivals:
         records = cached(before_limits(_records(spark, replication, new), spans))
         arrivals = their_arrivals()
     return Topics(

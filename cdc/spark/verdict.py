@@ -1,4 +1,4 @@
-"""``audit``: an audit on a Spark session of the caller, for notebooks and schedulers, and its verdict as an object."""
+"""Runs an audit on a Spark session of the caller, for notebooks and schedulers, and returns its verdict."""
 
 from argparse import Namespace
 from collections.abc import Mapping
@@ -45,10 +45,9 @@ _FOREIGN = (
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Verdict:
-    """What an audit found. ``outcome`` has all that report.json has, and ``report`` is the folder with the report.
+    """The result of an audit. ``outcome`` has all that report.json has, and ``report`` is the folder with the report.
 
-    The DataFrames read its files, so they last as long as these: without a folder of the caller's as long as this
-    object.
+    The DataFrames read its files, which exist as long as this object if the caller named no folder.
     """
 
     outcome: Audit
@@ -60,17 +59,17 @@ class Verdict:
 
     @property
     def exit_status(self) -> int:
-        """That of cdc-audit: 0 no drift, 1 drift, 2 could not judge."""
+        """The exit status of cdc-audit: 0 no drift, 1 drift, 2 could not judge."""
         return self.outcome.exit_status
 
     @property
     def reasons(self) -> list[str]:
-        """Why it could not judge; none where it could."""
+        """Why it could not judge; empty if it could."""
         return self.outcome.why
 
     @property
     def tables(self) -> DataFrame:
-        """A line for each table that was compared: its rows on both sides, and how many of them differ."""
+        """One line for each table that was compared: its rows on both sides, and how many of them differ."""
         return local_frame(self._spark, [asdict(each) for each in self.outcome.tables], _TABLES)
 
     @property
@@ -99,7 +98,7 @@ def audit(
     report: str | Path | None = None,
     **options: Any,
 ) -> Verdict:
-    """Compare the follower with the leader, by both topics, as cdc-audit does.
+    """Compares the follower with the leader, by both topics, as cdc-audit does.
 
     ``leader`` and ``follower`` are the profiles of both cdc-producers, ``consumer`` that of the follower's
     cdc-consumer, whose filters and renames apply. ``report`` is the folder for the report, which executors must share
@@ -133,7 +132,7 @@ def audit(
 
 
 def _terms(options: Mapping[str, Any]) -> Terms:
-    """What the verdict is held to. Raises TypeError for an option that there is not, UserError for a bad file."""
+    """The conditions of the verdict. Raises TypeError for an unknown option, UserError for a bad file."""
     if unknown := options.keys() - {"state", "accept", "max_age", "exact"}:
         raise TypeError(f"audit() got an unexpected option: {', '.join(sorted(unknown))}")
     accepted = accepted_drift(Path(options["accept"])) if options.get("accept") else ()

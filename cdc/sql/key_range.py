@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 __all__ = ["keys_condition", "misplaced_rows", "range_condition"]
 
 
-def range_condition(columns: Sequence[str], after: Sequence[str] | None, upto: Sequence[str] | None) -> str:
+def range_condition(columns: Sequence[str], after: Sequence[str] | None, through: Sequence[str] | None) -> str:
     """The condition that a row is behind ``after`` and not behind ``through`` in the order of the key ``columns``.
 
     All are SQL: quoted names, and a literal for each. None means no bound. Raises ValueError for a bound with another
@@ -18,8 +18,8 @@ def range_condition(columns: Sequence[str], after: Sequence[str] | None, upto: S
     conditions = []
     if after is not None:
         conditions.append(_chain(columns, after, ">", ">"))
-    if upto is not None:
-        conditions.append(_chain(columns, upto, "<", "<="))
+    if through is not None:
+        conditions.append(_chain(columns, through, "<", "<="))
     return " AND ".join(conditions) or "TRUE"
 
 
@@ -42,10 +42,9 @@ def misplaced_rows(
 ) -> str:
     """The SELECT that finds a row of ``partition`` that belongs in another partition; all names are SQL.
 
-    ``columns`` are those of a key; of a ``nullable`` one rows without NULLs there are found.
-
-    A condition on the key does not find such a row, whatever partition is named: the server leaves out the partitions
-    that the condition rules out. So each row is looked up by its key in its own partition.
+    ``columns`` are those of a key; with a ``nullable`` one it finds only rows without NULLs there. A condition on the
+    key does not find such a row, whatever partition is named: the server leaves out the partitions that the condition
+    rules out. So each row is looked up by its key in its own partition.
     """
     source = f"{table} PARTITION ({partition})"
     same = " AND ".join(f"b.{name} = a.{name}" for name in columns)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from cdc.model.client_text import UTF8, Blanks, blanks, client_decode, sent, stored_name, units
 from cdc.sql.effects import Effect
-from cdc.sql.server_made import in_one_charset
+from cdc.sql.server_rewritten_sql import in_one_charset
 
 __all__ = ["StatementText", "as_stored", "is_lost", "readable", "statement_text"]
 

@@ -22,13 +22,13 @@ def line(record: Record) -> str:
 
 def _chunk(record: Record) -> str:
     """The text of a chunk: the number of rows, and the range of keys, the list of keys, or the piece of the table."""
-    key, (after, upto, _, piece, keys) = record.key or (), record.range or KeyRange(None, None)
+    key, (after, through, _, piece, keys) = record.key or (), record.range or KeyRange(None, None)
     if piece is not None:
-        return f"{len(record.rows)} rows, piece {piece} of the table{', the last' if upto is None else ''}"
+        return f"{len(record.rows)} rows, piece {piece} of the table{', the last' if through is None else ''}"
     if keys is not None:
         return f"{len(record.rows)} rows of {len(keys)} keys: {'; '.join(_cells(key, each) for each in keys)}"
     begin = "the beginning" if after is None else f"after {_cells(key, after)}"
-    end = "the end" if upto is None else _cells(key, upto)
+    end = "the end" if through is None else _cells(key, through)
     return f"{len(record.rows)} rows, {begin} to {end}"
 
 

@@ -3,16 +3,16 @@
 import sys
 
 from cdc.producer import __main__ as program
-from cdc.producer.copy import key_rows, reading
+from cdc.producer.copy import reader
 from tests.altered.replaced import replace
 
 
 def main() -> int:
     """The program, altered; its exit status where it comes to its end."""
     rows = int(sys.argv.pop(1))
-    replace(reading, "_FIRST_ROWS", rows)
-    replace(reading, "_MOST_ROWS", 2 * rows)
-    replace(key_rows, "_MOST", rows)
+    replace(reader, "_FIRST_ROWS", rows)
+    replace(reader, "_MOST_ROWS", 2 * rows)
+    replace(reader, "_MOST_KEYS", rows)
     sys.argv[0] = "cdc-producer"
     return program.main()
 

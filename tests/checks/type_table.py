@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdc.model.charset import bytes_of_character
+from cdc.producer.copy.definition import CopiedColumn, shown_type
+from cdc.producer.copy.row_text import column_text
 from cdc.producer.decode.row_codegen import column_reader
 from cdc.producer.decode.table_map import Column, column_type
-from cdc.producer.table_rows.column_texts import column_text
-from cdc.producer.table_rows.definition import CopiedColumn, shown_type
 from cdc.spark.frames.typed import Options, spark_type
 from cdc.sql.column_types import read_type
 

@@ -120,7 +120,7 @@ def unjudged() -> Audit:
 
 
 def copying() -> Audit:
-    """An outcome with tables that are being copied, and with rows of others whose whole content no log contains."""
+    """An outcome with tables that are being copied, and with tables whose rows are not all known from the logs."""
     whole = clean()
     tables = [replace(whole.tables[0], not_compared=1_200), replace(whole.tables[1], older=True), whole.tables[2]]
     under_copy = [UnderCopy("shop", f"archive_{year}", 9 * year if year % 2 else None) for year in range(2000, 2030)]

@@ -27,7 +27,7 @@ FOLLOWER_UUID = "22222222-2222-2222-2222-222222222222"
 
 
 def value(content: object) -> object:
-    """A record's value for a Python one."""
+    """The record's form of a Python value."""
     if content is None:
         return "Null"
     return {"SignedInteger": content} if isinstance(content, int) else {"String": content}

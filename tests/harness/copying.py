@@ -12,20 +12,30 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from cdc.config.filters import Widened
+from cdc.config.filters import FilterChange
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import Entry
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
-from cdc.producer.copy.chunk import Keys
+from cdc.producer.copy.chunk_reader import ReadChunk
 from cdc.producer.copy.copier import Copier
-from cdc.producer.copy.pending import Pending, Table
-from cdc.producer.copy.reading import Answer, Wanted
+from cdc.producer.copy.definition import CopiedColumn, TableDefinition
+from cdc.producer.copy.keys import Keys
+from cdc.producer.copy.reader import Answer, Wanted
 from cdc.producer.copy.requests import Request
-from cdc.producer.decode.changes import Begin, Beginning, Chunk, Moved, Refused, Rows, Statement, Structure, TableShape
+from cdc.producer.copy.state import Pending, Table
+from cdc.producer.decode.changes import (
+    Begin,
+    Beginning,
+    Chunk,
+    PositionAdvanced,
+    Refused,
+    Rows,
+    Statement,
+    Structure,
+    TableShape,
+)
 from cdc.producer.progress import Progress
-from cdc.producer.table_rows.chunk_reader import ReadChunk
-from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition
 from cdc.sql.ddl import classify
 
 T, U = ("d", "t"), ("d", "u")
@@ -79,8 +89,8 @@ def written(due: Chunk | Beginning) -> str:
     return due.table[1] + behind + rows + (", to its end" if due.upto is None else f", up to {_plain(due.upto)}")
 
 
-class _Reading:
-    """Records requests; the test gives the answers."""
+class _Reader:
+    """Keeps what is asked for; the test answers."""
 
     wake = 0
 
@@ -111,18 +121,18 @@ class Copying:
     sequence.
     """
 
-    def __init__(self, pending: Pending | None = None, *requests: Request, widened: Widened | None = None) -> None:
-        self._reading = _Reading()
-        self.asked, self.sizes = self._reading.asked, self._reading.sizes
+    def __init__(self, pending: Pending | None = None, *requests: Request, widened: FilterChange | None = None) -> None:
+        self._reader = _Reader()
+        self.asked, self.sizes = self._reader.asked, self._reader.sizes
         self.told: list[Pending] = []
         self._end = 0
         self._requests: list[Request] = []
-        opened: Any = lambda: self._reading  # noqa: E731
+        opened: Any = lambda: self._reader  # noqa: E731
         self._found: Any = SimpleNamespace(new=self._new_requests, found=False)
         self.copier = Copier(
             pending or Pending(),
             requests=self._found,
-            open_reading=opened,
+            open_reader=opened,
             wants_table=lambda _, name: name != "left_out",
             log=lambda *_, **__: None,
             widened=widened,
@@ -145,12 +155,12 @@ class Copying:
     @property
     def is_hurried(self) -> bool:
         """Whether the reader was notified that the stream waits for it."""
-        return self._reading.hurried.is_set()
+        return self._reader.hurried.is_set()
 
     def turn(self, at: int = 0) -> str | None:
         """Lets the copier write between two transactions, at a place of the binlog; returns what it writes."""
         if at:
-            self.progress.note(Moved(Position("b.1", at)))
+            self.progress.note(PositionAdvanced(Position("b.1", at)))
         due = self.copier.due(self.progress)
         if due is None:
             return None
@@ -176,8 +186,8 @@ class Copying:
         self._answer(50, definition=WHOLE, chunk=ReadChunk([row(key) for key in keys], None if last else (), 10))
 
     def _answer(self, end: int, **more: Any) -> None:
-        self._end = end  # it serves as the time, too
-        self._reading.answers.append(Answer(Position("b.1", end), end, **more))
+        self._end = end  # which is the time, too
+        self._reader.answers.append(Answer(Position("b.1", end), end, **more))
 
     def changed(self, operation: str, key: int, *, flags: int = 0x10, table: TableShape = SHAPE) -> None:
         """A row of the stream."""

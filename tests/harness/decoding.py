@@ -9,7 +9,7 @@ from cdc.model.commit_entry import PreparedXa
 from cdc.model.position import Position
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.packets import SimpleTransaction
-from cdc.producer.decode.changes import Begin, Change, Commit, Idle, Refused, Rows, Whole
+from cdc.producer.decode.changes import Begin, Change, Commit, Idle, Refused, Rows, RowsTransaction
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions
@@ -67,7 +67,7 @@ def plain(changes: Iterable[Change]) -> list[Any]:
     """The changes without those that only mark time, whole transactions by their parts, rows by their content."""
     found: list[Any] = []
     for change in changes:
-        if isinstance(change, Whole):
+        if isinstance(change, RowsTransaction):
             found += [change.begin, *map(content, change.rows), Commit(Position(change.file, change.end))]
         elif isinstance(change, Rows):
             found.append(content(change))

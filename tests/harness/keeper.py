@@ -31,7 +31,8 @@ _QUICK = "-XX:TieredStopAtLevel=1"
 _ARCHIVE = "classes.jsa"
 # If the archive does not fit, the JVM continues without it, and would report that in the log that tests read.
 _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
-# For few clients; by default a broker has twenty threads more, which cost a sixth of its start and of its time at rest.
+# Enough for few clients; by default a broker has twenty threads more, which cost a sixth of its start and of its time
+# at rest.
 FEW_THREADS = {
     "num.network.threads": "1", "num.io.threads": "2", "background.threads": "1", "num.replica.fetchers": "1",
 }  # fmt: skip
@@ -66,7 +67,7 @@ def jvm() -> tuple[str, ...]:
 
 
 def _archive_classes(folder: Path) -> None:
-    """Writes the archive: a JVM does so at its end, with the classes that it has loaded by then."""
+    """Writes the archive of classes: at its end, a JVM writes the classes that it has loaded by then."""
     with tempfile.TemporaryDirectory(prefix="kafka-") as aside:
         broker = Kafka(Path(aside), jvm=(_QUICK, f"-XX:ArchiveClassesAtExit={folder / _ARCHIVE}", *_QUIET)).start()
         broker.stop()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pymysql
 
 from cdc.config.profile import load
-from cdc.producer.copy.chunk import Keys
+from cdc.producer.copy.keys import Keys
 from cdc.producer.copy.requests import write_repairs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql

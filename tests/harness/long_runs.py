@@ -1,6 +1,7 @@
-"""What `make test-long` runs beyond `make test`: tests, and cases of tests, that prove by mass what others prove once.
+"""Selects the part of the tests that only `make test-long` runs: tests, and cases of tests, that prove by mass what
+others prove once.
 
-``CDC_LONG=1`` lets them run. A test that is marked ``long`` says in its docstring which one stays in `make test`.
+``CDC_LONG=1`` lets them run. The docstring of a test marked ``long`` names the test that stays in `make test`.
 """
 
 import os

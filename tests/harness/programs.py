@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import toml
 
@@ -16,7 +16,7 @@ from cdc.model.record import Record
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.harness.wait import LIMIT_SECONDS
-from tests.harness.warm_start import PROGRAMS, run_warm
+from tests.harness.warm_start import PROGRAMS, WarmProcess, run_warm
 
 BIN = Path(sys.executable).parent
 RETRY_SECONDS = 600  # a server may take so long to start again on a busy machine, in tests of something else
@@ -90,18 +90,16 @@ def stopped(program: str, *arguments: str | Path, status: int, env: dict[str, st
 @contextmanager
 def running(program: str, *arguments: str | Path, stderr: Any = subprocess.PIPE) -> Iterator["subprocess.Popen[str]"]:
     """One of our programs in the background; SIGTERM must end it well, unless it was killed meanwhile."""
-    process = subprocess.Popen([BIN / program, *arguments], stderr=stderr, text=True)
-    try:
-        yield process
-    finally:
-        alive = process.poll() is None
-        process.send_signal(signal.SIGTERM)
+    descriptor = stderr if isinstance(stderr, int) else stderr.fileno()
+    with WarmProcess(program, *map(str, arguments), stderr=descriptor) as process:
         try:
-            _, errors = process.communicate(timeout=LIMIT_SECONDS)
+            yield cast("subprocess.Popen[str]", process)
         finally:
-            process.kill()
-    if alive:
-        assert process.returncode == 0, errors
+            alive = process.poll() is None
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=LIMIT_SECONDS)
+        if alive:
+            assert process.returncode == 0, errors
 
 
 def records(profile: Path) -> list[Record]:

@@ -31,9 +31,11 @@ class Replica:
     def restart(self) -> None:
         """Skips everything that the leader has executed so far."""
         executed = _executed(self.leader)
+        ((version,),) = _run(self.server, "SELECT VERSION()")
+        reset = "RESET MASTER" if version.startswith("8.0.") else "RESET BINARY LOGS AND GTIDS"
         _run(
             self.server,
-            "STOP REPLICA", "RESET REPLICA", "RESET BINARY LOGS AND GTIDS", f"SET GLOBAL gtid_purged = '{executed}'",
+            "STOP REPLICA", "RESET REPLICA", reset, f"SET GLOBAL gtid_purged = '{executed}'",
             "START REPLICA",
         )  # fmt: skip
 

@@ -12,6 +12,7 @@ a program that is started again comes from the other one: so the tests still sho
 
 import atexit
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -19,12 +20,14 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Self, TextIO
 
 from cdc.consumer.__main__ import main as consumer
 from cdc.producer.__main__ import main as producer
@@ -32,7 +35,7 @@ from cdc.repair.__main__ import main as repair
 from cdc.tail.__main__ import main as tail
 from tests.altered import killed_consumer, killed_producer, small_chunks
 
-__all__ = ["PROGRAMS", "run_warm"]
+__all__ = ["PROGRAMS", "WarmProcess", "run_warm"]
 
 PROGRAMS: dict[str, Callable[[], int]] = {
     "cdc-producer": producer,
@@ -49,24 +52,91 @@ _runs: Counter[str] = Counter()
 
 def run_warm(program: str, *arguments: str, seconds: float) -> "subprocess.CompletedProcess[str]":
     """Runs a program to its end, in this process's folder and environment. Raises TimeoutExpired after ``seconds``."""
-    request = {"command": [program, *arguments], "folder": str(Path.cwd()), "environment": dict(os.environ)}
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours, theirs, tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        descriptors = [theirs.fileno(), output.fileno(), errors.fileno()]
-        socket.send_fds(_next_forker(program), [json.dumps(request).encode()], descriptors)
-        theirs.close()
-        pid = int(ours.recv(_BYTES))
-        ours.settimeout(seconds)
-        try:
-            status = int(ours.recv(_BYTES))
-        except BaseException as error:
-            os.kill(pid, signal.SIGKILL)
-            if isinstance(error, TimeoutError):
-                raise subprocess.TimeoutExpired([program, *arguments], seconds) from None
-            raise
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        with WarmProcess(program, *arguments, stdout=output.fileno(), stderr=errors.fileno()) as process:
+            status = process.wait(seconds)
         for file in (output, errors):
             file.seek(0)
         return subprocess.CompletedProcess([program, *arguments], status, output.read(), errors.read())
+
+
+class WarmProcess:
+    """A run in the background, in this process's folder and environment, with what ``subprocess.Popen`` has of it.
+
+    ``stderr`` is a descriptor, or ``subprocess.PIPE``. What still runs at the end of a ``with`` block is killed.
+    """
+
+    def __init__(self, program: str, *arguments: str, stdout: int = 1, stderr: int = 2) -> None:
+        self.args = [program, *arguments]
+        self.returncode: int | None = None
+        self.stderr: TextIO | None = None
+        request = {"command": self.args, "folder": str(Path.cwd()), "environment": dict(os.environ)}
+        self._answers, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs, ExitStack() as opened:
+            if stderr == subprocess.PIPE:
+                read, stderr = os.pipe()
+                opened.callback(os.close, stderr)
+                self.stderr = os.fdopen(read)
+            descriptors = [theirs.fileno(), stdout, stderr]
+            socket.send_fds(_next_forker(program), [json.dumps(request).encode()], descriptors)
+        self.pid = int(self._answers.recv(_BYTES))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self._answers.close()
+        if self.stderr is not None:
+            self.stderr.close()
+
+    def poll(self) -> int | None:
+        """The exit status, negative for a signal; None while it runs."""
+        with contextlib.suppress(BlockingIOError):
+            self._answered(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The same once it has ended. Raises TimeoutExpired after ``timeout`` seconds."""
+        try:
+            self._answered(timeout)
+        except TimeoutError:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
+        assert self.returncode is not None
+        return self.returncode
+
+    def _answered(self, timeout: float | None) -> None:
+        if self.returncode is None:
+            self._answers.settimeout(timeout)
+            self.returncode = int(self._answers.recv(_BYTES))
+            self._answers.close()
+
+    def communicate(self, timeout: float) -> tuple[None, str | None]:
+        """Waits for the end; returns what it has written since to its standard error. Raises TimeoutExpired."""
+        stream = self.stderr
+        if stream is None or stream.closed:
+            self.wait(timeout)
+            return None, None
+        said: list[str] = []
+        reader = threading.Thread(target=lambda: said.append(stream.read()), daemon=True)
+        reader.start()
+        self.wait(timeout)
+        reader.join(timeout)
+        stream.close()
+        return None, "".join(said)
+
+    def send_signal(self, number: int) -> None:
+        """Unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """SIGKILL, unless it has ended."""
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """SIGTERM, unless it has ended."""
+        self.send_signal(signal.SIGTERM)
 
 
 def _next_forker(program: str) -> socket.socket:
@@ -137,6 +207,24 @@ def _program(request: dict[str, object], output: int, errors: int) -> Callable[[
     return PROGRAMS[sys.argv[0]]
 
 
+def _ended(main: Callable[[], int]) -> NoReturn:
+    """Run the program, and end as the interpreter does, but for taking its modules apart, which takes longer than all
+    that most runs do."""
+    try:
+        status = main()
+    except SystemExit as error:
+        if not isinstance(error.code, int):
+            raise
+        status = error.code
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
 if __name__ == "__main__":
-    main = _forked()
-    sys.exit(main())
+    # What has been imported is no garbage: no fork looks through it, and none gets a copy of its pages for that.
+    gc.collect()
+    gc.freeze()
+    _ended(_forked())

@@ -28,9 +28,9 @@ from cdc.sandbox.server.kafka import Kafka as Broker
 from cdc.sandbox.server.mysql import MySql
 from cdc.service.java import require_java
 from cdc.spark import __main__ as cdc_audit
-from cdc.spark.input.one_part import set_tiny, uncache
 from cdc.spark.input.records import FOLLOWER, LEADER, parse
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
+from cdc.spark.input.small_data import set_tiny, uncache
 from cdc.spark.input.spans import Span
 from cdc.spark.input.sql_meaning import MEANING
 from cdc.spark.job.class_archive import class_archive, mapped

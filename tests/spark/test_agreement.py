@@ -48,7 +48,7 @@ def agreed(
 ) -> Agreement:
     """What digests tell of both streams, all of them."""
     records = parse(messages(spark, {LEADER: leader, FOLLOWER: follower})).persist()
-    contents, acts = survey(records).answer(), statements(records).answer()
+    contents, acts = survey(records).result(), statements(records).result()
     lives = {side: lineage(contents[side].tables, acts.get(side, [])) for side in contents}
     return agreement(records, lives, contents, copies or {})
 
@@ -255,6 +255,6 @@ def test_a_table_is_told_of_by_all_names_that_its_rows_were_logged_under(spark: 
         [query("RENAME TABLE", "db", ("RenameTable", "db/toy", "db/game"))],
     )
     records = parse(messages(spark, {LEADER: leader, FOLLOWER: follower}))
-    contents, acts = survey(records).answer(), statements(records).answer()
+    contents, acts = survey(records).result(), statements(records).result()
     lives = {side: lineage(contents[side].tables, acts.get(side, [])) for side in contents}
     assert comparable_tables(lives, contents) == ([("db", "game"), ("db", "pet")], frozenset(), frozenset())

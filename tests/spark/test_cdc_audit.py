@@ -67,7 +67,7 @@ def test_no_drift(kafka: Kafka, tmp_path: Path, named: bool) -> None:
     """And the connector is fetched without a word at the first run, and the classes archived for the next audit by one
     that knows it."""
     options = published(kafka, tmp_path, *tutorial())
-    settings = environment(SPARK_SUBMIT_OPTS=QUICK)
+    settings = environment()
     if not named:
         del settings["CDC_SPARK_JARS"]
         settings["CDC_CACHE"] = str(tmp_path / "cache")

@@ -129,7 +129,7 @@ def frame(spark: SparkSession, streams: dict[str, list[bytes]]) -> DataFrame:
 
 def folded(spark: SparkSession, records: DataFrame, contents: Mapping[str, Contents]) -> DataFrame:
     """What each stream folds to, whatever names are in it; its own comes before a database's."""
-    acts = statements(records).answer()
+    acts = statements(records).result()
     lives = [
         replace(
             each, database=f"{name}/{each.database}", owner=each.owner and (f"{name}/{each.owner[0]}", each.owner[1])
@@ -173,7 +173,7 @@ def test_every_damage_is_found_or_changes_nothing(spark: SparkSession, capsys: p
     sound = {f"s{number}": stream(chance, f"d{number:05}") for number in range(STREAMS)}
     streams = {name: damaged(chance, messages) for name, messages in sound.items()}
     before, after = frame(spark, sound), frame(spark, {name: each.messages for name, each in streams.items()})
-    held, contents = survey(before).answer(), survey(after).answer()
+    held, contents = survey(before).result(), survey(after).result()
     whole, _ = transactions(after, sequences=RAN_NONE, ends={side: each.end for side, each in contents.items()})
     breaks: dict[str, list[Break]] = {}
     for found in integrity(after, whole, contents, dict.fromkeys(streams, RESOURCE)).examples:
@@ -183,7 +183,7 @@ def test_every_damage_is_found_or_changes_nothing(spark: SparkSession, capsys: p
     drifted = {row["database"].partition("/")[0] for row in compared.select("database").distinct().collect()}
     # The last transaction without its end is one that is still to come.
     drifted |= {row["side"] for row in whole.where("state = 'open'").select("side").distinct().collect()}
-    acts = [statements(records).answer() for records in (before, after)]
+    acts = [statements(records).result() for records in (before, after)]
     tally: dict[str, int] = {"broken": 0, "unlike": 0, "harmless": 0}
     wrong = []
     for name, each in streams.items():
@@ -243,7 +243,7 @@ def test_a_transaction_of_earlier_that_comes_again_is_told(
     records = frame(spark, {"leader": whole}).where("offset >= 2")
     now, _ = transactions(records, sequences=RAN_NONE, ends={"leader": 3})
     checked = Earlier({"leader": 2}, earlier)
-    found = integrity(records, now, survey(records).answer(), {"leader": RESOURCE}, earlier=checked, incomplete=False)
+    found = integrity(records, now, survey(records).result(), {"leader": RESOURCE}, earlier=checked, incomplete=False)
     assert [(each.kind, each.offset, each.detail) for each in found.examples] == [
         ("torn", 3, "transaction a:1: it came before, and comes again with sequence 3 to 3")
     ]

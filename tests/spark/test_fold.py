@@ -131,8 +131,8 @@ def _history(seed: int) -> Model:
 def test_fold_is_what_the_tables_hold(spark: SparkSession, seed: int) -> None:
     model = _history(seed)
     records = parse(messages(spark, {LEADER: model.stream})).persist()
-    acts = statements(records).answer()[LEADER]
-    lives = segments(spark, lineage(survey(records).answer()[LEADER].tables, acts))
+    acts = statements(records).result()[LEADER]
+    lives = segments(spark, lineage(survey(records).result()[LEADER].tables, acts))
     folded = fold(changes(records, lives)).collect()
     found: Counter[tuple[str, frozenset[tuple[str, str]]]] = Counter()
     for row in folded:

@@ -121,7 +121,9 @@ def test_a_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp_path: Pa
     follows(pair, spark, tmp_path, "delta", "a_lake_follows_its_leader")
 
 
+@pytest.mark.long
 def test_an_iceberg_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
+    """In `make test` the lake of test_killed_lake.test_a_lake_that_is_killed is of this format, with its changes."""
     follows(pair, spark, tmp_path, "iceberg", "an_iceberg_lake_follows_its_leader")
 
 

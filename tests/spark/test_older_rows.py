@@ -106,7 +106,7 @@ def test_how_rows_were_found_is_known_on_from_a_state(spark: SparkSession) -> No
     stream.transaction(WIDER.update(((2, "1", 4), (2, "2", 4))), WIDER.update(((4, "4", 4), (4, "IV", 4))))
     stream.transaction(WIDER.update(((2, "2", 4), (2, "1", 4))), WIDER.add((3, "3", None)))
     records = parse(messages(spark, {LEADER: stream})).persist()
-    acts = statements(records).answer()[LEADER]
+    acts = statements(records).result()[LEADER]
     lives = segments(spark, lineage([("db", "toy")], acts))
     whole = fold(changes(records, lives))
     for cut in (6, 13, 14, 15):

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from cdc.lake.commit_metadata import Note, Written
 from cdc.lake.formats.parquet import POINTER, ParquetTables
-from cdc.lake.note import Note, Written
 from cdc.spark.folders.local import LocalFolder
 from cdc.spark.input.local_frame import local_frame
 

@@ -61,7 +61,7 @@ def test_random_histories(
 
 def compare(spark: SparkSession, records: DataFrame, leader: MySql, databases: list[str]) -> tuple[int, int]:
     """How many tables were found to be what their records fold to, and how many to have as many rows."""
-    lives = lineage(survey(records).answer()[LEADER].tables, statements(records).answer()[LEADER])
+    lives = lineage(survey(records).result()[LEADER].tables, statements(records).result()[LEADER])
     altered = {segment.owner for segment in lives if segment.era}
     folded = held(spark, records, lives)
     exact = counted = 0

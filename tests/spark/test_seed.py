@@ -20,11 +20,12 @@ from cdc.config.profile import load
 from cdc.consumer.follower.session import Session
 from cdc.errors import UserError
 from cdc.sandbox.fetch.jars import spark_connector_jars
+from cdc.sandbox.fetch.mysql_programs import mysql_programs_80
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.seed.pipeline import Loaded, run
 from cdc.service.retry import Retry
-from cdc.spark.input.one_part import set_tiny
+from cdc.spark.input.small_data import set_tiny
 from tests.checks.compare import content, databases, numbers_given_twice
 from tests.checks.folded import shown
 from tests.generators.random_tables import LAX
@@ -144,6 +145,25 @@ def test_a_follower_of_the_topics_alone(pair: Pair, spark: SparkSession, tmp_pat
     assert content(pair.follower, database) == content(pair.leader, database)
     audit = pair.audit(spark, tmp_path / "report", consumer=True)
     assert (audit.verdict, audit.reasons, audit.foreign_writes) == ("no drift", [], 0)
+
+
+def test_a_follower_of_mysql_80(
+    tmp_path: Path, servers: tuple[MySql, MySql], mysql_server: MySqlFactory, kafka: Kafka, spark: SparkSession
+) -> None:
+    """Whose parser of JSON takes some doubles for others."""
+    name = "a_follower_of_mysql_80"
+    pair = Pair.make(
+        tmp_path, servers[0], mysql_server(server_id=8, find=mysql_programs_80), kafka, name=name,
+        source={"filters": {"include_dbs": [name]}},
+    )  # fmt: skip
+    pair.on_leader(
+        f"CREATE DATABASE {name}", f"USE {name}", *HISTORY, "CREATE TABLE documents (id INT PRIMARY KEY, j JSON)",
+        "INSERT INTO documents WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 300) "
+        "SELECT i, JSON_ARRAY(RAND(i), JSON_OBJECT('a', -RAND(i) * POW(10, i), 'b', 'x')) FROM n",
+    )  # fmt: skip
+    run_well("cdc-producer", pair.source, "--until-current")
+    assert seed(pair.source, pair.target, spark) is not None
+    assert content(pair.follower, name) == content(pair.leader, name)
 
 
 def test_a_follower_killed_while_it_is_loaded(

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc.spark.folders.local import LocalFolder
-from cdc.spark.input.one_part import set_tiny
+from cdc.spark.input.small_data import set_tiny
 from cdc.spark.state.layers import PAGES, rows_of, sorted_layer
 from cdc.spark.state.parquet_check import write
 from cdc.spark.state.store import StateStore

@@ -13,7 +13,7 @@ from cdc.spark import schema
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.told import existing
-from cdc.spark.input.one_part import set_tiny
+from cdc.spark.input.small_data import set_tiny
 from tests.checks.exact import Shown
 from tests.checks.folded import Rows, shown
 from tests.checks.typed import server_row, typed_row

@@ -72,8 +72,8 @@ def test_what_is_copied_while_it_changes(judged: Judge, spark: SparkSession) -> 
 def folded(spark: SparkSession, leader: Stream) -> dict[str, list[dict[str, str]]]:
     """The rows of each table that the leader's stream adds up to."""
     records = parse(messages(spark, {LEADER: leader})).persist()
-    acts = [*statements(records).answer()[LEADER], *copy_ends(records)]
-    rows = fold(changes(records, segments(spark, lineage(survey(records).answer()[LEADER].tables, acts)))).collect()
+    acts = [*statements(records).result()[LEADER], *copy_ends(records)]
+    rows = fold(changes(records, segments(spark, lineage(survey(records).result()[LEADER].tables, acts)))).collect()
     assert not [row for row in rows if row["breaks"]]
     found: dict[str, list[dict[str, str]]] = {}
     for row in rows:

@@ -25,7 +25,7 @@ from cdc.spark.frames.rows import changed_rows, left_rows, typed_rows
 from cdc.spark.frames.told import History, existing
 from cdc.spark.frames.typed import Options, typed
 from cdc.spark.frames.versions import plan
-from cdc.spark.input.one_part import set_tiny
+from cdc.spark.input.small_data import set_tiny
 from tests.checks.exact import Shown
 from tests.checks.folded import Rows, shown
 from tests.checks.typed import compared as is_compared

@@ -19,7 +19,7 @@ from cdc.sandbox.server.mysql import MySql
 from cdc.spark import changes, schema, table, tables
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import sequence_at
-from cdc.spark.input.one_part import set_tiny
+from cdc.spark.input.small_data import set_tiny
 from tests.harness.programs import run_well, write_profile
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]

@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cdc.spark.input import one_part
-from cdc.spark.input.one_part import Question, answers
+from cdc.spark.input import small_data
+from cdc.spark.input.small_data import Query, run_batched
 from tests.generators.streams import Table, tutorial
 from tests.spark.conftest import Judge
 
@@ -39,22 +39,22 @@ def test_a_tiny_audit_has_four_jobs_and_shuffles_only_to_bring_both_topics_toget
     assert stages() == [2, 1, 1, 1]
 
 
-def test_questions_of_different_answers_are_asked_at_once(
+def test_queries_with_different_results_run_as_one(
     spark: SparkSession, stages: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers, nothing = spark.range(3), spark.range(0).selectExpr("array(id, NULL) AS many", "'x' AS text")
-    asked = [
-        Question(numbers.selectExpr("id", "IF(id = 1, NULL, id) AS some"), lambda rows: [tuple(row) for row in rows]),
-        Question(nothing, len),
-        Question(numbers.selectExpr("NULL AS nothing", "struct(id) AS of"), lambda rows: {row.of.id for row in rows}),
+    queries = [
+        Query(numbers.selectExpr("id", "IF(id = 1, NULL, id) AS some"), lambda rows: [tuple(row) for row in rows]),
+        Query(nothing, len),
+        Query(numbers.selectExpr("NULL AS nothing", "struct(id) AS of"), lambda rows: {row.of.id for row in rows}),
     ]
     wanted = [[(0, 0), (1, None), (2, 2)], 0, {0, 1, 2}]
-    one_part.set_tiny(spark, records=9)
-    assert (answers(*asked), answers(*asked[:1]), answers()) == (wanted, wanted[:1], [])
+    small_data.set_tiny(spark, records=9)
+    assert (run_batched(*queries), run_batched(*queries[:1]), run_batched()) == (wanted, wanted[:1], [])
     assert len(stages()) == 2
-    monkeypatch.setattr(one_part, "_RECORDS", 1)
-    one_part.set_tiny(spark, records=9)
-    assert answers(*asked) == wanted
+    monkeypatch.setattr(small_data, "_RECORDS", 1)
+    small_data.set_tiny(spark, records=9)
+    assert run_batched(*queries) == wanted
 
 
 def test_a_larger_audit_tells_the_same(
@@ -64,7 +64,7 @@ def test_a_larger_audit_tells_the_same(
     follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
     tiny = judged(leader, follower)
     before = stages()
-    monkeypatch.setattr(one_part, "_RECORDS", 1)
+    monkeypatch.setattr(small_data, "_RECORDS", 1)
     larger = judged(leader, follower)
     assert (tiny.verdict, tiny.tables, tiny.drifted, tiny.lag) == (
         larger.verdict, larger.tables, larger.drifted, larger.lag,
@@ -80,17 +80,19 @@ def test_what_many_records_or_rows_or_bytes_make_larger(spark: SparkSession, mon
         for limit, is_tiny in ((None, True), ("_RECORDS", False), ("_ROWS", False), ("_BYTES", False)):
             with monkeypatch.context() as patched:
                 if limit:
-                    patched.setattr(one_part, limit, 1)
-                one_part.set_tiny(spark, records=2, rows=2, read=read)
-            assert (one_part.in_one_part(spark.range(9, numPartitions=2)).rdd.getNumPartitions() == 1) == is_tiny, limit
+                    patched.setattr(small_data, limit, 1)
+                small_data.set_tiny(spark, records=2, rows=2, read=read)
+            assert (small_data.in_one_part(spark.range(9, numPartitions=2)).rdd.getNumPartitions() == 1) == is_tiny, (
+                limit
+            )
             assert (spark.conf.get("spark.sql.codegen.wholeStage") == "false") == is_tiny
     finally:
         read.unpersist()
-        one_part.set_tiny(spark, records=0)
+        small_data.set_tiny(spark, records=0)
 
 
 def test_cached_data_is_all_of_a_plan(spark: SparkSession) -> None:
-    frame = one_part.cached(spark.range(3).select((F.col("id") * 2).alias("twice")))
+    frame = small_data.cached(spark.range(3).select((F.col("id") * 2).alias("twice")))
     try:
         assert twice(frame) == [0, 2, 4]
         assert frame._jdf.queryExecution().analyzed().toString().strip().startswith("InMemoryRelation")
@@ -102,7 +104,7 @@ def test_cached_data_that_is_lost_is_computed_again(spark: SparkSession) -> None
     computed = spark.sparkContext.accumulator(0)
     numbers = spark.sparkContext.parallelize(range(3), 1)
     rows = numbers.map(lambda number: (computed.add(1), (number * 2,))[1])
-    frame = one_part.cached(spark.createDataFrame(rows, "twice INT"))
+    frame = small_data.cached(spark.createDataFrame(rows, "twice INT"))
     try:
         assert (twice(frame), twice(frame), computed.value) == ([0, 2, 4], [0, 2, 4], 3)
         lose_blocks(spark)

@@ -32,7 +32,7 @@ ODD = ["copy:5", "copy:05", "copy: 5", "copy:-5", "a", "", "7", "a:tag:7", "a:7:
 def found(spark: SparkSession, ids: Sequence[str], *, side: str = "leader", records: int = 0) -> list[IdRange] | None:
     rows = [(side, each, at) for at, each in enumerate(ids)]
     frame = frame_of(spark, rows, "side STRING, transaction STRING, final BIGINT")
-    answer: Any = id_ranges(frame, records=records).answer()
+    answer: Any = id_ranges(frame, records=records).result()
     return answer
 
 

@@ -80,11 +80,11 @@ def test_any_transactions(spark: SparkSession, size: int) -> None:
     made = log(random.Random(f"{SEED} {size}"), size)
     frame = frame_of(spark, _rows(made), _FRAME).persist()
     expected = by_a_loop(made)
-    assert watermark(frame).answer() == expected, which
+    assert watermark(frame).result() == expected, which
     moves = _moves(made)
     ends = {each["upto"] for each in moves}
     lost = [each["since"] for each in moves if each["since"] not in ends]
-    assert unreached(frame).answer() == ((min(lost), max(lost)) if lost else None), which
+    assert unreached(frame).result() == ((min(lost), max(lost)) if lost else None), which
     for begins in {-5, *(each["since"] for each in moves[:2])}:
         for reached in (None, *sorted(set(lost))[:1]):
             assert unlogged_gap(frame, begins=begins, reached=reached) == gap_by_a_loop(

@@ -13,7 +13,7 @@ from cdc.consumer.apply.planned_batch import PlannedBatch, State
 from cdc.consumer.apply.preparation import Preparation
 from cdc.consumer.errors import Interrupted, Refused, WaitedOut
 from cdc.consumer.follower.session import Session
-from cdc.consumer.plan.covering import Covering
+from cdc.consumer.plan.chunk_plan import ChunkPlan
 from cdc.consumer.source.assembler import Batch
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import CdcError, PromiseError
@@ -39,7 +39,7 @@ class Applied(NamedTuple):
     rows: int
     filtered: int
     seconds: float
-    chunk: Covering | None = None
+    chunk: ChunkPlan | None = None
 
 
 class Applier:

@@ -15,7 +15,7 @@ from cdc.consumer.follower.row_counts import RowCounts
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.before_images import INCOMPARABLE
-from cdc.consumer.plan.covering import Covering, Repair
+from cdc.consumer.plan.chunk_plan import ChunkPlan, Repair
 from cdc.consumer.plan.packets import PACKET_BYTES, Mismatch, Statement, check_counts, packets
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, Step, for_table, in_order
 from cdc.consumer.plan.statements import statements
@@ -49,7 +49,7 @@ class Chunks:
         self._note = note
         self._ranges = RangeRows(session, RowCounts(session))
 
-    def apply(self, covering: Covering) -> None:
+    def apply(self, covering: ChunkPlan) -> None:
         """Apply a chunk whose statements were rolled back. Raises Unapplicable, Interrupted."""
         chunk = covering.chunk
         self._session.run([b"SAVEPOINT chunk"])
@@ -74,7 +74,7 @@ class Chunks:
             self._session.run([note.sql])
             _forget(covering.repair)
 
-    def _apply_rows(self, covering: Covering) -> None:
+    def _apply_rows(self, covering: ChunkPlan) -> None:
         self._back()
         try:
             self._run(_made(covering.emptying))
@@ -82,7 +82,7 @@ class Chunks:
             raise misplaced(covering.chunk) if error.code == MISPLACED else error from None
         self._row_by_row.apply(in_order([covering.written]))
 
-    def _apply_piece(self, covering: Covering) -> None:
+    def _apply_piece(self, covering: ChunkPlan) -> None:
         """Add the rows of a table that is copied as a whole: nothing can be in their way but rows of its pieces."""
         try:
             self._run(_made(covering.steps, self._tables.shape(covering.chunk.uri)))
@@ -92,7 +92,7 @@ class Chunks:
             if self._row_by_row.removed:
                 raise _clash(covering.chunk, f"{self._row_by_row.removed} rows are in others' way") from None
 
-    def _apply_whole(self, covering: Covering) -> bool:
+    def _apply_whole(self, covering: ChunkPlan) -> bool:
         """Remove what is in the rows' way, and add them; whether that was possible."""
         try:
             self._run(_made(covering.emptying))

@@ -10,7 +10,7 @@ from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.errors import Disconnected, PromiseError
 from cdc.service.logs import event
 
-__all__ = ["Committed", "lost", "moved", "sequence_in", "settle"]
+__all__ = ["Committed", "lost", "moved", "resolve_commit", "sequence_in"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _AWAY = "start again when the server is up; consumer.retry_seconds says how long to wait for it"
@@ -91,7 +91,7 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
     return there if there.sequence <= highest else checkpoint
 
 
-def settle(session: Session, committing: PlannedBatch | None, checkpoint: Checkpoint) -> None:
+def resolve_commit(session: Session, committing: PlannedBatch | None, checkpoint: Checkpoint) -> None:
     """Find out whether the COMMIT of the batch that was ``committing`` over a lost connection has reached the server.
 
     ``checkpoint`` is the one known to be committed. Raises PromiseError where the follower has neither this one nor the

@@ -31,7 +31,7 @@ from cdc.consumer.scope import way_across
 from cdc.consumer.source.follower_statements import FollowerStatements, maintained_here, only_maintains
 from cdc.consumer.source.statement_check import check_claims, numbering, to_send
 from cdc.consumer.state import ledger_table
-from cdc.consumer.state.copied import Copied
+from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.ledger_table import Commit, Intents
 from cdc.consumer.state.skips import Skips
 from cdc.errors import CdcError
@@ -92,7 +92,7 @@ class DdlLedger:
         self,
         session: Session,
         *,
-        copied: Copied,
+        copied: BaseCopy,
         passes: Callable[[Uri], bool],
         statements: FollowerStatements,
         skips: Skips,
@@ -110,6 +110,7 @@ class DdlLedger:
         self._lock_seconds = lock_seconds
         self.applied = 0
         self.left_out = 0
+        self.leader_version: Callable[[], str] = str  # by the commit log; empty where that is not known
 
     def execute(self, records: Sequence[Record], commit: Commit) -> list[Statement]:
         """Execute the first of the statements, at least one, unless they were executed before.
@@ -283,7 +284,7 @@ class DdlLedger:
             # Closing frees the GTID of a statement that did not run.
             self._connection.close()
             if isinstance(error, Refused):
-                raise _refusal(record, error, self._session.version) from None
+                raise self._refusal(record, error) from None
             if isinstance(error, Interrupted):
                 raise lock_wait.given_up(error) from None
             raise
@@ -292,6 +293,24 @@ class DdlLedger:
         event(_LOG, "statement applied", sequence=record.sequence, gtid=gtid, statement=excerpt(record.query))
         if self._session.changes_doubles:
             _tell_doubles(record)
+
+    def _refusal(self, record: Record, error: Refused) -> Unapplicable:
+        hint = _HINTS.get(error.code, "make the follower take it and start again")
+        if error.code in _OF_VERSIONS and not re.match(r"\s*DROP\b", record.query, re.I):
+            hint = _other_form(record, self._session.version, self.leader_version())
+        # Only a system user may name another one, such as root@localhost, as a definer.
+        if error.code == _LACKS and (lacking := _PRIVILEGES.search(error.text)):
+            hint = (
+                f"on the follower: GRANT {lacking[1]} ON *.* TO the user of the consumer's profile (of several one is "
+                "enough), and start again: nothing is lost"
+            )
+        return Unapplicable(
+            f"the follower refuses a statement: {error}; tried: {excerpt(record.query)}",
+            code="CDC-FOLLOWER-REFUSES-RECORD",
+            record=record,
+            refused=None if error.code in _OF_ACCOUNTS else error,
+            hint=hint,
+        )
 
 
 def _tell_doubles(record: Record) -> None:
@@ -312,31 +331,13 @@ def _filtered(affect: dict[str, Any], end: str) -> Uri:
     return Uri(uri.resource, uri.database, filtered_name(affect["action"], uri.table))
 
 
-def _other_form(record: Record, version: int) -> str:
-    """What to do with a statement that this version does not take."""
+def _other_form(record: Record, version: int, leader: str) -> str:
+    """What to do with a statement that this version does not take; ``leader`` is the leader's, if that is known."""
+    leaders = f"MySQL {leader}" if leader and version_text(version) not in leader else "of another version"
     table = any("Table" in affect["action"] for affect in record.affects)
     same = " with the same columns (one that it can't compute as a plain column of its type) and keys," if table else ""
     return (
-        f"the follower is MySQL {version_text(version)}, and the leader, which took it, of another version or of other "
+        f"the follower is MySQL {version_text(version)}, and the leader, which took it, {leaders} or of other "
         f"settings; run it on the follower in a form that this version takes,{same} and go on with --skip: then no row "
         "is lost by that"
-    )
-
-
-def _refusal(record: Record, error: Refused, version: int) -> Unapplicable:
-    hint = _HINTS.get(error.code, "make the follower take it and start again")
-    if error.code in _OF_VERSIONS and not re.match(r"\s*DROP\b", record.query, re.I):
-        hint = _other_form(record, version)
-    # Only a system user may name another one, such as root@localhost, as a definer.
-    if error.code == _LACKS and (lacking := _PRIVILEGES.search(error.text)):
-        hint = (
-            f"on the follower: GRANT {lacking[1]} ON *.* TO the user of the consumer's profile (of several one is "
-            "enough), and start again: nothing is lost"
-        )
-    return Unapplicable(
-        f"the follower refuses a statement: {error}; tried: {excerpt(record.query)}",
-        code="CDC-FOLLOWER-REFUSES-RECORD",
-        record=record,
-        refused=None if error.code in _OF_ACCOUNTS else error,
-        hint=hint,
     )

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 
-from cdc.consumer.apply.committed import settle
+from cdc.consumer.apply.committed import resolve_commit
 from cdc.consumer.apply.planned_batch import PlannedBatch
 from cdc.consumer.apply.prefetch import Prefetch
 from cdc.consumer.errors import LOCK_CONFLICT, Interrupted, Refused, Stopped, Unapplicable
@@ -99,7 +99,7 @@ class ParallelExecutor:
                     _drain(session)
                 session.reset()
         self._close_additional()
-        settle(self._sessions[0], self._committing, checkpoint)
+        resolve_commit(self._sessions[0], self._committing, checkpoint)
         self._run.clear()
         self._committing = None
         self.failed = False

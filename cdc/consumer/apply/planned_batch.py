@@ -3,7 +3,7 @@
 So no change is lost and none is applied twice. What ends the transaction of a batch (``ending``) moves the checkpoint
 from where the batch before has put it to the batch's last record. A batch that fails before its COMMIT leaves neither
 its rows nor the move. Where the connection is lost with the answer to a COMMIT, the checkpoint in the server shows
-whether it was successful (``committed.settle``). The move matches no row where another program has moved the
+whether it was successful (``committed.resolve_commit``). The move matches no row where another program has moved the
 checkpoint, or where the batch before has not committed.
 
     PLANNED ──► SENT ──► EXECUTED ──► COMMITTING ──► COMMITTED
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from cdc.consumer.plan.covering import Covering
+from cdc.consumer.plan.chunk_plan import ChunkPlan
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.plan.planner import Step
 from cdc.consumer.plan.table_schema import TableSchema
@@ -57,7 +57,7 @@ class PlannedBatch:
     rows: int = 0
     filtered: int = 0
     started: float = 0.0
-    chunk: Covering | None = None
+    chunk: ChunkPlan | None = None
     steps: Sequence[Step] = ()
     statements: Iterator[Statement] = field(default_factory=lambda: iter(()))
     shapes: Mapping[Uri, TableSchema] = field(default_factory=dict)

@@ -11,8 +11,8 @@ from cdc.consumer.follower.range_rows import RangeRows
 from cdc.consumer.follower.row_counts import RowCounts
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
+from cdc.consumer.plan.chunk_plan import ChunkPlan
 from cdc.consumer.plan.copying import check_copying, plan_copying
-from cdc.consumer.plan.covering import Covering
 from cdc.consumer.plan.net_effects import as_left
 from cdc.consumer.plan.packets import FRONT_BYTES, PACKET_BYTES, Statement
 from cdc.consumer.plan.planner import removes
@@ -142,12 +142,12 @@ class Preparation:
             return error
         return None
 
-    def _covering(self, chunk: Record, shape: TableSchema, size: int) -> Covering:
+    def _covering(self, chunk: Record, shape: TableSchema, size: int) -> ChunkPlan:
         self._ledger.skips.see(chunk)
         try:
-            return self._ranges.covering(chunk, shape, size=size)
+            return self._ranges.plan(chunk, shape, size=size)
         except Unapplicable as error:
-            return Covering(chunk, chunk.emptied(), refused=error)
+            return ChunkPlan(chunk, chunk.emptied(), refused=error)
 
     def _passing(self, batch: Batch) -> list[Record]:
         return [record for record in batch.records if self._passes(record)]

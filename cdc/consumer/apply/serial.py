@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import chain
 
 from cdc.consumer.apply.chunks import Chunks
-from cdc.consumer.apply.committed import moved, sequence_in, settle
+from cdc.consumer.apply.committed import moved, resolve_commit, sequence_in
 from cdc.consumer.apply.planned_batch import PlannedBatch, State
 from cdc.consumer.apply.prefetch import Prefetch
 from cdc.consumer.apply.refusals import refusal
@@ -102,7 +102,7 @@ class SerialExecutor:
 
         ``checkpoint`` is the one known to be committed. Raises PromiseError where the follower has another one.
         """
-        settle(self._session, self._committing, checkpoint)
+        resolve_commit(self._session, self._committing, checkpoint)
         if self._committing is not None and self._committing.state is State.COMMITTED:
             self._has_committed()
         self._last = self._committing = None

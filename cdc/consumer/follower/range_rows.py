@@ -10,7 +10,7 @@ from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.before_images import INCOMPARABLE
 from cdc.consumer.literals.image_keys import ImageKeys, image_keys
 from cdc.consumer.literals.values import identifier, quoted, table_name
-from cdc.consumer.plan.covering import Covering, Found, check_chunk, covering, in_range
+from cdc.consumer.plan.chunk_plan import ChunkPlan, Found, check_chunk, chunk_plan, in_range
 from cdc.consumer.plan.net_effects import Image, row_identity
 from cdc.consumer.plan.planner import Change, Step
 from cdc.consumer.plan.statements import statements
@@ -21,7 +21,7 @@ from cdc.sql.key_range import misplaced_rows
 
 __all__ = ["MISPLACED", "RangeRows", "misplaced"]
 
-MISPLACED = 1863  # the server's error where it is to remove or change a row in a wrong partition
+MISPLACED = 1863  # the server's error when it must remove or change a row in a wrong partition
 
 _MOST_OTHERS = 3  # for each row of the chunk; if more such rows exist, only equal ones are read
 
@@ -34,24 +34,24 @@ class RangeRows:
         self._counts = counts
         self._placed: dict[Uri, TableSchema] = {}
 
-    def covering(self, chunk: Record, schema: TableSchema, *, size: int) -> Covering:
+    def plan(self, chunk: Record, schema: TableSchema, *, size: int) -> ChunkPlan:
         """Plans how the chunk is applied, by statements of about ``size`` bytes. Raises Unapplicable, Interrupted."""
         try:
             check_chunk(chunk, schema)
             self._require_placed(chunk, schema)
-            return covering(chunk, schema, self._found(chunk, schema, size))
+            return chunk_plan(chunk, schema, self._found(chunk, schema, size))
         except ValueError as error:
             raise unreadable(chunk, error) from None
 
     def _require_placed(self, chunk: Record, schema: TableSchema) -> None:
         """Raises Unapplicable if rows lie in a partition in which the chunk's range would not find them."""
         assert chunk.range is not None
-        after, upto, _, piece, keys = chunk.range
-        begins = after is None and piece is None and (upto is not None or keys is not None)
+        after, through, _, piece, keys = chunk.range
+        begins = after is None and piece is None and (through is not None or keys is not None)
         if not begins or self._placed.get(chunk.uri) is schema:
             return
         uri, key = chunk.uri, [*map(identifier, chunk.key or ())]
-        # Without it the server may look at all rows for each row.
+        # Without an index the server may read all rows for each row.
         index = f"FORCE INDEX ({identifier(name)})" if (name := schema.index_of(chunk.key or ())) else ""
         names = f"TABLE_SCHEMA={quoted(uri.database)} AND TABLE_NAME={quoted(uri.table or '')}"
         for (partition,) in self._session.rows(
@@ -130,10 +130,12 @@ class RangeRows:
 
 
 def misplaced(chunk: Record, partition: str = "") -> Unapplicable:
-    """The error for rows of the follower that a copy does not find, or can't remove; ``partition`` is where known."""
+    """The error for rows of the follower that a copy does not find, or can't remove; ``partition`` is given if it is
+    known.
+    """
     uri, which = chunk.uri, f"partition {partition}" if partition else "a partition"
     return Unapplicable(
-        f"{which} of the follower's table {uri.database}.{uri.table} has rows that belong into another one, where a "
+        f"{which} of the follower's table {uri.database}.{uri.table} has rows that belong in another one, where a "
         "copy does not find them",
         code="CDC-COPY-MISPLACED-ROWS",
         record=chunk,

@@ -84,6 +84,6 @@ class RowCounts:
 
 def _one_by_one(step: Step, *, reason: object) -> None:
     event(
-        _LOG, "rows without a key are looked for one by one",
+        _LOG, "rows without a key are searched one by one",
         uri=step.record.uri, sequence=step.record.sequence, rows=len(step.changes), reason=reason,
     )  # fmt: skip

@@ -176,7 +176,8 @@ class SchemaCache:
                 )
             if engine is not None and transactions != "YES":
                 raise PromiseError(
-                    f"the follower's table is kept by {engine}, which has no transactions: rows could be applied twice",
+                    f"the follower's table has the engine {engine}, which has no transactions: rows could be applied "
+                    "twice",
                     code="CDC-FOLLOWER-ENGINE",
                     where=str(table),
                     hint='for tables to come set consumer.engine = "InnoDB"; on the follower, for all there are: '

@@ -210,7 +210,7 @@ class Session:
         self._others: WeakSet[Session] = WeakSet()
         self._last_sent_at = 0.0
         self._sent: SentPacket | None = None
-        self._waits_since = 0.0  # for the reply that is next
+        self._waits_since = 0.0  # the seconds of waiting for the next reply
         self.local_infile = False  # whether the server takes LOAD DATA LOCAL
         self.max_packet = 0
         self.changes_doubles = False  # whether its JSON parser changes some doubles
@@ -383,10 +383,10 @@ class Session:
                 raise Interrupted(f"no answer for {waited:.0f} s, nor to a new connection")
 
     def send(self, packet: Sequence[bytes], loads: Data | None = None) -> None:
-        """Send the statements of one packet, and return at once; ``receive`` waits. Raises Interrupted or Refused.
+        """Sends the statements of one packet, and returns at once; ``receive`` waits. Raises Interrupted or Refused.
 
-        ``loads`` are the data of the LOAD DATA LOCALs among them, by their index. The server asks for each once it has
-        executed all before, and gets it while the replies are looked for or received.
+        ``loads`` are the data of the LOAD DATA LOCALs among them, by their index. The server requests each once it has
+        executed all statements before, and gets it while replies are awaited or received.
         """
         self._check_idle()
         try:
@@ -398,21 +398,21 @@ class Session:
         self._sent = SentPacket(self._connection, len(packet), loads or {}, max_packet=self.max_packet)
 
     def fed(self, seconds: float) -> bool:
-        """Whether the server has all data of the packet that was sent last, after at most ``seconds``."""
+        """Whether the server has all data of the last packet, after at most ``seconds``."""
         while self._sent is not None and not self._sent.fed:
             if not self._next_reply(self._sent, seconds):
                 return False
         return True
 
     def answered(self, seconds: float) -> bool:
-        """Whether ``receive`` has nothing to wait for, after at most ``seconds``. To be asked again and again."""
+        """Whether ``receive`` has nothing to wait for, after at most ``seconds``. To be called repeatedly."""
         while self._sent is not None and not self._sent.complete:
             if not self._next_reply(self._sent, seconds):
                 return False
         return True
 
     def _next_reply(self, sent: "SentPacket", seconds: float) -> bool:
-        """Take the next reply if it arrives within ``seconds``. What fails is for ``receive`` to raise."""
+        """Takes the next reply if it arrives within ``seconds``. ``receive`` raises the errors that occur here."""
         assert self._replies is not None
         if self._replies.arrived(seconds):
             sent.step()
@@ -477,30 +477,31 @@ class SentPacket:
     """A packet of ``statements`` sent over the pymysql ``connection``: sends the data that the server requests, and
     receives the counts.
 
-    ``failure`` is why no more replies come: what it means is known by who receives, as a COMMIT may have failed before.
+    ``failure`` is the reason why no more replies come; the caller of ``receive`` knows its meaning, since a COMMIT may
+    have failed before.
     """
 
     def __init__(self, connection: Any, statements: int, loads: Mapping[int, bytes], *, max_packet: int) -> None:
         self._connection = connection
         self._statements = statements
         self._loads = loads
-        self._asked_for = deque(sorted(loads))  # the statements for whose data the server has yet to ask
+        self._asked_for = deque(sorted(loads))  # the statements whose data the server has not requested yet
         self._chunk = min(_CHUNK, max_packet - 1)
         self._counts: list[int] = []
         self.failure: Interrupted | Refused | None = None
 
     @property
     def fed(self) -> bool:
-        """Whether the server has all data, or will ask for no more."""
+        """Whether the server has all data, or will request no more."""
         return not self._asked_for or self.failure is not None
 
     @property
     def complete(self) -> bool:
-        """Whether there is no reply to come."""
+        """Whether all replies have come."""
         return len(self._counts) == self._statements or self.failure is not None
 
     def step(self) -> None:
-        """Take the next reply: the count of a statement, or the request for its data, which are sent."""
+        """Takes the next reply: the count of a statement, or the request for its data, which are then sent."""
         try:
             if self._asked_for and self._asked_for[0] == len(self._counts):
                 self._send(self._loads[self._asked_for.popleft()])

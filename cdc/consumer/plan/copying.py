@@ -1,14 +1,13 @@
 """Plans records of a table that is being copied: each row that they name becomes the leader's. Pure.
 
 The follower may have such a row in any state: as at another moment, damaged, or not at all. So all rows that the
-records name are deleted by their keys, as many as there are, and those that exist after the records are inserted:
-nothing that was there is taken over.
+records name are deleted by their keys, however many there are, and those that exist after the records are inserted:
+nothing of the follower's former rows is kept.
 
-A row that holds a value of a secondary unique key which the leader's row has makes the insertion fail; then the batch
-is applied row by row, which removes such a row. That loses nothing: as the leader has the value in the row that is
-inserted, the other row is not as it is on the leader at this moment. So it is none that a record has named before, nor
-one whose chunk has come, since all of these are as on the leader. It is brought back by what names it later: a record,
-or the chunk with its key.
+If a row has the same value of a secondary unique key as the leader's row, the insertion fails; then the batch is
+applied row by row, which removes the follower's row. That loses nothing: as the leader has the value in the inserted
+row, the other row differs from the leader's at this moment. So no record has named it before, and its chunk has not
+come, since all such rows are as on the leader. A later record, or the chunk with its key, brings it back.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,7 +26,7 @@ __all__ = ["check_copying", "clashes", "plan_copying", "plan_overwriting"]
 
 
 def plan_overwriting(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
-    """The steps for rows records of tables with keys, in the leader's order, whatever the follower has of the rows."""
+    """The steps for rows records of tables with keys, in the leader's order, whatever rows the follower has."""
     tables: dict[Uri, list[Record]] = {}
     for record in records:
         tables.setdefault(record.uri, []).append(record)
@@ -104,7 +103,7 @@ def _records(step: Step) -> list[Record]:
 
 
 def _steps(records: list[Record], schema: TableSchema) -> Iterator[Step]:
-    last: dict[object, tuple[Record, Image, bool]] = {}  # of each row: the last image, and whether it is there then
+    last: dict[object, tuple[Record, Image, bool]] = {}  # the last image of each row, and whether the row exists then
     identity = row_identity(records[0])
     for record in records:
         for before, after in record.rows:

@@ -5,7 +5,7 @@ with backslash escapes, and NULL; the text between two rows ends a line. So only
 numbers or quoted text, and only into columns that store such a text as they store the literal: ``TAGS``.
 
 LOCAL makes LOAD DATA store what it can and only warn of the rest, as IGNORE does. So the session counts as loaded only
-the rows of a statement that has warned of nothing (``session.stored_rows``), and anything else fails the batch.
+the rows of a statement without warnings (``session.stored_rows``), and anything else fails the batch.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -117,7 +117,7 @@ def net_images(records: Iterable[Record]) -> tuple[list[Recorded], list[Recorded
     """
     gone: list[Recorded] = []
     come: list[Recorded | None] = []
-    places: dict[str, list[int]] = {}  # the places in ``come`` of each image, by its exact text in Python
+    places: dict[str, list[int]] = {}  # for each image, by its exact text in Python: its places in ``come``
     for record in records:
         for before, after in record.rows:
             if before is not None:

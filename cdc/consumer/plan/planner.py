@@ -239,7 +239,7 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
     # An Upsert sets the key's columns to themselves, which is refused for a generated column. Nor does it find a row
     # whose key is padded.
     computed = not schema.generated.isdisjoint(first.key) or (schema.computes and "PAD" in (first.sql_mode or ""))
-    # Nor does it copy numbers that the server would round.
+    # An Upsert does not copy numbers either, so the server would round them.
     kinds = _by_operation(effects, None if computed or schema.rounded else unique)
     numbered = _numbered(records, kinds, schema)
     if numbered is not None and (unique or schema.numbered not in first.key):

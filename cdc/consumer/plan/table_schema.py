@@ -76,7 +76,7 @@ class TableSchema:
         )
 
     def index_of(self, key: Sequence[str]) -> str | None:
-        """The name of a unique key of these columns, as a whole, and no others."""
+        """The name of a unique key of exactly these columns, each as a whole."""
         return next((name for name, parts in self.unique_keys.items() if _is(parts, key)), None)
 
     def is_keyed_by(self, columns: Sequence[str], key: Sequence[str]) -> bool:

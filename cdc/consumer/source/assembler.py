@@ -11,7 +11,7 @@ from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, PromiseError, UserError
 from cdc.model.record import COPY, SKIPPED, Record
 
-__all__ = ["MOST_BYTES", "Batch", "Located", "Transaction", "UntilError", "assemble", "batches"]
+__all__ = ["MOST_BYTES", "Batch", "DeferErrors", "Located", "Transaction", "assemble", "batches"]
 
 MOST_BYTES = 2_000_000  # JSON; parsed it takes up to fifteen times as much memory, and four batches are in memory
 
@@ -83,7 +83,7 @@ def assemble(
             records, total, rows, statement, begins = [], 0, 0, False, False
 
 
-class UntilError(Generic[Item]):
+class DeferErrors(Generic[Item]):
     """Yields ``items`` up to the first that raises a CdcError; ``reraise`` raises the error after the items have been
     applied.
     """

@@ -105,7 +105,8 @@ class MergedSource:
                 self._reader.check_brokers()
                 self._reader.check_topics(chain([self._names.commits], (name for name, _ in self._merged.partitions)))
                 if not found:
-                    # Also while a committed record has not arrived yet: the records before it must not wait for it.
+                    # A None is given while a committed record has not arrived yet, too: the records before it must not
+                    # wait for it.
                     yield None
             self._merged.balance()
             wait = 0.0 if found else POLL_SECONDS

@@ -1,6 +1,7 @@
 """Refuses a follower on which an earlier version began ``--rewind`` and did not end it: its rows are of two states.
 
-Such a follower has a table ``rewinds`` with a row for the leader; its checkpoint went back, and is not where it was.
+Such a follower has a table ``rewinds`` with a row for the leader; its checkpoint went back, and has not reached its
+former place.
 """
 
 from cdc.consumer.follower.session import Session
@@ -12,9 +13,9 @@ __all__ = ["require_none"]
 
 
 def require_none(session: Session, checkpoint: Checkpoint) -> None:
-    """Raises UserError for the follower of ``checkpoint`` where a rewind is under way; Interrupted, Refused.
+    """Raises UserError if a rewind of the follower of ``checkpoint`` is under way; Interrupted, Refused.
 
-    A row may be left of one whose end was passed: it means nothing.
+    A row may be left of a rewind whose end was passed: it has no meaning.
     """
     schema, resource = checkpoint.schema, quoted(checkpoint.resource)
     there = f"SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA={quoted(schema)} AND TABLE_NAME='rewinds'"

@@ -14,7 +14,7 @@ from cdc.consumer.errors import Interrupted, Refused
 from cdc.consumer.follower.locks import is_paused, lock_name
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
-from cdc.consumer.state import checkpoint, conflicts, copied, ledger_table, rewinds
+from cdc.consumer.state import base_copy, checkpoint, conflicts, ledger_table, rewinds
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import UserError
 from cdc.sql.effects import LEADER_ONLY
@@ -32,7 +32,7 @@ _ENTRY_COLUMNS = "sequence, state, statement, note, COALESCE(finished_at, intend
 class Applied:
     """The checkpoint: the last record applied (-1: none yet), its transaction on the leader, and the next offsets.
 
-    ``ts_us`` is when it was committed on the leader, in µs since 1970, ``at`` when on the follower, in UTC.
+    ``ts_us`` is the leader's commit time, in µs since 1970, ``at`` the follower's, in UTC.
     """
 
     sequence: int
@@ -182,7 +182,7 @@ def _applied(session: Session, resource: str, *, many: bool) -> Applied | None:
 
 
 def _copied(session: Session, resource: str) -> str:
-    rows = session.rows(copied.select(session.schema, resource))
+    rows = session.rows(base_copy.select(session.schema, resource))
     return str(rows[0][0]) if rows else ""
 
 

@@ -1,1 +1,3 @@
-"""The formats of a lake's tables: each writes a table in one commit, with the note in it, and finds the newest note."""
+"""The formats of a lake's tables: each writes a table in one commit, with the note as metadata, and finds the newest
+note.
+"""

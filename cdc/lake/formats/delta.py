@@ -1,4 +1,4 @@
-"""Tables of Delta Lake: written by Spark in one commit each, with the note in the commit's userMetadata."""
+"""Writes tables of Delta Lake with Spark, each in one commit, with the note in the commit's userMetadata."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -8,15 +8,15 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import TimestampNTZType
 
+from cdc.lake.commit_metadata import Note, Written
 from cdc.lake.folder import unfit
 from cdc.lake.formats.merging import merge_statement
-from cdc.lake.note import Note, Written
 from cdc.spark.folders.folder import Folder
 
 __all__ = ["DeltaTables"]
 
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-_NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")  # characters that names of columns have only with Delta's column mapping
+_NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")  # names of columns with these characters need Delta's column mapping
 
 
 class DeltaTables:
@@ -33,8 +33,10 @@ class DeltaTables:
         self._spark, self._lake = spark, lake
 
     def written(self, folder: str, since: int | None) -> Written | None:
-        """The newest version that has a note, None where there is no table. A note counts as long as nothing but
-        cdc-lake changed rows or columns since. Versions before ``since`` are not looked at."""
+        """The newest version that has a note, or None if there is no table.
+
+        The note counts only if no other writer changed rows or columns since. Versions before ``since`` are not read.
+        """
         log = f"{folder}/_delta_log"
         versions = self._versions_since(log, since) or self._all_versions(log)
         for version in versions:
@@ -47,22 +49,22 @@ class DeltaTables:
         return Written(versions[-1], None) if versions else None
 
     def unfit(self, columns: Sequence[str]) -> str:
-        """Why no table can have these columns; empty where one can."""
+        """Why no table can have these columns, or an empty text."""
         return unfit(columns, ())
 
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
-        """Make ``rows`` all of the table, with their columns."""
+        """Replaces the table's rows and columns with ``rows``."""
         writer = rows.writeTo(self._name(folder)).using("delta")
         if any(_NEEDS_MAPPING & set(name) for name in rows.columns):
             writer = writer.tableProperty("delta.columnMapping.mode", "name")
         if any(isinstance(each.dataType, TimestampNTZType) for each in rows.schema):
-            # Which a new table gets by itself, one that had no such column before is refused without.
+            # A new table gets this feature by itself; Delta refuses the column in a table that lacks the feature.
             writer = writer.tableProperty("delta.feature.timestampNtz", "supported")
         with self._noted(note):
             writer.createOrReplace()
 
     def merge(self, net: DataFrame, folder: str, columns: tuple[str, ...], key: tuple[str, ...], note: Note) -> None:
-        """Apply the rows ``net`` (see ``rows.net_rows``) of a table with these columns."""
+        """Applies the rows ``net`` (see ``rows.net_rows``) to a table with these columns."""
         view = "cdc_lake_net"
         net.createOrReplaceTempView(view)
         with self._noted(note):
@@ -70,16 +72,16 @@ class DeltaTables:
         self._spark.catalog.dropTempView(view)
 
     def append(self, rows: DataFrame, folder: str, note: Note) -> None:
-        """Add ``rows`` to the table, whose columns they have."""
+        """Appends ``rows``, which have the table's columns."""
         with self._noted(note):
             rows.writeTo(self._name(folder)).append()
 
     def empty(self, folder: str, note: Note) -> None:
-        """Remove all rows of the table."""
+        """Removes all rows of the table."""
         self.replace(self._spark.read.table(self._name(folder)).limit(0), folder, note)
 
     def clean(self, folder: str, versions: Collection[int]) -> None:
-        """Nothing: VACUUM removes files of old versions, and when is for the lake's owner to say."""
+        """Does nothing: VACUUM removes files of old versions, and the lake's owner decides when."""
 
     def _name(self, folder: str) -> str:
         return f"delta.`{self._lake.at(folder).replace('`', '``')}`"
@@ -115,6 +117,6 @@ def _user_metadata(actions: list[dict[str, Any]]) -> str | None:
 
 
 def _changes(action: dict[str, Any]) -> bool:
-    """Whether an action of a commit changes rows or columns: not so what only puts files together, as OPTIMIZE does."""
+    """Whether an action of a commit changes rows or columns; OPTIMIZE, which only merges files, does not."""
     of_file = action.get("add") or action.get("remove") or action.get("cdc")
     return "metaData" in action or bool(of_file and of_file.get("dataChange", True))

@@ -1,4 +1,4 @@
-"""Tables of Iceberg in a catalog of folders: written by Spark in one commit each, with the note in the snapshot."""
+"""Writes tables of Iceberg in a catalog of folders with Spark, each in one commit, with the note in the snapshot."""
 
 import hashlib
 import json
@@ -8,9 +8,9 @@ from typing import Any
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
+from cdc.lake.commit_metadata import Note, Written
 from cdc.lake.folder import unfit
 from cdc.lake.formats.merging import merge_statement
-from cdc.lake.note import Note, Written
 from cdc.spark.folders.folder import Folder
 
 __all__ = ["IcebergTables", "in_files", "metadata_file"]
@@ -31,17 +31,19 @@ class IcebergTables:
 
     def __init__(self, spark: SparkSession, lake: Folder) -> None:
         self._spark, self._lake = spark, lake
-        # A name for each folder, since a session keeps the catalogs that it has opened.
+        # Each folder has its own name, since a session keeps the catalogs that it has opened.
         self._catalog = f"cdc_lake_{hashlib.sha256(lake.address.encode()).hexdigest()[:12]}"
         name = f"spark.sql.catalog.{self._catalog}"
         spark.conf.set(name, "org.apache.iceberg.spark.SparkCatalog")
-        # Without a cache, in which a table that was dropped and created again would stay what it was.
+        # No cache: it would keep the old table if a table was dropped and created again.
         for key, value in (("type", "hadoop"), ("warehouse", lake.address), ("cache-enabled", "false")):
             spark.conf.set(f"{name}.{key}", value)
 
     def written(self, folder: str, since: int | None) -> Written | None:
-        """The newest snapshot that has a note, None where there is no table. A note counts as long as nothing but
-        cdc-lake changed rows or columns since. ``since`` costs nothing here."""
+        """The newest snapshot that has a note, or None if there is no table.
+
+        The note counts only if no other writer changed rows or columns since. ``since`` is not needed here.
+        """
         file = metadata_file(self._lake, folder)
         if file is None:
             return None
@@ -58,16 +60,16 @@ class IcebergTables:
         return Written(int(newest["snapshot-id"]) if newest else -1, None)
 
     def unfit(self, columns: Sequence[str]) -> str:
-        """Why no table can have these columns; empty where one can."""
+        """Why no table can have these columns, or an empty text."""
         return unfit(columns, _RESERVED, in_files)
 
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
-        """Make ``rows`` all of the table, with their columns."""
+        """Replaces the table's rows and columns with ``rows``."""
         writer = rows.writeTo(self._name(folder)).using("iceberg").tableProperty("format-version", "2")
         writer.option(f"snapshot-property.{_NOTE}", note.text()).createOrReplace()
 
     def merge(self, net: DataFrame, folder: str, columns: tuple[str, ...], key: tuple[str, ...], note: Note) -> None:
-        """Apply the rows ``net`` (see ``rows.net_rows``) of a table with these columns."""
+        """Applies the rows ``net`` (see ``rows.net_rows``) to a table with these columns."""
         view = "cdc_lake_net"
         net.createOrReplaceTempView(view)
         statement = merge_statement(self._name(folder), view, columns, key)
@@ -75,21 +77,21 @@ class IcebergTables:
         self._spark.catalog.dropTempView(view)
 
     def append(self, rows: DataFrame, folder: str, note: Note) -> None:
-        """Add ``rows`` to the table, whose columns they have."""
+        """Appends ``rows``, which have the table's columns."""
         rows.writeTo(self._name(folder)).option(f"snapshot-property.{_NOTE}", note.text()).append()
 
     def empty(self, folder: str, note: Note) -> None:
-        """Remove all rows of the table."""
+        """Removes all rows of the table."""
         self.replace(self._spark.read.table(self._name(folder)).limit(0), folder, note)
 
     def clean(self, folder: str, versions: Collection[int]) -> None:
-        """Nothing: expire_snapshots removes old files, and when is for the lake's owner to say."""
+        """Does nothing: expire_snapshots removes old files, and the lake's owner decides when."""
 
     def _name(self, folder: str) -> str:
         return ".".join(f"`{part}`" for part in (self._catalog, *folder.split("/")))
 
     def _with_note(self, note: Note, work: Callable[[], object]) -> None:
-        """Do ``work``, whose commits have the note: for statements Iceberg takes it from the thread that runs them."""
+        """Runs ``work`` with the note for its commits: Iceberg takes it from the thread that runs a statement."""
         gateway, jvm = self._spark.sparkContext._gateway, self._spark._jvm
         assert gateway is not None and jvm is not None  # they exist as long as the context
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
@@ -103,7 +105,7 @@ class IcebergTables:
 
 
 class _Called:
-    """A Java ``Callable`` that does ``work`` in the thread that calls it; ``error`` is what that raised."""
+    """A Java ``Callable`` that runs ``work`` in the calling thread; ``error`` is the exception of ``work``."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         self._work = work
@@ -117,13 +119,13 @@ class _Called:
             self.error = error
 
     class Java:
-        """What Py4J reads."""
+        """The Java interfaces, for Py4J."""
 
         implements = ("java.util.concurrent.Callable",)
 
 
 def metadata_file(lake: Folder, table: str) -> str | None:
-    """The newest metadata of a table in a catalog of folders, None where there is no table."""
+    """The newest metadata file of a table in a catalog of folders, or None if there is no table."""
     folder = f"{table}/metadata"
     try:
         version = int(lake.read(f"{folder}/version-hint.text") or "")
@@ -137,7 +139,7 @@ def metadata_file(lake: Folder, table: str) -> str | None:
 
 
 def in_files(name: str) -> str:
-    """The name that a column has in files, as Iceberg makes it: letters, digits and ``_``, not with a digit first."""
+    """The name of a column in Iceberg's files: letters, digits and ``_``, without a digit at the beginning."""
     return "".join(_in_files(character, at) for at, character in enumerate(name))
 
 

@@ -1,4 +1,4 @@
-"""The MERGE statement that applies what changed to a table with a key. Pure."""
+"""Writes the MERGE statement that applies changed rows to a table with a key. Pure."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ __all__ = ["merge_statement"]
 
 
 def merge_statement(table: str, net: str, columns: Sequence[str], key: Sequence[str]) -> str:
-    """The rows of ``net`` (columns c0, c1, …, gone) into ``table``, whose ``columns`` are in the same order."""
+    """MERGE of the rows of ``net`` (columns c0, c1, …, gone) into ``table``, whose ``columns`` have the same order."""
     source = {name: f"s.c{at}" for at, name in enumerate(columns)}
     same = " AND ".join(f"t.{quoted(name)} = {source[name]}" for name in key)
     sets = ", ".join(f"t.{quoted(name)} = {value}" for name, value in source.items())

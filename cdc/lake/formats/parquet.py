@@ -1,12 +1,13 @@
-"""Tables of plain Parquet: folders that Spark writes as a whole, and a file that says which of them are the table.
+"""Writes tables of plain Parquet: folders that Spark writes as a whole, and a pointer that names the table's folders.
 
-    _current.json   the pointer: the version, the folders that are its rows, with the sizes of their files, and the note
+    _current.json   the pointer: the version, the folders with its rows, the sizes of their files, and the note
     _v7/            rows that the commit of version 7 wrote
 
-Readers leave out folders whose names begin so, where one gives them that of the table: it has rows of several versions.
+A reader of the table's folder finds no rows, since readers leave out names that begin with ``_``: the folder has rows
+of several versions.
 
 Invariant: a folder is written and flushed completely before the pointer names it, by one rename. So a kill leaves the
-table as it was, or as it was to be, and a folder that the pointer does not name is no rows of it.
+old table or the new one, and a folder that the pointer does not name has no rows of the table.
 """
 
 import json
@@ -17,18 +18,18 @@ from dataclasses import asdict, dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from cdc.lake.commit_metadata import Note, Written
 from cdc.lake.folder import quoted, unfit, version_folder
-from cdc.lake.note import Note, Written
 from cdc.spark.folders.folder import Folder
 
 __all__ = ["POINTER", "ParquetTables", "Part", "put_together"]
 
 POINTER = "_current.json"
-_TOGETHER = 10  # folders of so many commits each become one
+_TOGETHER = 10  # so many folders of equally many commits are merged
 _DAMAGED = (ValueError, KeyError, TypeError)
 _NAME = re.compile("_v[1-9][0-9]*")
 _PATTERN = re.compile(r"[\\\[\]{}*?]")
-_FILE_BYTES = 128 << 20  # of a file that puts folders together
+_FILE_BYTES = 128 << 20  # of a file of merged folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Pointer:
-    """A table's ``version`` is the rows in its ``folders``; ``before`` are those of the version before."""
+    """A table's ``version`` with the ``folders`` of its rows; ``before`` are the folders of the version before."""
 
     version: int
     folders: tuple[Part, ...]
@@ -51,7 +52,7 @@ class _Pointer:
 
     @classmethod
     def parse(cls, text: str) -> "_Pointer":
-        """Raises KeyError, TypeError or ValueError for a damaged one."""
+        """Raises KeyError, TypeError or ValueError for a damaged pointer."""
         tree = json.loads(text)
         folders = tuple(Part(**each) for each in tree["folders"])
         return cls(int(tree["version"]), folders, tuple(tree["before"]), tree["note"])
@@ -64,12 +65,14 @@ class ParquetTables:
 
     def __init__(self, spark: SparkSession, lake: Folder) -> None:
         self._spark, self._lake = spark, lake
-        # Spark's default is INT96, which other readers take as obsolete, or not at all.
+        # Spark's default, INT96, is obsolete, and some readers do not know it.
         spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
     def written(self, folder: str, since: int | None) -> Written | None:
-        """The version that the pointer names, None where there is no table. Its note counts as long as its files are
-        those that were written. ``since`` costs nothing here."""
+        """The version that the pointer names, or None if there is no table.
+
+        Its note counts only if its files are the ones that were written. ``since`` is not needed here.
+        """
         text = self._lake.read(f"{folder}/{POINTER}")
         if text is None:
             return None
@@ -77,20 +80,20 @@ class ParquetTables:
             pointer = _Pointer.parse(text)
         except _DAMAGED:
             return Written(self._newest(folder), None)
-        # What else was written to them, or is missing, is found by names and sizes.
+        # Names and sizes show whether files were added or are missing.
         same = all(self._files(f"{folder}/{each.name}") == each.files for each in pointer.folders)
         return Written(pointer.version, Note.parse(pointer.note) if same else None)
 
     def unfit(self, columns: Sequence[str]) -> str:
-        """Why no table can have these columns; empty where one can."""
+        """Why no table can have these columns, or an empty text."""
         return unfit(columns, ())
 
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
-        """Make ``rows`` all of the table, with their columns."""
+        """Replaces the table's rows and columns with ``rows``."""
         self._commit(rows, folder, note, keeping=(), commits=1)
 
     def merge(self, net: DataFrame, folder: str, columns: tuple[str, ...], key: tuple[str, ...], note: Note) -> None:
-        """Apply the rows ``net`` (see ``rows.net_rows``) of a table with these columns: writes all of it again."""
+        """Applies the rows ``net`` (see ``rows.net_rows``) to a table with these columns by writing it again."""
         source = {name: f"c{at}" for at, name in enumerate(columns)}
         same = [F.expr(f"t.{quoted(name)} = s.{source[name]}") for name in key]
         came = net.persist()  # it is read twice
@@ -102,9 +105,10 @@ class ParquetTables:
             came.unpersist()
 
     def append(self, rows: DataFrame, folder: str, note: Note) -> None:
-        """Add ``rows`` to the table, whose columns they have.
+        """Appends ``rows``, which have the table's columns.
 
-        Folders of ten commits become one, ten of these one again, so a table has few, and a row is written few times.
+        Ten folders of one commit are merged, then ten of these, so a table has few folders, and a row is written few
+        times.
         """
         kept, joined = put_together(self._pointer(folder).folders)
         if joined:
@@ -114,11 +118,11 @@ class ParquetTables:
         self.clean(folder, ())
 
     def empty(self, folder: str, note: Note) -> None:
-        """Remove all rows of the table."""
+        """Removes all rows of the table."""
         self.replace(self._rows(folder).limit(0), folder, note)
 
     def clean(self, folder: str, versions: Collection[int]) -> None:
-        """Remove all folders but those of the table, of its version before, and of these ``versions``."""
+        """Removes all folders but those of the table, of its version before, and of these ``versions``."""
         pointer = self._pointer(folder)
         kept = {*pointer.before, *(each.name for each in pointer.folders), *map(version_folder, versions)}
         for name in self._folders(folder):
@@ -126,13 +130,13 @@ class ParquetTables:
                 self._lake.remove(f"{folder}/{name}")
 
     def _commit(self, rows: DataFrame, folder: str, note: Note, *, keeping: Sequence[Part], commits: int) -> None:
-        """Make ``rows`` and the folders ``keeping`` the table."""
+        """Writes ``rows``, and makes them and the folders ``keeping`` the table."""
         self._lake.make(folder)
         try:
             before = self._pointer(folder)
         except _DAMAGED:
             before = _Pointer(0, (), (), "")
-        # Also above folders that a kill left, so that a version's folder is never written to again.
+        # Higher than the folders that a kill left, too, so that no folder is written twice.
         version = 1 + max(before.version, self._newest(folder))
         name = version_folder(version)
         rows.write.parquet(self._lake.at(f"{folder}/{name}"))
@@ -142,7 +146,7 @@ class ParquetTables:
         self._lake.replace(f"{folder}/{POINTER}", json.dumps(asdict(pointer), ensure_ascii=False))
 
     def _pointer(self, folder: str) -> _Pointer:
-        """That of a table. Raises KeyError, TypeError or ValueError where it has none or a damaged one."""
+        """The pointer of a table. Raises KeyError, TypeError or ValueError if it is missing or damaged."""
         return _Pointer.parse(self._lake.read(f"{folder}/{POINTER}") or "")
 
     def _files(self, name: str) -> dict[str, int]:
@@ -159,13 +163,13 @@ class ParquetTables:
         return self._read(folder, self._pointer(folder).folders)
 
     def _read(self, folder: str, parts: Iterable[Part]) -> DataFrame:
-        # Spark takes some characters of a path as those of a pattern.
+        # Spark reads a path as a pattern, so its special characters are escaped.
         paths = [_PATTERN.sub(r"\\\g<0>", self._lake.at(f"{folder}/{each.name}")) for each in parts]
         return self._spark.read.parquet(*paths)
 
 
 def put_together(parts: Sequence[Part]) -> tuple[Sequence[Part], Sequence[Part]]:
-    """Those of a table that stay as they are, and those at its end that become one with what is appended now."""
+    """Divides a table's parts: those that stay, and those at the end that are merged with the appended rows."""
     end, commits = len(parts), 1
     others = _TOGETHER - 1
     while end >= others and all(each.commits == commits for each in parts[end - others : end]):

@@ -13,12 +13,12 @@ PACKAGES = {
     "delta": "io.delta:delta-spark_2.13:4.0.0",
     "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",
 }
-"""By format, the Maven name of what Spark needs for it beside what it has, which is enough for Parquet."""
+"""The Maven name of the packages that Spark needs for each format; Parquet needs none."""
 
 
 def started(environment: Mapping[str, str], form: str, settings: Mapping[str, str]) -> SparkSession:
     """A session with the ``settings`` of the format ``form``, as ``in_process.started`` gives it."""
-    # Who may read the lake's files is for the umask to say, as with those of any program.
+    # The umask decides which users may read the lake's files, as with any program.
     mask = os.umask(0)
     os.umask(mask)
     own = {"spark.hadoop.fs.permissions.umask-mode": f"{mask:03o}", "spark.sql.adaptive.enabled": "true"}

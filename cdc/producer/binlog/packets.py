@@ -9,9 +9,9 @@ offsets each. The general code reads all other packets: ``Packets`` cuts them, `
 The stages of a transaction on the fast path:
 
     cut                               bytes of packets -> SimpleTransaction, checksums compared
-    WholeTransactions.of_simple       SimpleTransaction -> Whole (its GTID, commit time, sql_mode and rows as JSON text)
-    Router.whole                      Whole -> messages for Kafka
-    Progress.note                     Whole -> the position and the GTIDs of the next entry of the commit log
+    WholeTransactions.of_simple       SimpleTransaction -> RowsTransaction (GTID, commit time, sql_mode, rows as JSON)
+    Router.whole                      RowsTransaction -> messages for Kafka
+    Progress.note                     RowsTransaction -> the position and the GTIDs of the next entry of the commit log
 
 ``tuple.__new__`` is called directly if a value is made per event: a NamedTuple's own constructor takes two to three
 times as long. Offsets: module events.

@@ -8,10 +8,10 @@ from cdc.config.table_globs import TableGlobs
 from cdc.errors import UserError
 from cdc.producer import pipeline
 from cdc.producer.commands.copy_status import current_state
-from cdc.producer.copy.asked import tables_asked
-from cdc.producer.copy.notices import Notices
-from cdc.producer.copy.pending import Pending
+from cdc.producer.copy.progress_log import ProgressLog
 from cdc.producer.copy.requests import write_request
+from cdc.producer.copy.selection import selected_tables
+from cdc.producer.copy.state import Pending
 
 __all__ = ["ask_for_copies", "stop_copies"]
 
@@ -20,8 +20,10 @@ _STOP = "--copy-stop"
 
 def ask_for_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., None]) -> int:
     """Ask for a copy of the tables that match ``globs``; the exit status. Raises UserError, Disconnected."""
-    leave_out = partial(Notices(log).left_out, repair=False)
-    tables = tables_asked(profile.database.settings(), pipeline.find_leader(profile), globs, profile.filters, leave_out)
+    leave_out = partial(ProgressLog(log).left_out, repair=False)
+    tables = selected_tables(
+        profile.database.settings(), pipeline.find_leader(profile), globs, profile.filters, leave_out
+    )
     write_request(profile.kafka, profile.mysql_resource_name, tables)
     log("asked for a copy", tables=len(tables))
     return 0

@@ -16,13 +16,13 @@ from cdc.model.commit_entry import Entry
 from cdc.model.values import visible
 from cdc.producer import pipeline
 from cdc.producer.binlog.leader import Leader, translated
-from cdc.producer.copy.asked import base_tables, definitions, matching, require_copyable, require_gtids
-from cdc.producer.copy.pending import Pending, Table
+from cdc.producer.copy.definition import TableDefinition
+from cdc.producer.copy.selection import base_tables, definitions, matching, require_copyable, require_gtids
+from cdc.producer.copy.state import Pending, Table
+from cdc.producer.copy.status import Estimate, estimates
 from cdc.producer.copy.structure import copied_tables, creations_of
-from cdc.producer.filter_changes import FilterChange, change_of
+from cdc.producer.filter_changes import FilterEffect, change_of
 from cdc.producer.resume import starting_entry
-from cdc.producer.table_rows.definition import TableDefinition
-from cdc.producer.table_rows.estimates import Estimate, estimates
 from cdc.service.logs import print_error
 from cdc.service.mysql_connection import connected
 
@@ -84,7 +84,7 @@ class _Look:
         if not self._kafka_seen:
             return
         profile, newest = self._profile, self._newest
-        entry, change = None, FilterChange()
+        entry, change = None, FilterEffect()
         with self._noting():
             change = self._filters(leader, newest, accept_filters)
         with self._noting():
@@ -109,7 +109,7 @@ class _Look:
         elif change.widened is None:
             _say("copies nothing")
 
-    def _filters(self, leader: Leader, newest: Entry | None, accepted: bool) -> FilterChange:
+    def _filters(self, leader: Leader, newest: Entry | None, accepted: bool) -> FilterEffect:
         return change_of(
             pipeline.former_filters(newest),
             self._profile.filters,

@@ -1,22 +1,20 @@
-"""The changes of the stream in, chunks at their places in it out: what is copied next, and when a chunk is due."""
+"""Decides what is copied next, and at which place of the stream a chunk is due."""
 
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from cdc.config.filters import Widened
-from cdc.producer.copy.key_rows import has_key
-from cdc.producer.copy.notices import Notices, named
-from cdc.producer.copy.pending import Pending, concerns
-from cdc.producer.copy.question import Overrun, Place, Question, Questions, Snapshot, chunk_of, following
-from cdc.producer.copy.reading import Answer, Reading, Wanted
-from cdc.producer.copy.repairs import Repairs
-from cdc.producer.copy.requests import Requests
+from cdc.config.filters import FilterChange
+from cdc.producer.copy.chunk_request import ChunkRequest, ChunkRequests, Overrun, Place, Snapshot, chunk_of, following
+from cdc.producer.copy.definition import CopiedColumn, TableDefinition
+from cdc.producer.copy.keys import has_key
+from cdc.producer.copy.progress_log import Copying, ProgressLog, Speed, named
+from cdc.producer.copy.reader import Answer, Reader, Wanted
+from cdc.producer.copy.requests import RequestQueue, Requests
+from cdc.producer.copy.state import Pending, concerns
 from cdc.producer.copy.structure import Creations
-from cdc.producer.copy_pace.pace import Copying, Speed
-from cdc.producer.decode.changes import Begin, Beginning, Change, Chunk, Refused, Rows, Statement, Whole
+from cdc.producer.decode.changes import Begin, Beginning, Change, Chunk, Refused, Rows, RowsTransaction, Statement
 from cdc.producer.progress import Progress
-from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition
 from cdc.sql.effects import ANY_DATABASE, Effect
 
 __all__ = ["Copier"]
@@ -31,7 +29,7 @@ _TELL_SECONDS = 30.0
 class Copier:
     """Copies what is ``pending``, and brings that on, one chunk after the other.
 
-    ``requests`` are for more tables; none is copied that ``wants_table``, the filters, leaves out. ``open_reading``
+    ``requests`` are for more tables; none is copied that ``wants_table``, the filters, leaves out. ``open_reader``
     starts the thread that reads; ``log(event, **fields)`` is called for each table that begins and ends, and each that
     can't be copied. ``speed`` counts the rows copied. ``widened``: before all else, what the filters let in now is
     created, at a place of the stream from which on they hold, and then copied.
@@ -42,21 +40,21 @@ class Copier:
         pending: Pending,
         *,
         requests: Requests,
-        open_reading: Callable[[], Reading],
+        open_reader: Callable[[], Reader],
         wants_table: Callable[[str, str], bool],
         log: Callable[..., None],
-        widened: Widened | None = None,
+        widened: FilterChange | None = None,
     ) -> None:
         self.widened = widened
         # The filters may have been changed, or be others where a request was made.
         self.pending = pending.without_pieces().wanted(wants_table)
         self._wants_table = wants_table
         self._requests = requests
-        self._notices = Notices(log)
-        self._questions = Questions(open_reading)
+        self._progress_log = ProgressLog(log)
+        self._chunk_requests = ChunkRequests(open_reader)
         self._gtid: str | None = None  # of the transaction that comes event by event
         self.snapshot: Snapshot | None = None  # of the current table, if it is copied as a whole
-        self._repairs = Repairs()
+        self._queue = RequestQueue()
         self._creations = Creations()
         self.speed = Speed(time.monotonic())
         self._estimated: int | None = None  # rows of the current table
@@ -68,18 +66,18 @@ class Copier:
         if pending.current is None:
             return None
         estimated = self._estimated if pending.rows else None
-        speed, waits_for = self.speed.per_second(time.monotonic()), self._questions.waits_for
+        speed, waits_for = self.speed.per_second(time.monotonic()), self._chunk_requests.waits_for
         return Copying(named(pending.current), pending.rows, estimated, *speed, waits_for)
 
     @property
     def active(self) -> bool:
         """Whether there is anything to write."""
-        return self.pending.active or self._repairs.keys is not None or self.widened is not None
+        return self.pending.active or self._queue.keys is not None or self.widened is not None
 
     @property
     def wake(self) -> int | None:
         """A file descriptor that can be read once there is something to do, if something is being read."""
-        return self._questions.wake
+        return self._chunk_requests.wake
 
     @property
     def has_requests(self) -> bool:
@@ -89,12 +87,12 @@ class Copier:
     def take_requests(self) -> bool:
         """Take up what was asked for since; whether there was anything."""
         requests = list(self._requests.new())
-        self._repairs.add(requests)
+        self._queue.add(requests)
         self._take_up()
         return bool(requests)
 
     def _take_up(self) -> None:
-        while (taken := self._repairs.next_state(self.pending, self._wants_table, self._notices)) is not None:
+        while (taken := self._queue.next_state(self.pending, self._wants_table, self._progress_log)) is not None:
             before, self.pending = self.pending, taken
             if before.current is not None and taken.current != before.current:
                 self._take_back()
@@ -104,17 +102,17 @@ class Copier:
     def note(self, change: Change) -> None:
         """Take notice of what changes a table that is read just now, or ends its copy."""
         match change:
-            case Whole():
+            case RowsTransaction():
                 for rows in change.rows:
-                    self._questions.note(rows, change.begin.gtid)
+                    self._chunk_requests.note(rows, change.begin.gtid)
             case Begin():
                 self._gtid = change.gtid
             case Rows():
-                self._questions.note(change, self._gtid)
+                self._chunk_requests.note(change, self._gtid)
             case Statement():
                 self._note_statement(change)
             case Refused():
-                self._questions.note_unknown()  # the operator skips it
+                self._chunk_requests.note_unknown()  # the operator skips it
                 self._take_back_creations((ANY_DATABASE,))
 
     def holds(self, change: Change) -> bool:
@@ -125,19 +123,19 @@ class Copier:
         if snapshot.pieces is not None:
             if not snapshot.waits:
                 snapshot.waits = True
-                self._notices.held(self.pending.current)
-            self._questions.hurry(hurried=True)
+                self._progress_log.held(self.pending.current)
+            self._chunk_requests.hurry(hurried=True)
             return True
         # What comes while it is taken is more often in doubt than what comes after it.
-        asked = self._questions.first
+        asked = self._chunk_requests.first
         return asked is not None and asked.answer is None and time.monotonic() < asked.at + _PATIENCE_SECONDS
 
     def wait(self) -> None:
         """Wait a moment, or until there is something to do."""
-        self._questions.wait(_POLL_SECONDS)
+        self._chunk_requests.wait(_POLL_SECONDS)
 
     def _note_statement(self, statement: Statement) -> None:
-        keys = self._repairs.keys
+        keys = self._queue.keys
         if keys is not None and any(concerns(effect, keys.table) for effect in statement.effects):
             self._take_back()
         self._take_back_creations(statement.effects)
@@ -147,21 +145,21 @@ class Copier:
         self._take_back()
         pending = self.pending.after_statement(statement.effects).wanted(self._wants_table)  # it may be a skipped one
         if pending.current != self.pending.current:
-            self._notices.replaced(self.pending.current, pending.current)
+            self._progress_log.replaced(self.pending.current, pending.current)
         self.pending = pending
 
     def _take_back_creations(self, effects: Iterable[Effect]) -> None:
         """What is to be created may be another now."""
         if self.widened is None and not self.pending.structure:
             return
-        wants_table = self.widened.now.wants_table if self.widened else self._wants_table
+        wants_table = self.widened.after.wants_table if self.widened else self._wants_table
         if self._creations.note(effects, wants_table):
             self._take_back()
             if self._creations.is_late(time.monotonic()):
-                self._notices.unsettled(self._creations.tries)
+                self._progress_log.unsettled(self._creations.tries)
 
     def _take_back(self) -> None:
-        self._questions.take_back()
+        self._chunk_requests.take_back()
         self.snapshot, self.pending = None, self.pending.without_pieces()
 
     def due(self, progress: Progress) -> Chunk | Beginning | None:
@@ -169,9 +167,9 @@ class Copier:
 
         Then ``written`` must be called. Raises Disconnected and UserError as reading does.
         """
-        self._questions.receive()
+        self._chunk_requests.receive()
         self._ask(progress)
-        while (asked := self._questions.first) is not None and asked.answer is not None:
+        while (asked := self._chunk_requests.first) is not None and asked.answer is not None:
             if not progress.has_reached(asked.answer.end):
                 return None
             if (due := self._due(asked, asked.answer)) is not None:
@@ -183,20 +181,20 @@ class Copier:
         """Ask for chunks, so that one is read while another is written."""
         creates = self.widened is not None or self.pending.structure
         # What was taken back is read nevertheless, before what is asked for now.
-        while self.active and len(self._questions) < _AHEAD and not self._questions.unwanted:
-            last = self._questions.last
+        while self.active and len(self._chunk_requests) < _AHEAD and not self._chunk_requests.unwanted:
+            last = self._chunk_requests.last
             place: Place | None = (None, None, None)
             if not creates:
-                place = following(self.pending, self.snapshot, self._repairs.keys, last)
+                place = following(self.pending, self.snapshot, self._queue.keys, last)
             if place is None or (creates and last):
                 return
             changed = self._creations.ask(time.monotonic()) if creates else ()
-            self._questions.ask(Wanted(*place[:2], progress.gtid_text, place[2], changed))
+            self._chunk_requests.ask(Wanted(*place[:2], progress.gtid_text, place[2], changed))
 
-    def _due(self, asked: Question, answer: Answer) -> Chunk | Beginning | None:
+    def _due(self, asked: ChunkRequest, answer: Answer) -> Chunk | Beginning | None:
         """What was read; None where it has to be read again, or the table can't be copied."""
         if answer.structure is not None:
-            return Beginning(answer.structure, answer.ts_us, self.widened.now if self.widened else None)
+            return Beginning(answer.structure, answer.ts_us, self.widened.after if self.widened else None)
         definition = answer.definition
         assert definition is not None  # the answer for a table
         if definition.refusal is not None:
@@ -215,27 +213,27 @@ class Copier:
             self.pending = self.pending.begun_again()
         return None
 
-    def _judge(self, asked: Question, answer: Answer) -> None:
+    def _judge(self, asked: ChunkRequest, answer: Answer) -> None:
         """Go on with a snapshot if it shows the table as it is here, else have another one taken."""
         assert asked.wanted.table is not None
-        self._questions.pop()
+        self._chunk_requests.pop()
         if self.snapshot is None:
             self.snapshot = Snapshot(answer.follows | {asked.wanted.table}, asked.at, told=asked.at)
         snapshot = self.snapshot
         snapshot.tries += 1
         if asked.is_exact(answer):
             snapshot.pieces, snapshot.tables = 0, answer.follows | {asked.wanted.table}
-            self._questions.hurry(hurried=False)
-            self._notices.exact(asked.wanted.table, snapshot.tries)
+            self._chunk_requests.hurry(hurried=False)
+            self._progress_log.exact(asked.wanted.table, snapshot.tries)
         elif time.monotonic() > snapshot.told + _TELL_SECONDS:
             snapshot.told = time.monotonic()
-            self._notices.inexact(asked.wanted.table, snapshot.tries)
+            self._progress_log.inexact(asked.wanted.table, snapshot.tries)
 
     def _leave_out(self, definition: TableDefinition, *, repair: bool) -> None:
-        self._notices.left_out(definition, repair=repair)
+        self._progress_log.left_out(definition, repair=repair)
         self._take_back()
         if repair:
-            self.pending = self._repairs.leave_out(self.pending)
+            self.pending = self._queue.leave_out(self.pending)
             self._take_up()
         else:
             self.pending = self.pending.without((definition.database, definition.name))
@@ -246,12 +244,12 @@ class Copier:
             begin = self.pending.let_in if self.widened is not None else self.pending.begun_with
             return begin(due.structure.tables, len(due.structure.creations))
         if due.keys is not None:
-            return self._repairs.after(self.pending, len(due.keys))
+            return self._queue.after(self.pending, len(due.keys))
         return self.pending.chunk_written(due.upto, len(due.rows))
 
     def written(self, due: Chunk | Beginning, *, sequence: int) -> None:
         """What was due is in the stream, its last record with this ``sequence``."""
-        answer = self._questions.pop().answer
+        answer = self._chunk_requests.pop().answer
         if isinstance(due, Beginning) or due.keys is None:
             self._estimated = answer.estimated if answer else None
             self._key = answer.definition.key_columns if answer and answer.definition else ()
@@ -261,34 +259,34 @@ class Copier:
             if self.pending.after is None:
                 self.snapshot = None
         if isinstance(due, Beginning):
-            self._notices.created(due.structure)
+            self._progress_log.created(due.structure)
             self.let_in()
         elif due.keys is not None:
-            self._notices.repaired(due)
-            self._repairs.sent(len(due.keys))
+            self._progress_log.repaired(due)
+            self._queue.sent(len(due.keys))
             self._take_up()
         else:
-            self._notices.written(due, pending, estimated=self._estimated)
+            self._progress_log.written(due, pending, estimated=self._estimated)
         if isinstance(due, Chunk):
             size = sum(map(len, due.rows))
             self.speed.add(len(due.rows), size, now=time.monotonic())
-            self._questions.written(sequence, size)
+            self._chunk_requests.written(sequence, size)
         if pending.active and not self.pending.active:
-            self._notices.complete()
+            self._progress_log.complete()
         if not self.active:
             self._end_reading()
 
     def let_in(self) -> None:
         """The place of the stream from which on the filters hold is reached, and what they let in is created there."""
         if self.widened is not None:
-            self._wants_table = self.widened.now.wants_table
+            self._wants_table = self.widened.after.wants_table
             self.pending, self.widened = self.pending.wanted(self._wants_table), None
 
     def adopt(self, pending: Pending) -> None:
         """Go on after a chunk that was written before a crash."""
         self._take_back()
         self.pending = pending.without_pieces().wanted(self._wants_table)
-        self._repairs.adopt(pending)
+        self._queue.adopt(pending)
 
     def close(self) -> None:
         """End all threads."""
@@ -296,5 +294,5 @@ class Copier:
         self._end_reading()
 
     def _end_reading(self) -> None:
-        self._questions.close()
+        self._chunk_requests.close()
         self.snapshot = None

@@ -10,9 +10,8 @@ from cdc.config.filters import Filters
 from cdc.errors import UserError
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.packets import SimpleTransaction
-from cdc.producer.copy.chunk import State
 from cdc.producer.copy.copier import Copier
-from cdc.producer.copy.pending import Pending
+from cdc.producer.copy.state import Pending, RecordState
 from cdc.producer.decode.changes import (
     Beginning,
     Change,
@@ -24,8 +23,8 @@ from cdc.producer.decode.changes import (
     OtherEvent,
     Refused,
     Rows,
+    RowsTransaction,
     Statement,
-    Whole,
 )
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.progress import Progress
@@ -95,7 +94,7 @@ class Interleaver:
             yield Held()
         if not self._copier.pending.structure:
             yield change
-        elif type(change) is Whole:
+        elif type(change) is RowsTransaction:
             yield change._replace(rows=[])
         elif not isinstance(change, Rows | Statement | Refused | OtherEvent):
             # Before the copy of a leader begins there is nothing that its changes could be made to: its transactions
@@ -112,7 +111,10 @@ class Interleaver:
             return
         # The rest of a transaction that is partially committed must come first, and what readers can see already.
         if progress.between_transactions and not progress.has_partial:
-            while (text := sink.visible_chunk) is not None and (state := self._adopted(State.parse(text))) is not None:
+            while (text := sink.visible_chunk) is not None:
+                state = self._adopted(RecordState.parse(text))
+                if state is None:
+                    break
                 sink.count_chunk()
                 self._router.next_sequence += 1
                 yield state
@@ -126,10 +128,10 @@ class Interleaver:
     def _copied(self, due: Chunk | Beginning) -> Copied:
         now = due.filters if isinstance(due, Beginning) else None
         self._known = after = self._copier.after(due)
-        header = State(after, now.listed() if now else None, self._progress.gtid_text if now else "").text()
+        header = RecordState(after, now.listed() if now else None, self._progress.gtid_text if now else "").text()
         return Copied(due, self._progress.position, header, _state(after, now))
 
-    def _adopted(self, state: State) -> CopyState | None:
+    def _adopted(self, state: RecordState) -> CopyState | None:
         """The state after a record that readers can see, None where its place is not reached.
 
         Without records before it, the place at which other filters hold is found by the transactions before it.
@@ -137,7 +139,7 @@ class Interleaver:
         now: Filters | None = None
         if state.filters is not None and state.filters != self._progress.filters:
             widened = self._copier.widened
-            if widened is None or state.filters != widened.now.listed():
+            if widened is None or state.filters != widened.after.listed():
                 raise UserError(
                     f"readers see the records that a start with other filters has written: {state.filters}",
                     code="CDC-FILTERS-CHANGED-AGAIN",
@@ -146,7 +148,7 @@ class Interleaver:
                 )
             if not self._progress.has_executed(state.executed):
                 return None
-            now = widened.now
+            now = widened.after
             self._decoder.filter_by(now.wants_table)
             self._copier.let_in()
         self._copier.adopt(state.pending)

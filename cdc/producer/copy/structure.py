@@ -1,7 +1,7 @@
-"""The leader's databases, tables, routines and views in; the statements that create them on a follower out.
+"""Reads the statements that create the leader's databases, tables, routines and views on a follower.
 
-SHOW CREATE gives them as the server keeps them, in an order here in which each can be executed: foreign keys are not
-checked meanwhile, routines come before views that call them, and views after what they select from.
+SHOW CREATE gives them as the server keeps them. They are in an order in which each can be executed: foreign keys are
+not checked meanwhile, routines come before views that call them, and views after the tables that they select from.
 """
 
 import re
@@ -12,13 +12,13 @@ from typing import Any
 
 import pymysql
 
-from cdc.config.filters import Filters, Widened
+from cdc.config.filters import FilterChange, Filters
 from cdc.errors import UserError
 from cdc.producer.binlog.leader import Leader, objects, translated
-from cdc.producer.copy.asked import base_tables, definitions, require_gtids
-from cdc.producer.copy.pending import Table
+from cdc.producer.copy.definition import ALL_SHOWN, TableDefinition, identifier, shown_exactly, shown_row
+from cdc.producer.copy.selection import base_tables, definitions, require_gtids
+from cdc.producer.copy.state import Table
 from cdc.producer.decode.changes import Creation, Structure
-from cdc.producer.table_rows.definition import ALL_SHOWN, TableDefinition, identifier, shown_exactly, shown_row
 from cdc.service.mysql_connection import connected
 from cdc.sql.ddl import classify
 from cdc.sql.effects import ANY_DATABASE, Effect
@@ -51,7 +51,7 @@ _HEAD = re.compile(r"CREATE (TABLE|DATABASE) (?!IF NOT EXISTS)")
 
 
 class Creations:
-    """Which statements have changed what is to be created since it was asked for last, and how often it was. Pure."""
+    """Notes statements that change the objects to be created since these were read last. Pure."""
 
     def __init__(self) -> None:
         self._changed: list[Effect] = []
@@ -93,7 +93,7 @@ class Structures:
     execute a statement on one of them before all of them are read.
     """
 
-    def __init__(self, settings: dict[str, Any], leader: Leader, filters: Filters | Widened) -> None:
+    def __init__(self, settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange) -> None:
         self._settings = settings
         self._leader = leader
         self._filters = filters
@@ -132,7 +132,7 @@ class Structures:
                 del self._known[table]
 
 
-def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters | Widened) -> list[Table]:
+def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange) -> list[Table]:
     """The tables that a copy of the leader has. Raises UserError where our user may not see all, Disconnected."""
     if not objects(settings, name=leader.name).all_seen:
         raise UserError(
@@ -145,7 +145,7 @@ def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters | W
 
 
 def creations_of(
-    settings: dict[str, Any], leader: Leader, filters: Filters | Widened, tables: list[Table]
+    settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange, tables: list[Table]
 ) -> Structure:
     """What creates ``tables`` and all else that passes the filters. Raises as ``structure_of``."""
     try:
@@ -157,7 +157,7 @@ def creations_of(
 def _shown_now(
     settings: dict[str, Any],
     tables: list[Table],
-    filters: Filters | Widened,
+    filters: Filters | FilterChange,
     known: dict[Table, Creation],
     found: Iterable[TableDefinition],
 ) -> Structure:
@@ -176,7 +176,7 @@ def _shown_now(
 def _creations(
     cursor: Any,
     tables: Sequence[Table],
-    filters: Filters | Widened,
+    filters: Filters | FilterChange,
     invalid: list[Table],
     known: dict[Table, Creation],
 ) -> Iterator[Creation]:
@@ -194,7 +194,7 @@ def _creations(
     yield from _events(cursor, filters)
 
 
-def _routines(cursor: Any, database: str, filters: Filters | Widened) -> Iterator[Creation]:
+def _routines(cursor: Any, database: str, filters: Filters | FilterChange) -> Iterator[Creation]:
     cursor.execute(
         "SELECT ROUTINE_TYPE, ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = %s "
         "ORDER BY ROUTINE_TYPE, ROUTINE_NAME",
@@ -211,7 +211,9 @@ def _routines(cursor: Any, database: str, filters: Filters | Widened) -> Iterato
         yield _creation(text, database, session | _spoken(client))
 
 
-def _views(cursor: Any, filters: Filters | Widened, invalid: list[Table], *, missing: set[Table]) -> Iterator[Creation]:
+def _views(
+    cursor: Any, filters: Filters | FilterChange, invalid: list[Table], *, missing: set[Table]
+) -> Iterator[Creation]:
     """``missing`` are tables that are not created."""
     cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEWS")
     views = {(row[0], row[1]) for row in cursor.fetchall() if filters.wants_table(row[0], row[1])}
@@ -246,7 +248,7 @@ def _triggers(cursor: Any, tables: set[Table]) -> Iterator[Creation]:
             yield _creation(text, database, session | _spoken(client))
 
 
-def _events(cursor: Any, filters: Filters | Widened) -> Iterator[Creation]:
+def _events(cursor: Any, filters: Filters | FilterChange) -> Iterator[Creation]:
     cursor.execute("SELECT EVENT_SCHEMA, EVENT_NAME FROM information_schema.EVENTS ORDER BY EVENT_SCHEMA, EVENT_NAME")
     for names in cursor.fetchall():
         if filters.wants_database(names[0]):
@@ -256,9 +258,9 @@ def _events(cursor: Any, filters: Filters | Widened) -> Iterator[Creation]:
             yield _creation(text, names[0], session | _spoken(client))
 
 
-def _dropped(kind: str, names: Table, filters: Filters | Widened) -> Iterator[Creation]:
+def _dropped(kind: str, names: Table, filters: Filters | FilterChange) -> Iterator[Creation]:
     """What makes room on followers that have had it, from before the filters left it out."""
-    if isinstance(filters, Widened):
+    if isinstance(filters, FilterChange):
         yield _creation(f"DROP {kind} IF EXISTS {_quoted(names)}", names[0])
 
 

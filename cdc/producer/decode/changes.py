@@ -1,5 +1,5 @@
-"""The changes that a stream is made of: rows and their tables, statements, bounds of transactions, new positions, and
-the chunks of table copies, which join those that the decoder produces.
+"""The changes in a stream: rows and their tables, statements, bounds of transactions, new positions, and the chunks of
+table copies, which join the changes from the decoder.
 
 The module also has the errors for events that can't be replicated.
 """
@@ -35,18 +35,18 @@ __all__ = [
     "Damaged",
     "Held",
     "Idle",
-    "Moved",
     "OtherEvent",
+    "PositionAdvanced",
     "Prepared",
     "Refused",
     "RowDecoder",
     "Rows",
+    "RowsTransaction",
     "ShapeCache",
     "Statement",
     "Structure",
     "Table",
     "TableShape",
-    "Whole",
     "nameless",
     "not_closed",
     "passed_over",
@@ -268,7 +268,7 @@ class Rows(NamedTuple):
     flags: int
 
 
-class Whole(NamedTuple):
+class RowsTransaction(NamedTuple):
     """A complete transaction of nothing but rows: equivalent to its Begin, its Rows and its Commit.
 
     ``file`` and ``end`` are the position after it.
@@ -335,7 +335,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class PositionAdvanced:
     """The binlog is read up to ``end`` without a change."""
 
     end: Position
@@ -384,9 +384,10 @@ class Creation(NamedTuple):
 
 
 class Structure(NamedTuple):
-    """The base tables of a leader, those that foreign keys refer to first, and the statements that create all there is.
+    """The base tables of a leader, ordered so that foreign keys refer to earlier ones, and the statements that create
+    all objects.
 
-    ``invalid`` are views that can't be created, since what they select from is gone.
+    ``invalid`` are views that can't be created, since a table that they select from is gone.
     """
 
     tables: list[Table]
@@ -395,8 +396,10 @@ class Structure(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """The statements that create the leader's objects, as of ``ts_us``; the ``filters`` that hold from there on, None
-    where they are the same as before."""
+    """The statements that create the leader's objects, as of ``ts_us``, and the ``filters`` that hold from there on.
+
+    ``filters`` is None if they did not change.
+    """
 
     structure: Structure
     ts_us: int
@@ -404,11 +407,11 @@ class Beginning(NamedTuple):
 
 
 class CopyState(NamedTuple):
-    """How far the copies of tables are, from this place of the stream on.
+    """The state of the table copies, from this place of the stream on.
 
     ``entry`` is the state as the commit log's entries have it. ``incomplete`` are the tables that are not copied to
-    their end: their records are marked. ``filters`` hold from here on, None for those of before. ``at_once``: it is
-    committed without waiting for more records.
+    their end: their records are marked. ``filters`` hold from here on, None if the former ones do. ``at_once``: the
+    state is committed without waiting for more records.
     """
 
     entry: dict[str, Any] | None
@@ -418,9 +421,9 @@ class CopyState(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """What a copy writes between two transactions, ``position`` after the first one: ``content``.
+    """The ``content`` that a copy writes between two transactions, ``position`` after the first one.
 
-    ``state`` is that of the copies after it, ``header`` the same as its records have it.
+    ``state`` is the state of the copies after it, ``header`` the same in the form of its records.
     """
 
     content: Chunk | Beginning
@@ -430,8 +433,8 @@ class Copied(NamedTuple):
 
 
 class Held(NamedTuple):
-    """The next change is held back for a moment; what is written may be committed meanwhile."""
+    """A pause: the next change is held back for a moment; written records may be committed meanwhile."""
 
 
-_Decoded = Begin | Rows | Whole | Statement | Refused | Commit | Prepared | Moved | Idle | OtherEvent
-Change = _Decoded | CopyState | Copied | Held
+_Transaction = Begin | Rows | Statement | Refused | Commit | Prepared | RowsTransaction
+Change = _Transaction | PositionAdvanced | Idle | OtherEvent | CopyState | Copied | Held

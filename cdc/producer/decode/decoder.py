@@ -23,12 +23,12 @@ from cdc.producer.decode.changes import (
     Commit,
     Damaged,
     Idle,
-    Moved,
     OtherEvent,
+    PositionAdvanced,
     Prepared,
     Refused,
+    RowsTransaction,
     Statement,
-    Whole,
     nameless,
     not_closed,
     refused_statement,
@@ -50,7 +50,7 @@ _ROWS_ONLY = re.compile(rb"[\x21\x22\x2a]\x02(?:\x13+[\x1e-\x20\x27]+)+\x10")
 # The start of such a transaction at the end of a chunk.
 _INCOMPLETE = re.compile(rb"[\x21\x22\x2a](?:\x02\x13[\x13\x1e-\x20\x27]*)?\Z")
 _LONGEST_INCOMPLETE = 1_000_000  # bytes
-_new = tuple.__new__  # Whole(…) itself takes twice as long
+_new = tuple.__new__  # RowsTransaction(…) itself takes twice as long
 
 
 class WholeTransactions:
@@ -59,7 +59,7 @@ class WholeTransactions:
     def __init__(self, tables: TableCache) -> None:
         self._tables = tables
 
-    def of_simple(self, transaction: SimpleTransaction) -> Whole | None:
+    def of_simple(self, transaction: SimpleTransaction) -> RowsTransaction | None:
         """The decoded ``transaction``; None if its table map is new or something in it can't be read."""
         _, gtid_event, begin, _, _, _, file, end = transaction
         if not begin.endswith(BEGIN):
@@ -73,9 +73,9 @@ class WholeTransactions:
         if rows is None:
             return None
         name = gtid or str(transaction.events()[0].position)
-        return _new(Whole, (_new(Begin, (name, gtid, commit_us, mode)), rows, file, end))
+        return _new(RowsTransaction, (_new(Begin, (name, gtid, commit_us, mode)), rows, file, end))
 
-    def of_events(self, events: Sequence[RawEvent]) -> Whole | None:
+    def of_events(self, events: Sequence[RawEvent]) -> RowsTransaction | None:
         """The decoded transaction of ``events``, which ``end_of_rows_only`` has found; None in the cases of
         ``of_simple``.
         """
@@ -96,7 +96,9 @@ class WholeTransactions:
         except (PromiseError, *UNREADABLE):
             return None
         last = events[-1]
-        return Whole(Begin(name or str(events[0].position), name, commit_us, mode), found, last.file, last.end)
+        return RowsTransaction(
+            Begin(name or str(events[0].position), name, commit_us, mode), found, last.file, last.end
+        )
 
 
 def end_of_rows_only(types: bytes, at: int) -> int | None:
@@ -261,10 +263,10 @@ class Decoder:
         elif kind not in et.HARMLESS and not (kind in et.OTHER_ROWS and self._tables.is_left_out(event)):
             raise unknown_event(event)
 
-    def _moved(self, end: Position) -> Iterator[Moved]:
+    def _moved(self, end: Position) -> Iterator[PositionAdvanced]:
         # Inside a transaction, the position to resume from is still its start.
         if not self._in_transaction and self._named is None and end.offset:
-            yield Moved(end)
+            yield PositionAdvanced(end)
 
     def _begin(self, event: RawEvent, mode: str | None) -> Begin:
         named = self._named

@@ -42,7 +42,7 @@ def passing(change: Statement, filters: Filters) -> Statement | None:
     reason = next((effect.unfaithful for effect in change.effects if effect.unfaithful), None)
     if reason:
         raise PromiseError(
-            f"a follower can't do what this statement did: {reason}: {excerpt(change.text)}",
+            f"a follower can't repeat this statement: {reason}: {excerpt(change.text)}",
             code="CDC-STATEMENT-NOT-REPEATABLE",
             where=str(change.event.position),
             hint=way_out(reason),

@@ -220,7 +220,7 @@ class KafkaTransactions:
                 if deadline.is_over(len(self.producer)):
                     self.batch_size.failed()
                     raise Disconnected(
-                        "the brokers take no records", code="CDC-BROKER-GONE", where=f"topic {topic}"
+                        "the brokers accept no records", code="CDC-BROKER-GONE", where=f"topic {topic}"
                     ) from None
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:

@@ -24,10 +24,10 @@ def rest(fragments: Iterable[tuple[bytes, bytes]], after: Begun, *, where: str) 
     for mark, fragment in fragments:
         made = Fragment(*map(int, mark.split()))
         is_same = made == after.newest._replace(number=made.number)
-        # The same number of fragments may end elsewhere in the record.
+        # Even with the same number of fragments, this one may end elsewhere in the record.
         if not is_same or (made.number == after.newest.number and fragment != after.value):
             raise PromiseError(
-                f"the first fragments of record {made.sequence} are committed already, but it is cut otherwise now",
+                f"the first fragments of record {made.sequence} are committed already, but it is cut differently now",
                 code="CDC-TOPIC-RECORDS-DIFFER",
                 where=where,
                 hint="run with the version and producer.message_bytes that wrote them until that record is complete",

@@ -72,7 +72,7 @@ class CommittedPart:
         if not self.left and newest() != self.partial.newest:
             raise PromiseError(
                 f"{self.partial.rows} rows of transaction {self.partial.transaction} are committed, and the last of "
-                f"them was another one than what the leader has there now, a row of {uri}",
+                f"them was another one than the leader has there now, a row of {uri}",
                 code="CDC-TOPIC-RECORDS-DIFFER",
                 hint=f"a server or version that logs or reads other rows: {_WAY_OUT}",
             )

@@ -24,9 +24,9 @@ from cdc.producer.decode.changes import (
     CopyState,
     Refused,
     Rows,
+    RowsTransaction,
     Statement,
     TableShape,
-    Whole,
     passed_over,
 )
 from cdc.producer.sink.filter_boundary import may_fire, may_pass, passing, tables
@@ -119,10 +119,11 @@ class Router:
         return Partial(self._begin.transaction, self._index, self._rows, self._newest)
 
     def route(self, change: Change) -> Iterator[Message]:
-        """The messages of ``change``, none where it has none, or is not to be replicated. Raises PromiseError as the
-        methods below do."""
+        """The messages of ``change``, empty if it has none, or is not to be replicated. Raises PromiseError as the
+        methods below do.
+        """
         match change:
-            case Whole():
+            case RowsTransaction():
                 return self.whole(change)
             case Begin():
                 self.begin(change)
@@ -164,7 +165,7 @@ class Router:
                 "that continues with it, or give the producer a new topic and the follower a fresh copy",
             )
 
-    def whole(self, change: Whole) -> Iterator[Message]:
+    def whole(self, change: RowsTransaction) -> Iterator[Message]:
         """The messages of a transaction of the fast path. Raises PromiseError as ``begin`` and ``commit`` do.
 
         This runs for nearly every transaction, hence without further calls.
@@ -189,7 +190,7 @@ class Router:
         self.next_sequence += last + 1
         self._index = 0
 
-    def _event_by_event(self, change: Whole) -> Iterator[Message]:
+    def _event_by_event(self, change: RowsTransaction) -> Iterator[Message]:
         self.begin(change.begin)
         for rows in change.rows:
             yield from self.rows(rows)
@@ -290,7 +291,7 @@ class Router:
         self._index, self._committed_part = 0, None
 
     def copied(self, change: Copied) -> Iterator[Message]:
-        """The messages of what a copy writes between two transactions."""
+        """The messages that a copy writes between two transactions."""
         due = change.content
         parts: list[tuple[str, str, tuple[str, ...]]]
         if isinstance(due, Chunk):
@@ -341,7 +342,7 @@ class Router:
     def topics(self, change: Change) -> set[str]:
         """The topics of the tables that ``change`` has rows of, or creates."""
         match change:
-            case Whole():
+            case RowsTransaction():
                 names = {rows.table.names for rows in change.rows}
             case Rows():
                 names = {change.table.names}

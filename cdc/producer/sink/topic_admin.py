@@ -84,7 +84,7 @@ def note_risks(name: str, settings: Settings, *, is_log: bool, replicas: int, re
     expires = kept_ms >= 0 and (retention_ms < 0 or kept_ms < retention_ms)
     if not is_log and (expires or settings.get("retention.bytes", _ENDLESS) != _ENDLESS):
         kept = {"hours": round(kept_ms / _HOUR_MS, 1)} if kept_ms >= 0 else {}
-        _warn("the topic's records expire sooner than the profile says", topic=name, **kept,
+        _warn("the topic's records expire sooner than the profile's retention_hours", topic=name, **kept,
               bytes=settings.get("retention.bytes", _ENDLESS))  # fmt: skip
     if is_log and "compact" not in settings.get("cleanup.policy", "compact"):
         _warn("the commit log is not compacted: it grows without limit", topic=name)

@@ -118,7 +118,7 @@ def _fetch(packages: Packages, folder: Path) -> None:
 
 
 def _pooled(path: str, sha256: str, archives: Path, packages: Packages, environment: dict[str, str]) -> Path:
-    """Fetch one package by its path; apt's helper verifies its content."""
+    """Fetches one package by its path; apt's helper verifies its content."""
     uri, target = f"{mirror(_APT, packages.hint).rstrip('/')}/{path}", archives / path.rpartition("/")[2]
     helper = "/usr/lib/apt/apt-helper"
     run_fetch(

@@ -1,4 +1,4 @@
-"""Accepted rows: which of the drifted rows an entry of ``--accept FILE`` names as known and wanted."""
+"""Finds the drifted rows that an entry of ``--accept FILE`` accepts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from cdc.spark.compare.tally import Table
 from cdc.spark.ddl.accepted_drift import ROWS, Entry
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import beside
+from cdc.spark.input.small_data import beside
 
 __all__ = ["with_entries"]
 
@@ -20,9 +20,9 @@ _KEY = f"array_join(transform(array_sort(map_entries(identity)), e -> concat(e.k
 
 
 def with_entries(drifted: DataFrame, tables: Sequence[Table], entries: Sequence[Entry]) -> DataFrame:
-    """``drifted_rows`` with a column ``accepted``: the number of the first entry that accepts the row, or NULL.
+    """Adds a column ``accepted`` to ``drifted_rows``: the number of the first entry that accepts the row, or NULL.
 
-    ``tables`` are the counts of them.
+    ``tables`` contain the counts of these rows.
     """
     of_rows = [each for each in entries if ROWS in each.what]
     named = [

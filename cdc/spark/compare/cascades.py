@@ -1,12 +1,12 @@
-"""Cascades: from both sides' records, those without changes that only the follower's foreign keys logged.
+"""Leaves out changes that only the follower's foreign keys logged (cascades).
 
-Since MySQL 9.6 a server logs what its foreign keys change, and says so in the flags of each rows event. With an older
-leader the consumer leaves cascades to the follower; if that is newer, its log has changes that the leader's lacks. They
-are left out of the fold, so that neither side shows them.
+Since MySQL 9.6 a server logs the changes made by its foreign keys, and the flags of each rows event show this. With an
+older leader the consumer leaves cascades to the follower; if the follower is newer, its log has changes that the
+leader's log lacks. The fold leaves them out, so that neither side has them.
 
-In the follower's log they are rows with foreign key checks off, in a transaction that applied none of the leader's
-records of that table for which the consumer turns the checks off: records that had them off on the leader, records of
-a leader that logs cascades, and those of a table that is being copied, whose rows come before those that they refer to.
+In the follower's log a cascade consists of rows with foreign key checks off, in a transaction that applied no record of
+that table for which the consumer turns the checks off: a record that had them off on the leader, a record of a leader
+that logs cascades, or a record of a table that is being copied, whose rows come before the rows that they refer to.
 Each transaction is examined by the sequences that it applied, so a leader that is upgraded later changes nothing for
 earlier transactions.
 """
@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from cdc.spark.input.one_part import in_one_part
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.small_data import in_one_part
 from cdc.spark.lag.transit import matched
 from cdc.spark.streams.contents import Contents
 
@@ -32,7 +32,7 @@ def without_cascades(
 ) -> DataFrame:
     """Both sides' records without those of changes that only the follower's foreign keys made.
 
-    Transactions in which the consumer resolved conflicts are kept as they are, since it turns the checks off for that.
+    Transactions in which the consumer resolved conflicts stay complete, since it turns the checks off to resolve them.
     """
     leader = contents.get(LEADER)
     if leader is None or not leader.silent_keys or not contents[FOLLOWER].unchecked:

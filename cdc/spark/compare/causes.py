@@ -1,13 +1,13 @@
-"""Causes: from drifted rows and statements that one side lacks, one cause for each row, with its evidence in a line.
+"""Finds the cause of each drifted row, with its evidence in one line, from the logs and the statements of both sides.
 
     foreign write           a follower transaction that did not come through the consumer changed the row last, or
                             emptied its table
     skipped sequence        an operator skipped the leader's last change of it on the follower (--skip)
-    conflict converged      the consumer removed it, since it shared a unique key with a row of the leader
-    before-image mismatch   a before image differs from what the log had left: it was changed with the binlog off
+    conflict converged      the consumer removed the row, since it shared a unique key with a row of the leader
+    before-image mismatch   a before image differs from the last logged image: the row was changed with the binlog off
     schema drift            only one side has a statement: the tables differ, or the follower changed the row by itself
                             (a trigger, a foreign key) in a transaction of the consumer
-    missing apply           none of these: the leader's change is not in the follower's log, which is past it
+    missing apply           none of these: the follower has applied later changes, but its log lacks this one
 
 The last change counts, since after each change that the consumer applies the row equals the leader's: a foreign write
 that the leader has overwritten since is not the cause. A keyless row is known only by its content, so there any such
@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from cdc.model.uri import Uri
 from cdc.spark.ddl.definitions import Unmatched
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import beside
+from cdc.spark.input.small_data import beside
 from cdc.spark.lag.transit import matched
 
 __all__ = ["CONFLICT", "FOREIGN", "MISMATCH", "MISSING", "SCHEMA", "SKIPPED", "with_causes"]
@@ -35,7 +35,7 @@ _STATEMENTS = (
     "database STRING, table STRING, statements "
     "ARRAY<STRUCT<side: STRING, sequence: BIGINT, alters: BOOLEAN, cause: STRING, evidence: STRING>>"
 )
-# What the leader's stream says of a row that no copy names is that the copy's range does not have it.
+# If no chunk names a row, the leader does not have it: the beginning of the copy is the leader's last change of it.
 _SAID = "coalesce(leader_last.sequence, began)"
 # Both sides changed the row, and the follower's last change has no mark, so it came through the consumer.
 _CHANGED_BY_BOTH = f"""

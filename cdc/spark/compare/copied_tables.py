@@ -1,17 +1,17 @@
-"""Tables whose rows the logs do not tell from their beginning: those older than both, and those that were copied into
-the leader's stream. Of the latter, what the copy, and the follower's log, say of their rows.
+"""Decides which rows can be compared in tables whose log is incomplete: tables older than both streams, and tables that
+were copied into the leader's stream.
 
-From the copy's beginning on the leader's stream tells all of the table's rows. So a row that it does not name is none
-of the leader's, whatever was logged before, and whether it was ever deleted: the fold's ``net`` does not matter.
+From the copy's beginning on, the leader's stream contains all rows of the table. So a row that it does not contain is
+not on the leader, whatever was logged before, and whether it was ever deleted: the fold's ``net`` does not matter.
 
-The consumer writes only rows that are not as the copy states them, so the follower's log does not have the others. It
-knows them from before, or it does not:
+The consumer writes only rows that differ from the copy, so the follower's log lacks the other rows of the copy. An
+earlier part of the log contains them, with two exceptions:
 
-- The follower began from a copy itself (``consumer.start``): its log lacks the rows that this one held.
-- ALTER TABLE changed rows, or the keys by which they are known, without a record: the follower's image is from before,
-  the leader's from after that.
+- The follower began with a base copy (``consumer.start``): its log lacks the rows of the base copy.
+- ALTER TABLE changed rows, or the columns of the key, without a record: the follower's image is older than the ALTER,
+  the leader's image is newer.
 
-These rows are **unknown**: they are counted, but not compared. Of a table whose copy is not complete no row is.
+These rows are **unknown**: they are counted, but not compared. No row of a table whose copy is incomplete is compared.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.ddl.table_copies import TableCopy
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import beside, in_one_part
+from cdc.spark.input.small_data import beside, in_one_part
 
 __all__ = ["KIND_OF_COPIED", "NO_COPIES", "Copied", "with_copies"]
 
@@ -41,13 +41,13 @@ _UNKNOWN = f"""
         ELSE copied AND leader_last IS NULL AND follower_image IS NOT NULL AND follower_era < -alters
     END, false)
 """
-# Of a row that neither side has by its log: a chunk stated it and the leader deleted it since, the follower did not.
+# Neither log has the row: a chunk contained it and the leader deleted it later, the follower did not.
 KIND_OF_COPIED = "IF(unlogged AND follower_last IS NULL AND leader_marked.kind = 'chunk', 'extra', NULL)"
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """The tables that were copied, or are about to be, and whether the follower ``began`` from a copy of the leader.
+    """The tables that were copied or will be, and whether the follower ``began`` with a base copy of the leader.
 
     ``older`` are tables that both sides may have had before their streams begin.
     """
@@ -61,11 +61,12 @@ NO_COPIES = Copied()
 
 
 def with_copies(joined: DataFrame, copied: Copied) -> DataFrame:
-    """Rows with both sides' columns of a fold, and what is known of their tables.
+    """Adds the facts about a row's table to rows with both sides' columns of a fold.
 
-    ``comparable`` are all rows but those of a table whose copy is not complete, ``copied`` those of one whose copy is.
-    ``began`` is the leader's sequence at which that began. ``unlogged``: the follower may have rows of the table that
-    its log lacks. ``unknown`` rows are not compared. ``older``: both sides may have had rows before their logs.
+    ``comparable`` is false for rows of a table whose copy is incomplete, ``copied`` is true for rows of a table whose
+    copy is complete. ``began`` is the leader's sequence at which the copy began. ``unlogged``: the follower may have
+    rows of the table that its log lacks. ``unknown`` rows are not compared. ``older``: both sides may have had rows
+    before their logs begin.
     """
     if rows := list(_known(copied)):
         known = beside(local_frame(joined.sparkSession, rows, _ROWS))
@@ -81,7 +82,7 @@ def with_copies(joined: DataFrame, copied: Copied) -> DataFrame:
 
 
 def _known(copied: Copied) -> Iterator[dict[str, Any]]:
-    """What is known of each table of which not all is usual."""
+    """The facts about each table that is not an ordinary one."""
     for name in {*copied.tables, *copied.older}:
         copy = asdict(copied.tables[name]) if name in copied.tables else {}
         yield {"database": name[0], "table": name[1], "older": name in copied.older, **copy}

@@ -1,12 +1,12 @@
-"""Agreement by digests: from both sides' records, a count of the rows that are equal, and the identities of the others.
+"""Counts the rows that are equal on both sides by digests, and finds the identities of the others.
 
 One aggregate over the digests of both sides' changes (``streams.row_digests``) finds for each identity, on either side,
 the image added last, and whether its images are **continuous**: each is removed as it was added. A row is **equal** if
 both sides have it, with the same last image, and both are continuous; in a keyless table if both have it equally often.
 Where ALTERs came between the changes of a row, its images are continuous within each **era**, and both sides' last
-changes must be of the same one. Equal is also a row that the leader added and removed before the follower saw it.
+changes must be of the same one. A row that the leader added and removed before the follower saw it is equal, too.
 Equal rows, in most audits nearly all, are only counted. All others are **open**: they are folded from their first
-change on and compared image by image, as are all rows of a table that digests can't be made of.
+change on and compared image by image, as are all rows of a table for which digests can't be made.
 
 Continuity is checked by sums: the images added, except the last, must add up to the images removed, except the first.
 So for a row of more than three changes their order is not checked: if unlogged changes leave each logged image removed
@@ -28,13 +28,13 @@ from cdc.spark.compare.tally import Table, Tally, checksum
 from cdc.spark.ddl.lineage import Name, Segment, with_eras
 from cdc.spark.ddl.table_copies import TableCopy
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import beside, cached, in_one_part
+from cdc.spark.input.small_data import beside, cached, in_one_part
 from cdc.spark.streams.contents import Contents, Shape
 from cdc.spark.streams.row_digests import HIGHEST_SEQUENCE, digests, numbered
 
 __all__ = ["Agreement", "agreement", "comparable_tables"]
 
-_FEW = 100_000  # open rows of all tables: they are broadcast, so they must fit into the memory of each executor
+_FEW = 100_000  # open rows of all tables: Spark broadcasts them, so they must fit into the memory of each executor
 
 _LOW, _HIGH = "{0} & 4294967295L", "shiftright({0}, 32)"
 _SIDES = {"leader": "by_leader", "follower": "NOT by_leader"}
@@ -43,8 +43,8 @@ _CONTINUOUS = " AND ".join(
     for half, of in (("low", _LOW), ("high", _HIGH))
 )
 _OF_ROW = ("number", "keyed", "identity")
-# Of one era of a row, or of a row that has one: whether each image was removed as it was added, and whether it began
-# without an image and ended without one.
+# For one era of a row: whether each image was removed as it was added, and whether the era began and ended without an
+# image.
 _CONTINUES = f"""
     NOT unchanged AND {_CONTINUOUS.format("leader")} AND {_CONTINUOUS.format("follower")} AS continues
 """
@@ -62,10 +62,10 @@ _EQUAL = """
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The result for all rows: a ``tally`` of the equal ones, with a line for each table that digests were made of.
+    """The result for all rows: a ``tally`` of the equal ones, with a line for each table compared by digests.
 
-    ``whole`` are the tables of which all rows are open. ``among`` are the open identities of other tables, for
-    ``fold.changes``, None if there are none, and ``among_of`` those tables.
+    ``whole`` are the tables in which all rows are open. ``among`` contains the open identities of other tables, for
+    ``fold.changes``, or None; ``among_of`` are those tables.
     """
 
     tally: Tally
@@ -82,10 +82,10 @@ class Agreement:
 def comparable_tables(
     lineage: Mapping[str, Sequence[Segment]], contents: Mapping[str, Contents], incomplete: Collection[Name] = ()
 ) -> tuple[list[Name], frozenset[Name], frozenset[Name]]:
-    """The tables that can be compared by digests; those of them that have rows from before an ALTER; and the others.
+    """Divides the tables: those that digests can compare, those among them with rows from before an ALTER, the others.
 
-    Of a comparable table all records of one era have one shape on both sides, and all records have the same key. A
-    table without a key has one era. Those of which the copy is ``incomplete`` are among the others.
+    In a comparable table all records of one era have one shape on both sides, and all records have the same key. A
+    table without a key has one era. Tables whose copy is ``incomplete`` are among the others.
     """
     shapes: dict[Name, dict[int, set[Shape]]] = {}
     for side, segments in lineage.items():
@@ -116,7 +116,7 @@ def agreement(
     contents: Mapping[str, Contents],
     copies: Mapping[Name, TableCopy] = NO_COPIES.tables,
 ) -> Agreement:
-    """Compare both sides' rows by digests; ``records`` are those of both sides up to where they are compared.
+    """Compares both sides' rows by digests; ``records`` are both sides' records up to the compared sequence.
 
     ``copies`` are the leader's tables that were copied into its stream.
     """
@@ -143,7 +143,7 @@ def agreement(
 
 
 def _few(counts: Mapping[int, int]) -> set[int]:
-    """The tables, by number, of which the open rows are broadcast: as many tables as possible, up to _FEW rows."""
+    """The tables, by number, whose open rows are broadcast: as many tables as possible, up to _FEW rows."""
     room, found = _FEW, set()
     for number in sorted(counts, key=lambda number: (counts[number], number)):
         if counts[number] > room:
@@ -156,10 +156,10 @@ def _few(counts: Mapping[int, int]) -> set[int]:
 def _compared(
     changes: DataFrame, names: Sequence[Name], altered: Collection[Name], copies: Collection[Name]
 ) -> DataFrame:
-    """One row an identity: of fixed-size numbers only, which Spark aggregates where they are read, without sorting.
+    """Aggregates the digests to one row per identity, of fixed-size numbers only, which Spark does without sorting.
 
-    Columns: those of _OF_ROW, ``leader_last``, ``leader_net``, and ``equal``. The tables ``altered`` cost an aggregate
-    more. A row that a chunk of one of ``copies`` stated may be on the follower without a record.
+    Columns: those of _OF_ROW, ``leader_last``, ``leader_net``, and ``equal``. The tables ``altered`` need a second
+    aggregate. A row in a chunk of one of ``copies`` may be on the follower without a record.
     """
     numbers = {name: number for number, name in enumerate(names)}
     settles = ~F.col("number").isin([numbers[name] for name in copies if name in numbers])
@@ -179,9 +179,9 @@ def _compared(
 
 
 def _of_several_eras(changes: DataFrame) -> DataFrame:
-    """One row an identity of a table that was altered: each era continues, and the last one's image is compared.
+    """Aggregates the digests of altered tables: each era must be continuous, and the last era's image is compared.
 
-    How an ALTER changes a row is in no log, so the images before and after it are not compared.
+    No log contains how an ALTER changes a row, so the images before and after it are not compared.
     """
     of_eras = _summed(changes, (*_OF_ROW, "era")).select("*", F.expr(_CONTINUES), F.expr(_CAME_AND_WENT))
     era = {side: f"IF({side}_changes > 0, era, NULL)" for side in _SIDES}
@@ -210,7 +210,7 @@ def _summed(changes: DataFrame, by: Sequence[str]) -> DataFrame:
             # In halves: sums of whole hashes would overflow.
             difference = f"coalesce({of.format('added')}, 0L) - coalesce({of.format('removed')}, 0L)"
             sums.append(F.expr(f"sum(IF({mine}, {difference}, 0L))").alias(f"{side}_{half}"))
-    # A change that removes the image it adds is missing from the sums, so they say nothing about its order.
+    # The sums lack a change that removes the image it adds, so they do not check its order.
     unchanged = F.expr("coalesce(bool_or(added = removed), false)").alias("unchanged")
     return changes.groupBy(*by).agg(*sums, unchanged)
 

@@ -37,7 +37,7 @@ from pyspark.sql import functions as F
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.spark.ddl.lineage import Beginning, Segment, with_eras
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import beside
+from cdc.spark.input.small_data import beside
 from cdc.spark.streams.consumer_notes import marked
 from cdc.spark.streams.row_digests import IDENTITY_OF_CHANGE
 

@@ -1,21 +1,21 @@
-"""Row drift: from both sides' folds, the rows that differ, with cause and evidence, and those with discontinuities.
+"""Compares both sides' folds: finds the rows that differ, with cause and evidence, and rows with discontinuities.
 
 Keyed rows are missing (only the leader has the row), extra (only the follower has it), or different (both have it, with
 other values). A column that one image lacks counts as NULL there. A row that neither fold has drifted too if one side
-deleted it and the other never changed it: it was there before the topic began, and one side still has it.
+deleted it and the other never changed it: the row is older than the topic, and one side still has it.
 
 Keyless rows are a multiset: equal images are counted, and the difference in count is the number of rows missing or
 extra.
 
-A row that only one side has changed, in a table older than the topics, is on the other side as the first change found
-it: it was there before. So it is different only until it is changed back. So is one that both sides had before an ALTER
-and only one has changed since.
+If only one side has changed a row of a table older than the topics, the other side has the before image of the first
+change. So the row is different only until it is changed back. The same holds for a row that both sides had before an
+ALTER and that only one side has changed later.
 
-A row that the leader deleted, that its topic never showed, and that the consumer found missing did not drift. Nor did
-one of which a repair was the last to say that the leader does not have it: after it the follower does not, either. For
-rows of tables that were copied into the leader's stream see ``compare.copied_tables``.
+A row did not drift if the leader deleted it, its topic never contained it, and the consumer found it missing. Nor did a
+row that the leader did not have at its last repair: the follower does not have it either after the repair. For rows of
+tables that were copied into the leader's stream see ``compare.copied_tables``.
 
-Samples of drifted rows: of each table its share, so that a table with many does not hide the others.
+Samples of drifted rows contain rows of each table, so that a table with many does not hide the others.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ from cdc.spark.compare.fold import IDENTITY
 from cdc.spark.compare.tally import Table
 from cdc.spark.ddl.definitions import Unmatched
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import beside, in_one_part
+from cdc.spark.input.small_data import beside, in_one_part
 from cdc.spark.streams.contents import changes_at, offsets
 
 __all__ = [
@@ -61,9 +61,9 @@ Row = TypeVar("Row")
 
 
 def sampled(drifted: DataFrame, tables: int, *, most: int) -> DataFrame:
-    """About the first ``most`` of the ``drifted`` rows, which are of so many ``tables``, in no order.
+    """About the first ``most`` of the ``drifted`` rows, which are in so many ``tables``, in no order.
 
-    There is at least one of each table, but of the first 1,000 at most.
+    The sample has at least one row of each of the first 1,000 tables.
     """
     share = max(1, most // max(1, tables))
     along = Window.partitionBy("database", "table").orderBy(*ORDER[2:])
@@ -74,7 +74,7 @@ def sampled(drifted: DataFrame, tables: int, *, most: int) -> DataFrame:
 
 
 def evenly(names: Sequence[Row], most: int) -> list[int]:
-    """The places of ``most`` rows, so that each table has its share; ``names`` are the rows' tables."""
+    """Selects the indexes of ``most`` rows, so that each table has its share; ``names`` are the rows' tables."""
     seen: dict[Row, int] = {}
     turns = []
     for at, name in enumerate(names):
@@ -86,8 +86,9 @@ def evenly(names: Sequence[Row], most: int) -> list[int]:
 _SIDES = ("leader", "follower")
 _FOLDED = ("net", "image", "last", "era", "marked", "breaks", "broken", "found", "stood")
 JOINED = [*IDENTITY, *(f"{side}_{name}" for side in _SIDES for name in _FOLDED)]
-# A row that {0} has not changed since the table is logged, or since an ALTER that {1}'s last changes come behind: {0}
-# has it as {1} found it, if both had the same before. An ALTER may add and drop columns, the others stay as they are.
+# {0} has not changed the row since its log begins, or since an ALTER that {1}'s last changes follow: {0} has the row
+# with the before image of {1}'s first change, if both had the same before. An ALTER may add and drop columns; the other
+# columns keep their values.
 _AS_FOUND = """
     keyed AND {1}_found IS NOT NULL AND NOT leader_marked.kind <=> 'conflict' AND
         CASE WHEN {0}_last IS NULL THEN older AND NOT copied AND {1}_stood IS NULL
@@ -131,7 +132,7 @@ class DriftedRow:
     the last changes on each side (sequence, file, position), None if there are none; ``foreign`` is the last foreign
     write of the row (its position, transaction and ts_us). ``cause`` is one of ``compare.causes``, and ``evidence``
     one line that shows it. ``since_us`` is the commit time, in µs since 1970, of the last change on either side: the
-    row has differed as it does since then, or since a later statement; None where the time of one is not known.
+    row has had its present difference since then, or since a later statement; None if either time is unknown.
     """
 
     database: str
@@ -158,7 +159,7 @@ _COLUMNS = tuple(name for name in DriftedRow.__dataclass_fields__ if name != "si
 class Discontinuity:
     """A keyed row whose before image was not the image added last, ``times`` times, most recently at ``last``.
 
-    ``partition`` and ``offset`` say where in Kafka that record is, None if this audit did not read it.
+    ``partition`` and ``offset`` are the record's place in Kafka; None if this audit did not read it.
     """
 
     side: str
@@ -177,7 +178,7 @@ def compare(leader: DataFrame, follower: DataFrame, copied: Copied = NO_COPIES) 
     It needs no shuffle of its own: both folds are grouped by the columns that they are joined on.
     """
     named = [_named(side, rows) for side, rows in (("leader", leader), ("follower", follower))]
-    # Spark forgets of some joins that they are in one partition: of those behind a fold, and of this one.
+    # Spark forgets that some joins are in one partition: this join, and joins of a fold.
     one, other = map(in_one_part, named)
     joined = in_one_part(one.join(other, IDENTITY, "full_outer"))
     counts = {name: F.coalesce(name, F.lit(0)) for side in _SIDES for name in (f"{side}_net", f"{side}_breaks")}
@@ -218,7 +219,7 @@ def not_equal(comparison: DataFrame) -> DataFrame:
 
 
 def _named(side: str, rows: DataFrame) -> DataFrame:
-    """One side's fold with the side before each column's name; a keyless row that is there gets its image."""
+    """Prefixes each column of one side's fold with the side; a keyless row that exists gets its image."""
     image = F.expr("IF(keyed, image, IF(net > 0, identity, NULL))")
     fields = {name: F.col(name) for name in _FOLDED} | {"image": image}
     return rows.select(*IDENTITY, *(field.alias(f"{side}_{name}") for name, field in fields.items()))
@@ -245,9 +246,9 @@ def drifted_rows(
 
 
 def key_lines(drifted: DataFrame, tables: Sequence[Table], *, most: int) -> Iterator[str]:
-    """The keys of ``drifted_rows`` as JSON, one a line: of all rows of a table or of none, ``most`` of them in all.
+    """The keys of ``drifted_rows`` as JSON lines: all rows of a table or none, ``most`` rows in all.
 
-    ``tables`` are the counts of them; those with the fewest come first.
+    ``tables`` contain the counts; tables with the fewest rows come first.
     """
     listed, total = [], 0
     for table in sorted(tables, key=lambda each: each.drifted):
@@ -263,7 +264,7 @@ def key_lines(drifted: DataFrame, tables: Sequence[Table], *, most: int) -> Iter
 
 
 def discontinuities(comparison: DataFrame, sides: Iterable[str], *, limit: int) -> list[Discontinuity]:
-    """The first ``limit`` rows of each of the ``sides`` with a before image that differs from the row."""
+    """The first ``limit`` rows of each side in ``sides`` with a before image that differs from the row."""
     found = []
     for side in sides:
         rows = comparison.where(f"{side}_breaks > 0").orderBy(f"{side}_broken.sequence").limit(limit)
@@ -276,7 +277,7 @@ def discontinuities(comparison: DataFrame, sides: Iterable[str], *, limit: int) 
 
 
 def with_offsets(records: DataFrame, found: Iterable[Discontinuity]) -> list[Discontinuity]:
-    """``found`` with partition and offset of those that are in ``records``."""
+    """Adds partition and offset to the discontinuities in ``found`` whose record is in ``records``."""
     listed = list(found)
     known = {
         side: offsets(records, side, [each.last["sequence"] for each in listed if each.side == side])
@@ -291,9 +292,9 @@ def with_offsets(records: DataFrame, found: Iterable[Discontinuity]) -> list[Dis
 
 
 def with_last_changes(records: DataFrame, transactions: DataFrame, rows: Sequence[DriftedRow]) -> list[DriftedRow]:
-    """``rows`` with ``since_us``, and their columns in the order of the table, the key's first.
+    """Adds ``since_us`` to ``rows``, and puts their columns in the order of the table, the key first.
 
-    It needs ``transactions`` for changes that are not in ``records``.
+    ``transactions`` contain the times of changes that are not in ``records``.
     """
     lasts = [{side: getattr(row, f"{side}_last") for side in _SIDES} for row in rows]
     wanted = {side: {each[side]["sequence"] for each in lasts if each[side]} for side in _SIDES}
@@ -301,7 +302,7 @@ def with_last_changes(records: DataFrame, transactions: DataFrame, rows: Sequenc
     found = []
     for row, both in zip(rows, lasts, strict=True):
         places = [(side, last["sequence"]) for side, last in both.items() if last]
-        # Of a change without a time nobody can say that it came before the other.
+        # Without its time, a change may be older or newer than the other.
         complete = all(place in changes.times for place in places)
         since_us = max(map(changes.times.__getitem__, places), default=None) if complete else None
         order = next((changes.columns[place] for place in places if place in changes.columns), ())
@@ -310,7 +311,7 @@ def with_last_changes(records: DataFrame, transactions: DataFrame, rows: Sequenc
 
 
 def in_order(row: DriftedRow, order: Sequence[str]) -> DriftedRow:
-    """The row with its columns in this order. Those that are not in it, and all where it is unknown, come by name."""
+    """The row with its columns in this order; columns that are not in ``order`` follow by name."""
     at = {name: number for number, name in reversed(list(enumerate(order)))}
 
     def place(name: str) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""The tally: from compared rows, counts and checksums for each table, which can be added and subtracted."""
+"""Counts compared rows and makes checksums of them for each table; tallies can be added and subtracted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,12 +18,12 @@ _ALL_BITS = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table's rows, counted. The row counts, and the checksums, are of the rows that the topics show.
+    """The counts of one table. The row counts and the checksums include the rows that the topics contain.
 
-    ``not_compared`` are rows of a copied table, not among the others, of which the follower's log does not tell whether
-    they are as the copy says. ``older``: the table may be older than the topics, and have had rows before; those that
-    have not changed since are in none of the counts. ``accepted`` are rows that differ, as ``--accept`` says they may,
-    and are not counted as drifted.
+    ``not_compared`` counts rows of a copied table, not included in the others, for which the follower's log does not
+    show whether they are equal to the copy. ``older``: the table may be older than the topics and have older rows; no
+    count includes rows that have not changed since. ``accepted`` counts rows that differ and that ``--accept`` accepts:
+    they do not count as drifted.
     """
 
     database: str
@@ -59,7 +59,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """A line for each table, by name, and each side's number of before images that differ from the row (``breaks``)."""
+    """A line for each table, and each side's number of before images that differ from the row (``breaks``)."""
 
     lines: Sequence[Table] = ()
     breaks: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(_SIDES, 0))
@@ -70,11 +70,11 @@ class Tally:
         return sum(line.drifted for line in self.lines)
 
     def plus(self, other: Self) -> Self:
-        """The tally of the rows of both, which have none in common."""
+        """The tally of the rows of both, which have no row in common."""
         return self._with(other, 1)
 
     def less(self, other: Self) -> Self:
-        """The tally of these rows without those of ``other``, all of which are among them."""
+        """The tally of these rows without the rows of ``other``, which they include."""
         return self._with(other, -1)
 
     def _with(self, other: Self, sign: int) -> Self:
@@ -88,8 +88,8 @@ class Tally:
 def checksum(hashes: int) -> str:
     """The exclusive or of 64-bit ``hashes`` as the report shows it, in hexadecimal digits.
 
-    Spark could write it as well, but not in lower case: with its first ``lower`` a JVM makes a table of the case of all
-    characters, for 1.4 s.
+    Spark could do this, but not in lower case: for its first ``lower`` a JVM builds a table of all characters, which
+    takes 1.4 s.
     """
     return f"{hashes & _ALL_BITS:x}"
 
@@ -108,7 +108,7 @@ def tally(comparison: DataFrame) -> Tally:
             *(F.sum(f"{side}_breaks").alias(f"{side}_breaks") for side in _SIDES),
         )
     )
-    # There are as many as tables. Spark would need a job more to sort them.
+    # There is one line a table. Spark would need another job to sort them.
     found = [row.asDict() for row in sorted(lines.collect(), key=itemgetter("database", "table"))]
     breaks = {side: sum(row.pop(f"{side}_breaks") for row in found) for side in _SIDES}
     for row in found:

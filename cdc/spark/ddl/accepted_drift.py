@@ -1,7 +1,7 @@
-"""Accepted drift: which definitions and tables an entry of ``--accept FILE`` names as known and wanted. Pure.
+"""Finds the definitions and tables that an entry of ``--accept FILE`` accepts. Pure.
 
-An entry takes drift out of the verdict only where all that it says holds. What several entries name counts for the
-first of them. ``compare.accepted_rows`` finds the rows.
+An entry takes drift out of the verdict only if all its conditions hold. Drift that several entries accept counts for
+the first of them. ``compare.accepted_rows`` finds the rows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,12 +20,12 @@ ROWS, DEFINITION, SKIPPED_EVENT = "rows", "definition", "skipped event"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Drift that is accepted: of ``what`` (``ROWS``, …), of the objects that the glob ``name`` matches.
+    """Accepted drift: ``what`` (``ROWS``, …) of the objects that the glob ``name`` matches.
 
-    Of rows only those of these ``kinds`` count, those that differ in no other than these ``columns``, and those with
-    these ``keys`` (values as text); of a definition only one that no other than these ``statements`` made different,
-    and of an object of this ``kind``. None is no condition. It holds ``until`` the end of that day, in UTC. ``number``
-    is its place in the file, from 1.
+    Conditions for rows: the drift is one of these ``kinds``, no other than these ``columns`` differ, and the row has
+    one of these ``keys`` (values as text). Conditions for a definition: no other than these ``statements`` made it
+    different, and the object is of this ``kind``. None is no condition. The entry holds ``until`` the end of that day,
+    in UTC. ``number`` is its place in the file, from 1.
     """
 
     number: int

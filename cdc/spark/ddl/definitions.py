@@ -4,7 +4,7 @@ The audit does not interpret SQL: an object's definition is the list of statemen
 (``schema.object_history``), and where the lists of both servers differ, the object counts as different. So an ALTER
 that another ALTER reverted is drift until the object is created again, while statements before a DROP are ignored.
 
-A statement that the follower ran for the leader has a GTID that tells the leader's sequence
+A statement that the follower ran for the leader has a GTID that contains the leader's sequence
 (``model.statement_gtid``), by which it is matched; all other statements are the follower's own. A statement that an
 operator skipped and then ran by hand, with the same text on the same objects, counts as run.
 """
@@ -75,11 +75,11 @@ def definitions(
     rows: Collection[object],
     renames: Renames = _NO_RENAMES,
 ) -> Definitions:
-    """Compare the objects that both sides' statements define.
+    """Compares the objects that both sides' statements define.
 
-    ``leader`` are the statements of the leader up to the sequence compared; ``sequences`` tells which of them the
-    follower ran. ``not_run`` has the sequences of those that it did not run, with their state in its ledger; ``rows``
-    the (database, table) of all rows. URIs have the leader's names of databases, the follower's texts those that
+    ``leader`` are the statements of the leader up to the compared sequence; ``sequences`` finds those that the follower
+    ran. ``not_run`` has the sequences of those that it did not run, with their state in its ledger; ``rows`` the
+    (database, table) of all rows. URIs have the leader's names of databases, the follower's texts the names that
     ``renames`` gives them.
     """
     skipped = {sequence for sequence, state in not_run.items() if state == "skipped"}

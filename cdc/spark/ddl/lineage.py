@@ -31,10 +31,10 @@ _IF_NOT_EXISTS = re.compile(r"\bIF\s+NOT\s+EXISTS\b", re.IGNORECASE)
 
 
 class Beginning(IntEnum):
-    """Whether a stream has a table from its beginning, and so all of its rows.
+    """Whether a stream contains a table from its beginning, and so all of its rows.
 
-    OLDER: nothing says so, there may have been rows before. PERHAPS: it was created IF NOT EXISTS, so it may have been
-    there before.
+    OLDER: no statement shows it, the table may have older rows. PERHAPS: it was created IF NOT EXISTS, so it may be
+    older.
     """
 
     OLDER = 0
@@ -70,7 +70,7 @@ class Act:
 class Segment:
     """The rows logged for a table from sequence ``first`` up to but not including ``end``, and their final ``owner``.
 
-    The owner is None where the rows are gone. ``era`` counts the ALTERs before: only images of one era have the same
+    The owner is None if the rows were deleted. ``era`` counts the ALTERs before: only images of one era have the same
     columns and can be compared. ``beginning`` is the table's.
     """
 
@@ -152,7 +152,7 @@ def lineage(
     """Segments that cover every sequence of every table exactly once: of ``tables`` and of those that ``acts`` name.
 
     ``acts`` are one server's statements, up to the sequence at which its stream is compared. ``known`` has the
-    beginnings of tables that earlier ones told.
+    beginnings of tables that earlier statements showed.
     """
     ordered = [act for act in sorted(acts) if act.action.endswith(("Table", "Index", "Database"))]
     lives = _Lives(sorted({*tables, *named_tables(ordered)}), known or {})

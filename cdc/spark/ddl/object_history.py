@@ -95,7 +95,7 @@ Id = int | str
 Key = tuple[str, str, str | None]
 """An object: its kind, database and name; a database has no name."""
 Definition = tuple[Id, ...] | None
-"""The statements that defined an object; None where it was dropped."""
+"""The statements that defined an object; None if it was dropped."""
 
 
 def definitions_after(

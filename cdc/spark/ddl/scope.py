@@ -18,7 +18,7 @@ _HINT = "name the profile of cdc-consumer with --consumer"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The consumer's ``filters`` over the leader's names, None where its profile was not given.
+    """The consumer's ``filters`` over the leader's names; None if its profile was not given.
 
     ``schema`` is the consumer's own database on the follower.
     """
@@ -72,9 +72,9 @@ class Scope:
             )
 
     def silent(self, tables: Sequence[tuple[str, str]]) -> str | None:
-        """Why ``tables``, which no statement and no row of the follower names, can't be judged.
+        """The reason why ``tables``, which no statement and no row of the follower names, can't be judged.
 
-        None where they are drift: with the consumer's filters known, the follower should have them.
+        None if they are drift: if the consumer's filters are known, the follower should have them.
         """
         if self.filters is not None or not tables:
             return None

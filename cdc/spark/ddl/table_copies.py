@@ -18,11 +18,11 @@ _NAMED = 10  # tables in a reason
 
 @dataclass(frozen=True, slots=True)
 class TableCopy:
-    """How far the copy of a table is.
+    """The progress of a table's copy.
 
-    ``since`` is the sequence of the record that says that the table is copied, ``began`` that of the copy's first
-    chunk, None if it has to begin yet. ``altered``: ALTER TABLE came before it, which may have changed rows, and the
-    keys by which they are known, without a record. ``alters`` is the number of ALTERs after the copy was complete.
+    ``since`` is the sequence of the record that announces the copy, ``began`` the sequence of its first chunk, None if
+    it has not begun. ``altered``: an earlier ALTER TABLE may have changed rows, and the columns of the key, without a
+    record. ``alters`` is the number of ALTERs after the copy was complete.
     """
 
     since: int

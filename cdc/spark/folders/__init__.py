@@ -1,1 +1,1 @@
-"""Folders that a program keeps: on this machine, or behind an address that Hadoop's FileSystem knows."""
+"""Gives access to the folders that a program keeps, on this machine or on a file system that Hadoop reaches."""

@@ -1,4 +1,4 @@
-"""What a program does with a folder that it keeps, wherever that is."""
+"""Defines the operations on a folder that a program keeps, on any file system."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,12 +9,12 @@ ASIDE = ".new"  # ends the name of a file that will replace another one
 
 
 class InUseError(Exception):
-    """Another process holds the lock. The text, if there is one, tells when it ends after that was killed."""
+    """Another process holds the lock. The text, if any, describes when the lock ends if that process was killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file, of ``size`` bytes, or a folder in a folder; a symbolic link is no folder."""
+    """A file of ``size`` bytes, or a folder; a symbolic link is not a folder."""
 
     name: str
     is_folder: bool
@@ -28,59 +28,59 @@ class Lock(Protocol):
 
 
 class Folder(Protocol):
-    """A folder. Names are below it, with ``/`` between the parts; ``""`` is the folder. All raise OSError."""
+    """A folder. Names are relative to it, with ``/`` between the parts; ``""`` is the folder. All raise OSError."""
 
     @property
     def address(self) -> str:
-        """Of the folder, as the user knows it."""
+        """The address of the folder, as the user gave it."""
         ...
 
     def at(self, name: str) -> str:
-        """The address of what is called ``name``."""
+        """The address of the file or folder ``name``."""
         ...
 
     def uri(self, name: str) -> str:
-        """The same with the scheme, whatever Spark's default is."""
+        """The address with its scheme, which does not depend on Spark's default."""
         ...
 
     def exists(self, name: str) -> bool: ...
 
     def read(self, name: str) -> str | None:
-        """The text of a file, None where it is not there. Bytes that are no text are replaced."""
+        """The text of a file, or None if it does not exist. Bytes that are not UTF-8 are replaced."""
         ...
 
     def names(self, name: str) -> list[str]:
-        """Of what is in a folder; none where it is not there."""
+        """The names in a folder; empty if it does not exist."""
         ...
 
     def entries(self, name: str) -> list[Entry]:
-        """What is in a folder; nothing where it is not there."""
+        """The entries of a folder; empty if it does not exist."""
         ...
 
     def make(self, name: str, *, private: bool = False) -> None:
-        """Create a folder and those above; ``private``: for its owner alone. One that is there stays as it is."""
+        """Creates a folder and its parents; ``private``: only its owner may read it. An existing one is not changed."""
         ...
 
     def replace(self, name: str, text: str, *, private: bool = False) -> None:
-        """Make ``text`` all of a file. A crash leaves the file of before or the new one."""
+        """Replaces the contents of a file with ``text``. A crash leaves the old file or the new one."""
         ...
 
     def flush(self, name: str) -> None:
-        """Have a folder, all that is in it and its own name on disk, where a writer has to see to that."""
+        """Writes a folder, its contents and its own name to disk, if the file system needs that."""
         ...
 
     def move(self, name: str, to: str) -> None:
-        """Rename a folder; what is called ``to`` is removed before."""
+        """Renames a folder; an existing folder ``to`` is removed first."""
         ...
 
     def remove(self, name: str) -> None:
-        """Remove a folder with all that is in it."""
+        """Removes a folder with its contents."""
         ...
 
     def tighten(self, *names: str) -> None:
-        """Remove the rights of others from these files and folders and what is in them, and from the folder itself."""
+        """Removes other users' rights from these files and folders, their contents, and the folder itself."""
         ...
 
     def lock(self, name: str) -> Lock:
-        """The lock of a file, which is created. Raises InUseError where another process holds it."""
+        """Locks a file, which is created if needed. Raises InUseError if another process holds the lock."""
         ...

@@ -1,8 +1,8 @@
-"""A folder behind an address that Hadoop's FileSystem knows, such as hdfs://… or s3a://…, through Spark's JVM.
+"""Keeps a folder at an address that Hadoop's FileSystem knows, such as hdfs://… or s3a://…, through Spark's JVM.
 
-On HDFS a file is replaced by a rename, and the lock is the lease that it gives the writer of a file, and takes back a
-minute after that is gone. An object store has no rename that is one step, but an object is there as a whole once it was
-written: so it is written in its place. It has no lock: it is for the user to see to it that one process writes.
+On HDFS a file is replaced by a rename, and the lock is the lease of the writer of a file, which HDFS takes back a
+minute after the writer ended. An object store has no atomic rename, but an object appears as a whole once it was
+written: so it is written in its place. It has no lock: the user must start only one writer.
 """
 
 from collections.abc import Iterator
@@ -23,10 +23,10 @@ _PACKAGE = "org.apache.hadoop.fs."
 
 
 class HadoopFolder:
-    """The folder at ``address``, as ``folder.Folder`` says."""
+    """The folder at ``address``, an implementation of ``folder.Folder``."""
 
     def __init__(self, spark: SparkSession, address: str) -> None:
-        """Raises OSError where Hadoop has nothing for such an address."""
+        """Raises OSError if Hadoop does not know the scheme of the address."""
         context = spark.sparkContext
         assert context._gateway is not None and spark._jvm is not None  # they exist as long as the context
         self._gateway, self._jvm = context._gateway, spark._jvm
@@ -43,20 +43,20 @@ class HadoopFolder:
         return self._address
 
     def at(self, name: str) -> str:
-        """The address of what is called ``name``."""
+        """The address of the file or folder ``name``."""
         return f"{self._address}/{name}" if name else self._address
 
     def uri(self, name: str) -> str:
-        """The same. Unescaped, as Hadoop has it."""
+        """The address, unescaped, as Hadoop needs it."""
         return self.at(name)
 
     def exists(self, name: str) -> bool:
-        """Whether it is there."""
+        """Whether the file or folder exists."""
         with _as_os_error():
             return bool(self._files.exists(self._path(name)))
 
     def read(self, name: str) -> str | None:
-        """The text of a file, None where it is not there."""
+        """The text of a file, or None if it does not exist."""
         if not self.exists(name):
             return None
         with _as_os_error():
@@ -67,18 +67,18 @@ class HadoopFolder:
                 stream.close()
 
     def names(self, name: str) -> list[str]:
-        """Of what is in a folder; none where it is not there."""
+        """The names in a folder; empty if it does not exist."""
         return sorted(each.name for each in self.entries(name))
 
     def entries(self, name: str) -> list[Entry]:
-        """What is in a folder; nothing where it is not there."""
+        """The entries of a folder; empty if it does not exist."""
         path = self._path(name)
         with _as_os_error():
             found = self._files.listStatus(path) if self._files.exists(path) else []
             return [Entry(str(each.getPath().getName()), each.isDirectory(), each.getLen()) for each in found]
 
     def make(self, name: str, *, private: bool = False) -> None:
-        """Create a folder and those above; ``private``: for its owner alone."""
+        """Creates a folder and its parents; ``private``: only its owner may read it."""
         path = self._path(name)
         with _as_os_error():
             if not self._files.exists(path):
@@ -87,12 +87,12 @@ class HadoopFolder:
                     self._files.setPermission(path, self._permission("700"))
 
     def replace(self, name: str, text: str, *, private: bool = False) -> None:
-        """Make ``text`` all of a file."""
+        """Replaces the contents of a file with ``text``."""
         target = self._path(name)
         aside = self._path(f"{name}{ASIDE}") if self._is_hdfs else target
         with _as_os_error():
             copies, block = self._files.getDefaultReplication(aside), self._files.getDefaultBlockSize(aside)
-            mode = self._permission("600" if private else "666")  # of which Hadoop takes its umask
+            mode = self._permission("600" if private else "666")  # Hadoop subtracts its umask
             stream = self._files.create(aside, mode, True, _BUFFER, copies, block, None)
             stream.write(text.encode())
             if self._is_hdfs:
@@ -102,10 +102,10 @@ class HadoopFolder:
                 self._renamed_over(aside, target)
 
     def flush(self, name: str) -> None:
-        """Nothing: a file that was closed is where Hadoop's file system keeps files."""
+        """Does nothing: Hadoop's file system has stored a file when it is closed."""
 
     def move(self, name: str, to: str) -> None:
-        """Rename a folder; what is called ``to`` is removed before."""
+        """Renames a folder; an existing folder ``to`` is removed first."""
         with _as_os_error():
             target = self._path(to)
             self._files.mkdirs(target.getParent())
@@ -115,15 +115,15 @@ class HadoopFolder:
                 raise OSError(f"cannot rename {self.at(name)} to {self.at(to)}")
 
     def remove(self, name: str) -> None:
-        """Remove a folder with all that is in it."""
+        """Removes a folder with its contents."""
         with _as_os_error():
             self._files.delete(self._path(name), True)
 
     def tighten(self, *names: str) -> None:
-        """Nothing: a private folder was made for its owner alone."""
+        """Does nothing: a private folder was created for its owner alone."""
 
     def lock(self, name: str) -> Lock:
-        """The lease of a file, where there are leases. Raises InUseError where another process holds it."""
+        """Takes the lease of a file, if the file system has leases. Raises InUseError if another process holds it."""
         if not self._is_hdfs:
             return _NoLock()
         path = self._path(name)
@@ -152,7 +152,7 @@ class HadoopFolder:
         return self._class("permission.FsPermission")(mode)
 
     def _class(self, name: str) -> Any:
-        # By its whole name: each part of a name would be looked up in 300 jars.
+        # The whole name is looked up once; Py4J would look up each of its parts in 300 jars.
         return getattr(self._jvm, _PACKAGE + name)
 
 
@@ -163,16 +163,16 @@ class _Lease:
         self._stream = stream
 
     def close(self) -> None:
-        """Give the lease back. Where that fails, as after the end of the JVM, it ends by itself."""
+        """Returns the lease. If that fails, as after the end of the JVM, the lease ends by itself."""
         with suppress(Py4JError):
             self._stream.close()
 
 
 class _NoLock:
-    """Where there is none."""
+    """The lock of a file system without leases."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 @contextmanager

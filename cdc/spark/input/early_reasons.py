@@ -1,4 +1,4 @@
-"""Reasons why an audit can't judge that the profiles and the brokers tell, without Spark and in less than a second."""
+"""Finds reasons why an audit can't judge from profiles and brokers alone, without Spark and in less than a second."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -19,11 +19,11 @@ def early_reasons(
     kept: bool = False,
     max_age: float | None = None,
 ) -> Iterator[str]:
-    """Reasons about the producers' ``profiles`` and their topics' ``spans``, both by side.
+    """Finds reasons in the producers' ``profiles`` and their topics' ``spans``, both by side.
 
-    ``own`` is the consumer's own database. ``kept``: an earlier audit's state may have what retention has cut. The
-    audit finds all of them itself, too; these are the ones to mend before it is worth the wait. Raises UserError where
-    the brokers don't answer.
+    ``own`` is the consumer's own database. ``kept``: an earlier audit's state may have the records that retention has
+    deleted. The audit finds all of these reasons itself, too; the user can remove them before the audit takes its time.
+    Raises UserError if the brokers don't answer.
     """
     *_, follower = profiles.values()
     yield from left_out_notes(follower.filters, own)
@@ -43,7 +43,9 @@ def early_reasons(
 
 
 def left_out_notes(filters: Filters, own: str) -> Iterator[str]:
-    """What the follower's capture leaves out of the consumer's ``own`` database, without which nothing is judged."""
+    """Reasons for tables of the consumer's ``own`` database that the audit needs and the follower's producer leaves
+    out.
+    """
     if not filters.wants_database(own):
         yield f"the follower profile's filters leave out database {own}, where the checkpoint is"
     elif not filters.wants_table(own, "ledger"):
@@ -51,7 +53,7 @@ def left_out_notes(filters: Filters, own: str) -> Iterator[str]:
 
 
 def too_old(side: str, topic: str, age: float | None, max_age: float) -> Iterator[str]:
-    """That the newest entry of a commit log is ``age`` seconds old (None: there is none), and may not be."""
+    """A reason if the newest entry of a commit log is too old: its ``age`` in seconds, None without an entry."""
     if age is None or age > max_age:
         how = "without an entry" if age is None else f"{age:.0f} s old"
         yield (

@@ -1,4 +1,4 @@
-"""A profile's connection to Kafka as options of Spark's Kafka source."""
+"""Translates a profile's connection to Kafka into options of Spark's Kafka source."""
 
 import base64
 import re
@@ -22,8 +22,8 @@ _TOKENS = f"{_MODULES}.oauthbearer.OAuthBearerLoginCallbackHandler"
 _BEARER = "sasl.oauthbearer."
 _PKCS8 = re.compile(r"-----BEGIN (?:ENCRYPTED )?PRIVATE KEY-----([^-]*)-----END")
 _PBES2 = bytes.fromhex("06092a864886f70d01050d")  # its object identifier, in DER
-# Of what is read the end is known, so a fetch that finds nothing has no cause to wait: behind it, on the same
-# connection, waits the question where the partition ends, which Spark asks after a commit's marker. By default 500 ms.
+# The end of each read is known, so a fetch without records need not wait (500 ms by default): Spark's request for the
+# end of the partition, which follows a commit's marker, waits for it on the same connection.
 _MOST_WAIT_MS = "20"
 _HINT = "give the audit separate profiles, with SASL PLAIN, SCRAM or OAUTHBEARER, or TLS with PEM files"
 
@@ -36,8 +36,8 @@ def kafka_options(kafka: Kafka) -> dict[str, str]:
 
     Only properties that secure the connection are translated; the others tune librdkafka itself. Certificates and keys
     are passed on as they are in their files, which executors need not have. Raises UserError for a security property
-    without a counterpart in the Java client: without it, the connection would be less secure than the profile demands.
-    And for a file that can't be read.
+    without a counterpart in the Java client, since the connection would be less secure than the profile demands, and
+    for a file that can't be read.
     """
     options = {"bootstrap.servers": kafka.bootstrap_servers, "fetch.max.wait.ms": _MOST_WAIT_MS}
     given = {name: str(value) for name, value in kafka.librdkafka.items()}
@@ -65,7 +65,7 @@ def _checks_names(algorithm: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_the_login(value: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Nothing: the property is a part of what ``_login`` makes."""
+    """No option: ``_login`` uses the property."""
     return {}
 
 
@@ -85,7 +85,7 @@ def _login(mechanism: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _token_login(given: Mapping[str, str]) -> dict[str, str]:
-    """The options for a login with a token, which is asked for at an endpoint (OpenID Connect)."""
+    """The options for a login with a token from an endpoint (OpenID Connect)."""
     if given.get(f"{_BEARER}method") != "oidc":
         raise UserError(
             'OAUTHBEARER without sasl.oauthbearer.method = "oidc" is not supported by the audit',

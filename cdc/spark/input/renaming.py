@@ -61,7 +61,7 @@ def with_leaders_names(records: DataFrame, renames: Renames, *, schema: str = CH
 
 
 def _renamed(records: DataFrame, side: str, names: Mapping[str, str]) -> DataFrame:
-    """``records``, those of ``side`` with its databases renamed by ``names``, from old to new."""
+    """Renames the databases in the ``records`` of ``side``, by ``names`` from old to new."""
     of_side = F.col("side") == side
     segments = {_segment(old): _segment(new) for old, new in names.items()}
 
@@ -84,7 +84,7 @@ def _renamed(records: DataFrame, side: str, names: Mapping[str, str]) -> DataFra
 
 
 def _mapped(name: Column, names: Mapping[str, str]) -> Column:
-    """The value of ``name`` in ``names``, or ``name`` itself where it is not a key."""
+    """The value of ``name`` in ``names``, or ``name`` itself if it is not a key."""
     pairs = [F.lit(each) for pair in names.items() for each in pair]
     return F.coalesce(F.try_element_at(F.create_map(*pairs), name), name)
 

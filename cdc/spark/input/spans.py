@@ -31,10 +31,10 @@ _OPEN_TRANSACTION_SECONDS = 70.0  # the brokers abort a transaction that stays o
 class Span:
     """The part of one server's topics to read: per partition its first offset and the offset after its last.
 
-    ``limit`` is the first sequence that is not to be read, where the offsets alone can't say it: Kafka commits a
-    transaction in one topic after the other, so of several topics a reader may see the newest transaction in part.
-    ``fragmented``: some records were written as several messages (module cdc.kafka.fragments). ``marks`` tell which
-    messages count, where records were written without Kafka transactions (module cdc.kafka.epochs).
+    ``limit`` is the first sequence that is not read, if the offsets alone can't define it: Kafka commits a transaction
+    in one topic after the other, so a reader of several topics may see a part of the newest transaction.
+    ``fragmented``: some records were written as several messages (module cdc.kafka.fragments). ``marks`` define which
+    messages count, if records were written without Kafka transactions (module cdc.kafka.epochs).
     """
 
     partitions: Mapping[Partition, tuple[int, int]]
@@ -193,7 +193,7 @@ def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None)
 
 
 def _fragment(message: Message) -> Fragment | None:
-    """None also for what can't be read: whoever reads the records finds it."""
+    """The fragment in a message, or None; also None if it is damaged, which the reading of the records finds."""
     with suppress(CdcError):
         return Fragment.of(message)
     return None
@@ -205,7 +205,7 @@ def _is_begun(fragment: Fragment | None) -> bool:
 
 
 def _sequence(message: Message) -> int:
-    """Of what is no record -1."""
+    """The record's sequence; -1 for a message that is not a record."""
     if fragment := _fragment(message):
         return fragment.sequence
     with suppress(CdcError):

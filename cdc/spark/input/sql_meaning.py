@@ -21,7 +21,7 @@ MEANING: Mapping[str, str] = {
     "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
 }
-"""The settings that say what SQL means; with others a result would be another one."""
+"""The settings that determine the meaning of SQL; other settings would change results."""
 _FORMER = "spark.sql.legacy."  # how settings begin that bring back what SQL meant in former versions
 
 

@@ -1,4 +1,4 @@
-"""Keeps an archive of the classes that an audit's JVM loads: mapped from it, they take half as long as from 250 jars.
+"""Keeps an archive of the classes that an audit's JVM loads: mapping it takes half as long as reading 250 jars.
 
 The JVM writes the archive at its end (``-XX:ArchiveClassesAtExit``) and maps it at the next start, unless the class
 path has changed since (JDK manual, "Class Data Sharing"). It belongs to one JDK and one installation of PySpark.
@@ -28,7 +28,7 @@ def archive_folder(environment: Mapping[str, str]) -> Path:
 
 
 def class_archive(environment: Mapping[str, str], *, java: Path, home: Path, jars: Sequence[Path] = ()) -> Path:
-    """Where the archive of this ``java`` and Spark's folder ``home`` is, whether or not it exists.
+    """The path of the archive of this ``java`` and Spark's folder ``home``, whether or not it exists.
 
     ``jars`` are on the class path before Spark's own.
     """
@@ -54,7 +54,7 @@ def archivable(environment: Mapping[str, str], *, home: Path) -> bool:
 
 
 def mapped(archive: Path) -> list[str]:
-    """The JVM's options that map the archive; none where it does not exist."""
+    """The JVM's options that map the archive; empty if it does not exist."""
     try:
         os.utime(archive)  # it is in use
     except OSError:
@@ -64,8 +64,8 @@ def mapped(archive: Path) -> list[str]:
 
 @contextmanager
 def written(archive: Path, *, possible: bool = True) -> Iterator[list[str]]:
-    """The JVM's options that write the archive at its end; none where it exists, or does not fit into its folder, or is
-    not ``possible`` (``archivable``).
+    """The JVM's options that write the archive at its end; empty if the archive exists, does not fit into its folder,
+    or is not ``possible`` (``archivable``).
 
     The JVM must have ended when the context does.
     """

@@ -1,7 +1,7 @@
-"""Finds what Spark needs beside itself: jars that are known, or Maven names, which Spark resolves each time it starts.
+"""Finds the packages that Spark needs: known jars, or Maven names, which Spark resolves each time it starts.
 
-Jars on the class path of the JVM are archived with Spark's own classes (``job.class_archive``). Of those that Spark
-loads beside it, as it does with ``--jars`` and ``--packages``, the classes are read and verified each time.
+Jars on the class path of the JVM are archived with Spark's own classes (``job.class_archive``). The classes of other
+jars, which ``--jars`` and ``--packages`` load, are read and verified each time.
 """
 
 import json
@@ -27,7 +27,7 @@ def resolving(environment: Mapping[str, str], jars: Sequence[Path], names: str) 
     if jars:
         return ["--driver-class-path", os.pathsep.join(map(str, jars))]
     given = environment.get("CDC_SPARK_JARS")
-    # Not as --packages, of which the settings of the session, for ``remember``, say nothing.
+    # Not as --packages, which the session's settings, for ``remember``, do not contain.
     return ["--jars", given] if given else ["--conf", f"{PACKAGES}={names}"]
 
 
@@ -35,7 +35,7 @@ def known_jars(environment: Mapping[str, str], kept: Path, names: str) -> list[P
     """The jars: those of CDC_SPARK_JARS (a comma list), else what ``remember`` wrote to ``kept`` for the Maven
     ``names``.
 
-    Empty where there are none, or one of them is no file.
+    Empty if there are none, or one of them is not a file.
     """
     given = environment.get("CDC_SPARK_JARS")
     jars = [Path(path) for path in (given.split(",") if given else _remembered(kept).get(names, []))]
@@ -66,7 +66,7 @@ def _remembered(kept: Path) -> dict[str, list[str]]:
 
 
 def _that_spark_lacks(jars: Iterable[str], home: Path) -> list[str]:
-    """The ``jars`` without those of which Spark has a version itself: that one is used, as with ``--packages``."""
+    """The ``jars`` that Spark does not bring itself in some version, which is used then, as with ``--packages``."""
     # Ivy names a file after its group, too.
     of_spark = tuple(f"_{_VERSION.sub('', jar.name)}" for jar in (home / "jars").glob("*.jar"))
     return [each for each in jars if not _VERSION.sub("", Path(each).name).endswith(of_spark)]

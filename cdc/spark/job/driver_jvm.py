@@ -41,10 +41,10 @@ def environment_of(home: Path, environment: Mapping[str, str]) -> dict[str, str]
 
 @contextmanager
 def driver_jvm(arguments: Sequence[str], environment: Mapping[str, str]) -> Iterator["DriverJvm"]:
-    """spark-submit's JVM with these ``arguments``, which start at once; at the end of the block it has ended.
+    """Starts spark-submit's JVM with these ``arguments``; at the end of the block it has ended.
 
-    Its standard error is passed on without the lines that it always writes. What Ivy says while it resolves the
-    connector is held back, and shown only if it fails.
+    Its standard error is passed on without the lines that it always writes. Ivy's lines about the connector are held
+    back, and printed only if it fails.
     """
     with tempfile.TemporaryDirectory(prefix="cdc-spark-") as folder:
         place = Path(folder, "connection")
@@ -75,7 +75,7 @@ def driver_jvm(arguments: Sequence[str], environment: Mapping[str, str]) -> Iter
 
 
 class DriverJvm:
-    """A JVM that starts."""
+    """A JVM that is starting."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", place: Path, passing: threading.Thread) -> None:
         self._process = process
@@ -83,7 +83,7 @@ class DriverJvm:
         self._passing = passing
 
     def require_started(self) -> None:
-        """Wait until PySpark can use it, and tell PySpark where it is. Raises UserError where it has ended."""
+        """Waits until the JVM is ready, and sets its port for PySpark. Raises UserError if it has ended."""
         while not self._place.exists():
             if self._process.poll() is not None:
                 self._passing.join()

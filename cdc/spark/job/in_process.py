@@ -29,8 +29,8 @@ def started(
     settings: Mapping[str, str] | None = None,
     java: Sequence[str] = (),
 ) -> SparkSession:
-    """A session called ``name`` with its ``settings``: on this machine, with the master that PYSPARK_SUBMIT_ARGS of the
-    ``environment`` names, or as spark-submit was told to.
+    """A session called ``name`` with its ``settings``: on this machine, with the master in PYSPARK_SUBMIT_ARGS of the
+    ``environment``, or with the options of spark-submit.
 
     ``packages`` are the Maven names of what Spark needs beside its Kafka connector; CDC_SPARK_JARS (a comma list of
     jars) takes the place of both. ``java`` are options of a JVM that is started here without PYSPARK_SUBMIT_ARGS.
@@ -55,7 +55,7 @@ def started(
 
 
 def _with_our_signals(start: Callable[[], SparkSession]) -> SparkSession:
-    """What ``start`` gives, with the program's handler of SIGINT: PySpark's own raises KeyboardInterrupt."""
+    """Calls ``start``, and restores the program's handler of SIGINT: PySpark's own raises KeyboardInterrupt."""
     handler = signal.getsignal(signal.SIGINT)
     try:
         return start()
@@ -64,7 +64,7 @@ def _with_our_signals(start: Callable[[], SparkSession]) -> SparkSession:
 
 
 def cancelling(spark: SparkSession, stop: threading.Event) -> SparkSession:
-    """``spark``, whose jobs fail once ``stop`` is set: a program waits for them, and would end only after them."""
+    """Lets the jobs of ``spark`` fail once ``stop`` is set: a program waits for them, and would end only after them."""
 
     def cancel() -> None:
         stop.wait()
@@ -78,7 +78,7 @@ def cancelling(spark: SparkSession, stop: threading.Event) -> SparkSession:
 
 @contextmanager
 def _stderr_without_noise(*, ivy: bool) -> Iterator[None]:
-    """The JVM that is started here writes its standard error into a pipe, from which the rest is passed on."""
+    """Passes on the standard error of a JVM that is started in the block, without the usual lines."""
     source, target = os.pipe()
     kept = os.dup(2)
     os.dup2(target, 2)

@@ -19,7 +19,7 @@ SMALL = 200_000  # records: up to that, Spark's optimizations for large audits c
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a verdict is held to.
+    """The conditions of a verdict.
 
     There is none if a producer's last sign of life is more than ``max_age`` seconds old. ``exact``: rows are compared
     one by one, not by digests of 64 bits. What the ``accepted`` entries name is no drift.

@@ -1,4 +1,4 @@
-"""What an error of Spark's says, in one line."""
+"""Extracts the root cause of a Spark exception as one line."""
 
 import re
 

@@ -22,7 +22,7 @@ _BINS_A_BAR = 8
 
 @dataclass(frozen=True, slots=True)
 class Quantiles:
-    """Of the lengths, in µs, of ``transactions`` transactions."""
+    """The quantiles of the lengths, in µs, of ``transactions`` transactions."""
 
     transactions: int
     p50_us: int

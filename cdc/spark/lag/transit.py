@@ -1,14 +1,14 @@
-"""Transit times: from transactions and arrivals, how long the leader's transactions took, as counts that can be added.
+"""Counts how long the leader's transactions took (transit times), from transactions and arrivals.
 
 A transaction has four times, each by another machine's clock: the leader's commit; its producer asking Kafka to commit
 the record; the follower's commit; the follower's producer asking Kafka to commit the follower's record. The time
 between two of them is a **stage**. If clocks differ, it is longer or shorter by the difference, so it can be negative;
 it is reported as it is. Kafka's times are in ms, truncated, not rounded.
 
-Lengths are counted in **bins** 4.4 % wide, with one bin for those within 64 µs of zero. Of a bin its count, sum and
-maximum are kept: by stage, and by the **stretch** of time of the leader's commit or by table. A stretch is a power of
-two of µs long and begins at a multiple of that, so two short ones make a long one: the counts of some transactions can
-be added to the counts of those before.
+Lengths are counted in **bins** 4.4 % wide, with one bin for lengths within 64 µs of zero. Each bin has a count, a sum
+and a maximum: by stage, and by the **stretch** of time of the leader's commit or by table. A stretch is a power of two
+of µs long and begins at a multiple of its length, so two short ones make a long one: counts can be added to the counts
+of earlier transactions.
 """
 
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from cdc.spark.input.one_part import Question, in_one_part
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.small_data import Query, in_one_part
 
 __all__ = ["BINS_AN_OCTAVE", "STAGES", "WHOLE", "ZERO_US", "Commits", "Transit", "commits", "matched", "transit"]
 
@@ -74,14 +74,14 @@ class Commits:
         return self.first is None or self.last is None or (self.first > after and self.last <= upto)
 
 
-def commits(transactions: DataFrame) -> Question[Commits]:
+def commits(transactions: DataFrame) -> Query[Commits]:
     """What the leader committed."""
     found = transactions.where(_OF_LEADER).agg(
         F.count("*").alias("transactions"),
         *(of("final").alias(name) for of, name in ((F.min, "first"), (F.max, "last"))),
         *(of("ts_us").alias(f"{name}_us") for of, name in ((F.min, "first"), (F.max, "last"))),
     )
-    return Question(found, lambda rows: Commits(**rows[0].asDict()))
+    return Query(found, lambda rows: Commits(**rows[0].asDict()))
 
 
 def transit(
@@ -95,11 +95,11 @@ def transit(
 ) -> Transit | None:
     """The transit times of the leader's transactions after sequence ``after`` up to ``upto``, added to ``before``.
 
-    None if there are none. ``arrivals`` says when sequences of either side were in Kafka (``lag.arrivals``). ``known``
-    is what the leader committed by all of ``transactions``.
+    None if there are none. ``arrivals`` has the times at which sequences of either side were in Kafka
+    (``lag.arrivals``). ``known`` describes the leader's commits in all of ``transactions``.
     """
     leader = transactions.where(f"{_OF_LEADER} AND final > {after} AND final <= {upto}")
-    span = known if known and known.within(after, upto) else commits(leader).answer()
+    span = known if known and known.within(after, upto) else commits(leader).result()
     if span.first_us is None or span.last_us is None:
         return before
     first = span.first_us if before is None else min(before.first_us, span.first_us)
@@ -150,8 +150,8 @@ def matched(items: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
     for name, covering in marks.items():
         in_blocks = covering.select(blocks, F.col("upto").alias("sequence"), F.col("mark").alias(name))
         both = both.unionByName(in_blocks, allowMissingColumns=True)
-    # From the highest sequence down a mark comes before the sequences it covers. Of marks with the same end the
-    # earliest comes last, so that it counts.
+    # From the highest sequence down, a mark comes before the sequences it covers. The earliest of marks with the same
+    # end comes last, so that it counts.
     latest_first = [F.desc(F.coalesce(*(f"{name}.{field}" for name in marks))) for field in ("at_us", "since")]
     down = Window.partitionBy("block").orderBy(F.desc("sequence"), F.col("item").isNotNull(), *latest_first)
     down = down.rowsBetween(Window.unboundedPreceding, Window.currentRow)

@@ -83,7 +83,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A column of a drifted row: the leader's value and the follower's, None where there is no such row."""
+    """A column of a drifted row: the leader's value and the follower's; None if the side has no such row."""
 
     name: str
     leader: Cut | None

@@ -53,7 +53,7 @@ class Topic:
 class AcceptedDrift:
     """What an entry of ``--accept`` took out of the verdict: ``rows`` by table, and ``objects`` defined differently.
 
-    Of an entry that is ``expired`` neither is known. The other fields are the entry's (``ddl.accepted_drift``).
+    Neither is known for an ``expired`` entry. The other fields are the entry's (``ddl.accepted_drift``).
     """
 
     number: int
@@ -140,14 +140,14 @@ class Audit:
 
     @property
     def behind_records(self) -> int | None:
-        """The number of the leader's records that the follower has not applied; None where it is unknown."""
+        """The number of the leader's records that the follower has not applied; None if it is unknown."""
         if self.sequence is None or self.leader.last is None:
             return None
         return self.leader.last - self.sequence
 
     @property
     def behind_seconds(self) -> float | None:
-        """How long before the audit the leader committed the oldest of them; None where it is unknown."""
+        """How long before the audit the leader committed the oldest of them; None if it is unknown."""
         return self.seconds_since(self.waiting_us) if self.behind_records else self.behind_records
 
     @property

@@ -62,7 +62,7 @@ def verdict_sentence(audit: Audit) -> str:
         if not audit.copy and not any(table.older for table in audit.tables):
             return f"{follower} is a true copy of {leader} {at}: {rows}."
         since = "the copy that it began from" if audit.copy else "the topics begin"
-        # "A true copy" would be said of rows that nobody compared.
+        # "A true copy" would include rows that nobody compared.
         what = f"What has changed since {since} is on {follower} as on {leader}"
         return f"{what} {at}: {rows}. No other row was compared."
     found = []
@@ -143,7 +143,7 @@ def not_compared(audit: Audit) -> Iterator[str]:
 
 
 def _only_what_changed(tables: list[Table]) -> str:
-    """Of tables from before the topics, how many rows were compared."""
+    """The number of rows that were compared in tables older than the topics."""
     compared = [f"{t.database}.{t.table} {counted(t.leader_rows, 'row')}" for t in tables[:_NAMED]]
     if len(tables) > _NAMED:
         compared.append(f"{counted(len(tables) - _NAMED, 'more table')}")

@@ -1,7 +1,7 @@
-"""What a state holds, what an audit covered beyond it, and which part of that the next audit needs.
+"""Describes what a state holds, what an audit covered beyond it, and which part of that the next audit needs.
 
-Of each side all records before the sequence ``next`` are **covered**: those of the leader up to the watermark, those of
-the follower up to the end of its last complete transaction. The next audit reads the records after them again.
+All records of a side before the sequence ``next`` are **covered**: the leader's up to the watermark, the follower's up
+to the end of its last complete transaction. The next audit reads the records after them again.
 """
 
 from collections.abc import Mapping
@@ -174,7 +174,7 @@ def ids_after(covered: Covered, held: Held | None) -> TransactionIds | None:
     """The ids of all covered transactions, None if there are too many prefixes."""
     known = held.ids if held else {}
     if held and known is None:  # a version of cdc saved it that did not keep them
-        known = with_ranges({}, id_ranges(held.transactions, records=held.covered).answer(), held.next)
+        known = with_ranges({}, id_ranges(held.transactions, records=held.covered).result(), held.next)
     return with_ranges(known, covered.ids, covered.ends)
 
 

@@ -1,4 +1,4 @@
-"""A state's folder, on any file system: which files are a state's, and the removal of others."""
+"""Recognizes the files of a state in its folder, on any file system, and removes old ones."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -9,14 +9,14 @@ from cdc.spark.folders.folder import ASIDE, Entry, Folder
 __all__ = ["HISTORY", "LOCK", "POINTER", "files", "remove_all_but", "require_state_folder"]
 
 POINTER, HISTORY, LOCK = "state.json", "history.jsonl", "lock"
-# Including those of earlier formats, so that what a crash of an earlier version left is recognized.
+# Including those of earlier formats, so that files are recognized which a crash of an earlier version left.
 _PARTS = frozenset({"rows", "open", "transit", "transactions", "records", "leader", "follower"})
 _GENERATION = re.compile("[1-9][0-9]*")  # a generation's folder
 _PARQUET = re.compile(r"part-.*|[._].*")  # in a Parquet folder: data files, and those that Spark ignores
 
 
 def require_state_folder(folder: Folder) -> None:
-    """Raises UserError where ``folder`` has no state, but files that no audit writes."""
+    """Raises UserError if ``folder`` has no state, but files that no audit writes."""
     found = folder.entries("")
     if any(entry.name == POINTER for entry in found):
         return
@@ -38,7 +38,7 @@ def files(folder: Folder, frame: str) -> list[int]:
 
 
 def remove_all_but(folder: Folder, parts: Mapping[str, Collection[int]]) -> None:
-    """Remove the generations and parts that are not among ``parts``: by each part's name its generations."""
+    """Removes the generations and parts that are not in ``parts``, which maps each part to its generations."""
     for generation in [entry for entry in folder.entries("") if _is_generation(folder, entry)]:
         valid = {name for name, numbers in parts.items() if int(generation.name) in numbers}
         if not valid:
@@ -50,7 +50,7 @@ def remove_all_but(folder: Folder, parts: Mapping[str, Collection[int]]) -> None
 
 
 def _is_generation(folder: Folder, entry: Entry) -> bool:
-    """Whether it holds nothing but a generation's files, all of them or those that were written before a crash."""
+    """Whether the folder has only a generation's files, all of them or those that were written before a crash."""
     if not _GENERATION.fullmatch(entry.name) or not entry.is_folder:
         return False
     return all(

@@ -1,4 +1,4 @@
-"""The verdicts of the audits on a state, as JSON lines in its folder: appended by each audit, the oldest dropped."""
+"""Keeps the verdicts of the audits on a state as JSON lines in its folder; the oldest ones are dropped."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _KEPT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PastVerdict:
-    """An audit's exit status and counts, of which a report of its time has more. ``at`` is ISO 8601, in UTC."""
+    """An audit's time (``at``, ISO 8601, in UTC), exit status and counts."""
 
     at: str
     exit_status: int
@@ -26,14 +26,14 @@ class PastVerdict:
 
 
 def remembered(folder: Folder, newest: PastVerdict) -> list[PastVerdict]:
-    """The verdicts of the state in ``folder``, oldest first, with the ``newest``, which is added. Raises OSError."""
+    """Adds the ``newest`` verdict to the state in ``folder`` and returns all, oldest first. Raises OSError."""
     known = [*_read(folder.read(HISTORY) or ""), newest][-_KEPT:]
     folder.replace(HISTORY, "".join(f"{json.dumps(asdict(each))}\n" for each in known), private=True)
     return known
 
 
 def _read(text: str) -> Iterator[PastVerdict]:
-    """The verdicts in the lines of a text, without lines that are none, which would only leave a gap in a plot."""
+    """The verdicts in the lines of a text. Damaged lines are left out: they only leave a gap in a plot."""
     for line in text.splitlines():
         try:
             yield PastVerdict(**json.loads(line))

@@ -1,4 +1,4 @@
-"""Which topics, renames and filters a state belongs to: a state of others, or of another format, is refused."""
+"""Identifies the topics, renames and filters of a state: a state of others, or of another format, is refused."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -12,12 +12,12 @@ __all__ = ["START_OVER", "identity", "parse_pointer"]
 
 START_OVER = "remove the folder to audit from the beginning, or name another"
 
-_FORMAT = 5  # of the folder, independent of the version of cdc
+_FORMAT = 5  # the format of the folder, independent of the version of cdc
 # By an older format that can still be read: a function from its state.json to that of the next format.
 _UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    # Since 4 records tell of copies of tables; those of earlier audits have none.
+    # Since format 4, records contain copies of tables; those of earlier audits have none.
     3: lambda pointer: pointer | {"format": 4},
-    # Since 5 the rows tell how they were found by their first change; those of earlier audits do not.
+    # Since format 5, rows have the before image of their first change; those of earlier audits do not.
     4: lambda pointer: pointer | {"format": 5},
 }
 

@@ -3,7 +3,7 @@
 A state stores both sides' rows in **layers**: the first has all rows, each later one the rows that were touched since.
 Rows are looked up by the hash of their identity, by which the fold sorts them. The newest layer with a hash has all
 rows of that hash, so two rows of the same hash are never in different layers. The files of a layer are sorted by the
-hash, each has a range of hashes, and their pages are small: of the rows that are not looked up few are read.
+hash, each has a range of hashes, and their pages are small: few other rows are read with those that are looked up.
 
 **Touched** rows are those whose hash occurs in a record read since, and those that drifted or have a before image that
 does not continue the row, since each audit reports them one by one. An audit loads, folds, compares and saves the
@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from cdc.spark.ddl.lineage import END, Name, Segment
-from cdc.spark.input.one_part import in_one_part, is_tiny
+from cdc.spark.input.small_data import in_one_part, is_tiny
 from cdc.spark.state.coverage import Held
 
 __all__ = [
@@ -31,8 +31,8 @@ __all__ = [
     "tables_unchanged",
 ]
 
-_MOST_LOOKED_UP = 1_000_000  # hashes of touched rows and of later layers: they are broadcast to all executors
-_MOST_SEARCHED = 10_000  # hashes that pages are searched for; with more of them most pages have one
+_MOST_LOOKED_UP = 1_000_000  # hashes of touched rows and of later layers, which are broadcast to all executors
+_MOST_SEARCHED = 10_000  # hashes for which pages are searched; with more, most pages have one
 PAGES = {"parquet.page.row.count.limit": 128}  # of a layer
 # Parquet searches its pages for one value of a filter after the other, but for a set of values only by its least and
 # its largest. Spark makes a set of longer lists than this, by default of more than ten values.
@@ -51,7 +51,7 @@ def searched(before: Held, rows: int) -> bool:
 
 
 def lines_read(before: Held, rows: int) -> int:
-    """How many records, transactions and rows an audit reads of a state, but for those in the pages that it searches.
+    """The number of records, transactions and rows that an audit reads from a state, but for the pages it searches.
 
     ``rows`` is the number of touched ones in the new records. No statement moved or altered a table ``before`` holds.
     """

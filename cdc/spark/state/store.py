@@ -100,9 +100,10 @@ class StateStore:
         self._lock.close()
 
     def load(self, topics: Mapping[str, Mapping[str, str]]) -> Held | None:
-        """What the state holds, None where none was saved. ``topics`` are per side Kafka's ids of its topics now.
+        """The contents of the state, or None if none was saved. ``topics`` are Kafka's present ids of the topics, by
+        side.
 
-        Raises UserError where a topic has another id than when the state was saved, or files were changed since.
+        Raises UserError if a topic has another id than when the state was saved, or files were changed since.
         """
         pointer = self._parts.pointer
         if pointer is None:
@@ -173,7 +174,7 @@ class StateStore:
         parts = {name: [*before.get(name, [])[:remaining], number] for name, (remaining, _) in new.items()}
         below = held if covered.touched else None
         known = {**self._parts.counts(parts), **counts}
-        # Of a layer that an earlier version did not count there are at most as many.
+        # An earlier version did not count this layer, which has at most as many.
         most = below.above if below else 0
         self._point_to(number, {
             **self._identity,

@@ -1,1 +1,1 @@
-"""What each topic holds by itself: contents, transactions, the watermark, integrity."""
+"""Examines each topic by itself: its contents, transactions, watermark and integrity."""

@@ -1,15 +1,15 @@
-"""Chunks: from the leader's records, where copies of tables begin and end, and chunks that do not continue a copy.
+"""Finds the beginnings and ends of table copies in the leader's records, and chunks that do not continue a copy.
 
 A chunk has all rows of a table with keys after one key up to another, as they are at its place in the stream. The
-audit does not compare keys, which only MySQL can, by their collations. It need not: from a copy's first chunk on the
-stream has each change of the table, and the chunks have each row that was not changed since.
+audit does not compare keys, which only MySQL can, by their collations. It need not: from a copy's first chunk on, the
+stream contains each change of the table, and the chunks contain each row that was not changed since.
 
-A table without a key is copied as a whole, in pieces. With the first of them the consumer removes all rows that it has,
-those included that the follower's log does not have. So there the follower's log begins anew, as the leader's does.
+A table without a key is copied as a whole, in pieces. With the first piece the consumer removes all rows of the table,
+including those that the follower's log lacks. So from there on the follower's log is complete, as the leader's is.
 
-What a repair says of some keys begins and ends no copy.
+The records of a repair, which contain the rows of some keys, begin and end no copy.
 
-The rows of a server's own stream tell all of it already, so chunks in the follower's topic, by which it is copied to
+A server's own stream contains all of its rows already, so chunks in the follower's topic, by which it is copied to
 followers of its own, are left out (``streams.contents.statements``, ``comparison.histories``).
 """
 
@@ -21,8 +21,8 @@ from pyspark.sql import functions as F
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act, Name, lineage, named_tables
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import beside
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.small_data import beside
 from cdc.spark.streams.integrity import Break
 
 __all__ = ["copy_ends", "lost_chunks", "replacements"]
@@ -33,7 +33,7 @@ _KEY = f"coalesce(left(array_join(chunk.{{0}}, ', '), {_SHOWN}), 'the end')"
 
 
 def copy_ends(records: DataFrame) -> list[Act]:
-    """Where the leader's copies of tables begin and end, unordered."""
+    """The beginnings and ends of the leader's table copies, unordered."""
     ends = _chunks(records).where("chunk.after IS NULL OR chunk.upto IS NULL").select(
         F.expr("chunk.after IS NULL"), F.expr("chunk.upto IS NULL"),
         *("resource", "database", "table", "sequence", "transaction", "file", "position", "ts_us"),
@@ -47,7 +47,7 @@ def copy_ends(records: DataFrame) -> list[Act]:
 
 
 def replacements(records: DataFrame, transactions: DataFrame) -> list[Act]:
-    """Where the follower's tables without a key have the first row of a copy, or none, and what it had before is gone.
+    """The places at which the consumer replaced all rows of a table without a key by a copy's first rows, or by none.
 
     ``transactions`` are the follower's among ``records``.
     """
@@ -71,7 +71,7 @@ def replacements(records: DataFrame, transactions: DataFrame) -> list[Act]:
 def lost_chunks(records: DataFrame, acts: Sequence[Act], *, after: int = -1) -> list[Break]:
     """Chunks after sequence ``after`` that don't begin at the key up to which the chunk before went.
 
-    Those of tables that were dropped, or copied again, since don't matter: ``acts`` are the leader's statements and the
+    Chunks of tables that were dropped or copied again later don't count: ``acts`` are the leader's statements and the
     ends of copies.
     """
     along = Window.partitionBy("database", "table").orderBy("sequence")
@@ -102,7 +102,7 @@ def _detail(row: Row) -> str:
 
 
 def _counting(acts: Sequence[Act], names: Iterable[Name]) -> Mapping[Name, list[tuple[int, int]]]:
-    """By name the sequences (first, end) between which what was logged belongs to a table that there is yet."""
+    """For each name the sequences (first, end) between which the records belong to a table that still exists."""
     found: dict[Name, list[tuple[int, int]]] = {}
     for each in lineage({*names, *named_tables(acts)}, acts):
         if each.owner:

@@ -1,5 +1,5 @@
-"""Changes out of the ordinary: foreign writes, and what the consumer's ledger and conflicts tables say about the
-leader's records, as marks that the fold attaches to rows.
+"""Marks unusual changes for the fold: foreign writes, and records that the consumer's ledger and conflicts tables
+name.
 
 A **mark** describes a change. The fold keeps for each row the mark of the last change that has one:
 
@@ -7,7 +7,7 @@ A **mark** describes a change. The fold keeps for each row the mark of the last 
     conflict   on the follower: the consumer removed the row because the leader's row conflicts with it; on the leader:
                the follower's row was not the one that the leader's record changed (a row of ``cdc.conflicts``)
     skipped    on the leader: an operator skipped the record on the follower (a row of ``cdc.ledger``)
-    chunk      on the leader: no change, but a chunk of a copy of the table says how the row is
+    chunk      on the leader: no change, but a chunk of a copy of the table contains the row
 
 Its fields are the change's position (``sequence``, ``file``, ``position``, ``transaction``, ``ts_us`` in µs since
 1970), the ``kind``, ``at``, and ``note``, the consumer's text. ``at`` is a sequence: on the leader the follower's
@@ -23,8 +23,8 @@ from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.model.statement_gtid import statement_uuid
-from cdc.spark.input.one_part import Question
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.small_data import Query
 from cdc.spark.streams.transactions import FOREIGN
 
 __all__ = ["MARK", "Ledger", "Skip", "copies", "ledger", "marked", "marks", "skipped_records"]
@@ -62,22 +62,22 @@ class Ledger:
     numbered: Mapping[str, int] = field(default_factory=dict)
 
 
-def skipped_records(records: DataFrame, *, resource: str, limit: int) -> Question[list[Skip]]:
+def skipped_records(records: DataFrame, *, resource: str, limit: int) -> Query[list[Skip]]:
     """The first ``limit`` records of the leader ``resource`` that the ledger calls skipped, in the leader's order."""
     rows = _ledger_rows(records, resource).where("state = 'skipped'").select("sequence", "statement", "note")
     first = rows.distinct().orderBy("sequence").limit(limit)
-    return Question(first, lambda found: [Skip(**row.asDict()) for row in found])
+    return Query(first, lambda found: [Skip(**row.asDict()) for row in found])
 
 
-def ledger(records: DataFrame, resource: str) -> Question[Ledger]:
+def ledger(records: DataFrame, resource: str) -> Query[Ledger]:
     """The ledger for the leader ``resource``. There are few statements: they fit into the driver."""
     rows = _ledger_rows(records, resource).selectExpr(
         "sequence",
         "IF(state IN ('skipped', 'not applied'), state, NULL) AS not_run",
         f"IF(gtid LIKE '{statement_uuid(resource)}:%', gtid, NULL) AS gtid",
     )
-    # Most are told twice, before a statement runs and after it. They are not made distinct here: that would be a stage.
-    return Question(rows.where("coalesce(not_run, gtid) IS NOT NULL"), _ledger)
+    # Most are logged twice, before a statement runs and after it. Removing duplicates here would cost a stage.
+    return Query(rows.where("coalesce(not_run, gtid) IS NOT NULL"), _ledger)
 
 
 def _ledger(rows: Sequence[Row]) -> Ledger:
@@ -89,7 +89,7 @@ def _ledger(rows: Sequence[Row]) -> Ledger:
 
 
 def copies(records: DataFrame, resource: str) -> list[tuple[str, int]]:
-    """The GTID sets of the copy that the follower began from, with the follower's sequences of the notes."""
+    """The GTID sets of the follower's base copy, with the follower's sequences of the notes."""
     rows = _images(records, "copies", resource)
     return [(row[0], row[1]) for row in rows.select(_cell("gtid_set", "String"), "at").collect()]
 
@@ -106,7 +106,7 @@ def marks(
     if noted:
         conflicts = _conflicts(records, resource)
         found[LEADER] = _notes(_ledger_rows(records, resource), conflicts)
-        # Of several conflicts in one transaction, one in which other rows were removed.
+        # If one transaction has several conflicts: one in which other rows were removed.
         chief = F.struct(F.col("removed") != "", "at", "sequence", F.expr(_REASON).alias("note"))
         last = conflicts.groupBy("transaction").agg(F.max(chief).alias("of"))
         conflict = F.struct(F.col("of.sequence").alias("at"), F.lit("conflict").alias("kind"), "of.note")

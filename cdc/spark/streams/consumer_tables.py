@@ -8,7 +8,7 @@ from cdc.spark.input.records import FOLLOWER
 __all__ = ["changed_by_others", "checkpoint"]
 
 _IN_OWN_DATABASE = f"side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}'"
-# An earlier version made ``rewinds``, of which a topic may still tell.
+# An earlier version created ``rewinds``, which a topic may still contain.
 _TABLES = "checkpoint|ledger|conflicts|copies|offsets|rewinds|seeds"
 # The statements by which the consumer creates its tables, and upgrades the ledger of an earlier version.
 _CREATES_OWN_TABLES = f"""
@@ -29,8 +29,8 @@ def _is_of(image: str, resource: str) -> str:
 
 
 def checkpoint(resource: str) -> str:
-    """SQL for a struct of what a record of the checkpoint table says about the leader ``resource``; NULL for any other
-    record.
+    """SQL for a struct with the checkpoint of the leader ``resource`` in a record of the checkpoint table; NULL for any
+    other record.
 
     Its fields: the leader sequences before (``since``) and after (``upto``) the change, and ``claim``, the leader
     transaction that the row names. ``claim`` is empty if it names none, and NULL if the table has no such column.

@@ -1,4 +1,4 @@
-"""Contents: from the records of both topics, each one's counts, sequences, times, tables and statements' effects."""
+"""Surveys the contents of both topics: counts, sequences, times, tables and the effects of statements."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,16 +11,16 @@ from pyspark.sql import functions as F
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.spark.ddl.lineage import TEXT, Act
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import Question
 from cdc.spark.input.records import LEADER
+from cdc.spark.input.small_data import Query
 from cdc.spark.streams.row_digests import KEY, SHAPE, UNFIT
 from cdc.sql.maintenance import MAINTAIN
 
 __all__ = ["Changes", "Contents", "Shape", "changes_at", "joined", "offsets", "statements", "survey"]
 
 
-# Of the sequences from one to another, each there once, only the hashes of the first and of the one after the last are
-# left: all others are there twice.
+# If each sequence from one to another occurs once, only the hashes of the first and of the one after the last remain:
+# all others occur twice.
 _FINGERPRINT = "bit_xor(xxhash64(sequence) ^ xxhash64(try_add(sequence, 1)))"
 _OF_ENDS = "xxhash64(min(sequence)), xxhash64(try_add(max(sequence), 1))"
 
@@ -29,7 +29,7 @@ _OF_ENDS = "xxhash64(min(sequence)), xxhash64(try_add(max(sequence), 1))"
 class Shape:
     """One shape of a table's records (``streams.row_digests``), and the ``first`` and ``last`` sequence that has it.
 
-    ``number`` is None where digests can't be made of them, ``key`` in a table without a key.
+    ``number`` is None if no digests can be made of them, ``key`` is None in a table without a key.
     """
 
     number: int | None
@@ -42,11 +42,11 @@ class Shape:
 class Contents:
     """One topic's records: counts, first and last sequence (None in an empty topic), resources and tables named.
 
-    ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the consumer's ledger is in it;
-    ``conflicts``: its table of resolved conflicts is; ``copied``: its note of the copy that it began from is.
-    ``silent_keys``: the server does not log what its foreign keys change; ``unchecked`` has for each table the last
-    sequence of rows that were changed with foreign key checks off. ``own``: records of a database with the name of the
-    consumer's own are in it; ``chunks``: chunks of copies of tables are. A state keeps these fields.
+    ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the topic contains the
+    consumer's ledger; ``conflicts``: its table of resolved conflicts; ``copied``: its note of the base copy.
+    ``silent_keys``: the server does not log changes that its foreign keys make; ``unchecked`` has for each table the
+    last sequence of rows that were changed with foreign key checks off. ``own``: records of a database with the name of
+    the consumer's own are in it; ``chunks``: chunks of copies of tables are. A state keeps these fields.
 
     The number of ``rows``, the ``fingerprint`` of the sequences (0, except for collisions of 64 bits, only if each from
     the first to the last is there an odd number of times), and each table's ``shapes`` are only known of records that
@@ -78,7 +78,7 @@ class Contents:
         return -1 if self.last is None else self.last
 
 
-def survey(records: DataFrame) -> Question[Mapping[str, Contents]]:
+def survey(records: DataFrame) -> Query[Mapping[str, Contents]]:
     """Each side's contents, without the consumer's own tables; a side whose topic is empty is absent."""
     shape = F.expr(f"IF(rows IS NULL, NULL, {SHAPE})").alias("shape")
     groups = records.groupBy("side", "valid", "resource", "database", "table", shape).agg(
@@ -96,7 +96,7 @@ def survey(records: DataFrame) -> Question[Mapping[str, Contents]]:
         F.expr(f"bool_or({UNFIT})").alias("unfit"),
         F.expr("bool_or(chunk IS NOT NULL)").alias("chunks"),
     )
-    return Question(groups, _by_side)
+    return Query(groups, _by_side)
 
 
 def _by_side(groups: Sequence[Row]) -> Mapping[str, Contents]:
@@ -190,8 +190,9 @@ def offsets(records: DataFrame, side: str, sequences: Iterable[int]) -> Mapping[
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Of changes, by side and sequence: when they were committed, in µs since 1970, and the columns of their rows, the
-    key's first, each in its order. Either may be unknown."""
+    """Facts about changes, by side and sequence: the commit times, in µs since 1970, and the columns of their rows in
+    order, the key's first. Either may be unknown.
+    """
 
     times: Mapping[tuple[str, int], int]
     columns: Mapping[tuple[str, int], Sequence[str]]
@@ -220,10 +221,10 @@ def changes_at(records: DataFrame, transactions: DataFrame, wanted: Mapping[str,
     return Changes({place: ts_us for place, ts_us in known.items() if ts_us is not None}, columns)
 
 
-def statements(records: DataFrame) -> Question[Mapping[str, list[Act]]]:
-    """What the statements of each side did, unordered. There are few compared with rows: they fit into the driver.
+def statements(records: DataFrame) -> Query[Mapping[str, list[Act]]]:
+    """The effects of each side's statements, unordered. They are few compared with rows and fit into the driver.
 
-    Those that a producer makes when it copies a table did not run on its server: the follower's are left out.
+    Statements that a producer writes when it copies a table did not run on its server: the follower's are left out.
     """
     acts = (
         records.where("valid AND query IS NOT NULL AND affects IS NOT NULL")
@@ -236,10 +237,10 @@ def statements(records: DataFrame) -> Question[Mapping[str, list[Act]]]:
             F.substring("query", 1, TEXT).alias("text"),
             F.expr("coalesce(copying, false)").alias("copying"),
         )
-        .where(f"affect.action != '{MAINTAIN}'")  # no definition and no row is another one after it
+        .where(f"affect.action != '{MAINTAIN}'")  # it changes no definition and no row
         .select("side", "sequence", "place", "affect.*", "transaction", "file", "position", "ts_us", "text", "copying")
     )
-    return Question(acts, _acts_by_side)
+    return Query(acts, _acts_by_side)
 
 
 def _acts_by_side(rows: Sequence[Row]) -> Mapping[str, list[Act]]:

@@ -1,6 +1,4 @@
-"""Foreign writes: from the follower's transactions, those that did not come through the consumer, listed and counted
-over time.
-"""
+"""Lists and counts over time the follower's transactions that did not come through the consumer (foreign writes)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from cdc.spark.input.one_part import Question
+from cdc.spark.input.small_data import Query
 from cdc.spark.streams.transactions import FOREIGN
 
 __all__ = ["ForeignWrite", "all_foreign_writes", "foreign_times", "foreign_writes"]
@@ -30,9 +28,9 @@ class ForeignWrite:
     statement: str | None
 
 
-def foreign_writes(transactions: DataFrame, *, limit: int) -> Question[list[ForeignWrite]]:
+def foreign_writes(transactions: DataFrame, *, limit: int) -> Query[list[ForeignWrite]]:
     """The first ``limit`` foreign transactions, in the follower's order."""
-    return Question(transactions.where(FOREIGN).orderBy("final").limit(limit), _listed)
+    return Query(transactions.where(FOREIGN).orderBy("final").limit(limit), _listed)
 
 
 def all_foreign_writes(transactions: DataFrame) -> DataFrame:
@@ -61,7 +59,7 @@ def _listed(foreign: Sequence[Row]) -> list[ForeignWrite]:
     ]
 
 
-def foreign_times(transactions: DataFrame, *, first_us: int, last_us: int) -> Question[list[tuple[int, int, int]]]:
+def foreign_times(transactions: DataFrame, *, first_us: int, last_us: int) -> Query[list[tuple[int, int, int]]]:
     """(from, to, count) of the foreign transactions between both times (µs since 1970), in parts of equal length."""
     part_us = (last_us - first_us) // _PARTS + 1
     part = F.expr(f"(ts_us - {first_us}L) DIV {part_us}L")
@@ -71,4 +69,4 @@ def foreign_times(transactions: DataFrame, *, first_us: int, last_us: int) -> Qu
         starts = sorted((first_us + row["part"] * part_us, row["count"]) for row in rows)
         return [(start, start + part_us, count) for start, count in starts]
 
-    return Question(found, counted)
+    return Query(found, counted)

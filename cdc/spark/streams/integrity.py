@@ -1,4 +1,4 @@
-"""Integrity: from the records of both topics, their gaps, repeats, incomplete transactions and invalid records."""
+"""Checks the integrity of both topics: finds gaps, repeats, incomplete transactions and invalid records."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from cdc.spark.input.one_part import in_one_part
+from cdc.spark.input.small_data import in_one_part
 from cdc.spark.streams.contents import Contents
 
 __all__ = ["Break", "Earlier", "Integrity", "integrity"]
@@ -47,8 +47,8 @@ class Integrity:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What earlier audits checked: each side's sequence that must follow it (``next``), and its transactions, None if
-    it is certain that none of them comes again.
+    """The part that earlier audits checked: each side's next sequence (``next``), and its transactions, None if it is
+    certain that none of them comes again.
     """
 
     next: Mapping[str, int]
@@ -93,7 +93,7 @@ def integrity(
 def _has_every_sequence(contents: Mapping[str, Contents], next_ones: Mapping[str, int]) -> bool:
     """Whether each side has every sequence from its first to its last exactly once, as nearly all streams do.
 
-    Their number and their fingerprint tell, without a look at the records.
+    Their number and their fingerprint show it, without reading the records.
     """
     for side, each in contents.items():
         if each.first is not None:

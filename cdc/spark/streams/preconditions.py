@@ -1,4 +1,4 @@
-"""Preconditions of a verdict: from what both topics and the profiles say, the reasons why an audit could not judge."""
+"""Checks the preconditions of a verdict: finds the reasons in topics and profiles why an audit could not judge."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,11 +26,12 @@ _LISTED = 10
 
 @dataclass(frozen=True, slots=True)
 class Preconditions:
-    """What is checked before both streams are compared; ``profiles``, ``contents``, ``acts`` and ``limits`` by side.
+    """The facts that are checked before the comparison; ``profiles``, ``contents``, ``acts`` and ``limits`` by side.
 
-    ``acts`` are what the statements did, and ``sequences`` tells which of the leader's the follower ran. ``limits`` are
-    the sequences before which all records should have been read, None if not known (``input.spans.Span``). ``gap`` are
-    the leader sequences (after, up to) for which the follower's log is missing (``watermark.unlogged_gap``).
+    ``acts`` are the effects of statements, and ``sequences`` finds those of the leader's that the follower ran.
+    ``limits`` are the sequences before which all records should have been read, None if not known
+    (``input.spans.Span``). ``gap`` are the leader sequences (after, up to) for which the follower's log is missing
+    (``watermark.unlogged_gap``).
     """
 
     profiles: Mapping[str, Profile]
@@ -48,7 +49,7 @@ class Preconditions:
 def unmet(checked: Preconditions) -> list[str]:
     """All reasons why an audit of these streams could not judge, for the user; none if it can.
 
-    A checkpoint or a log that is not found is no reason of its own where its topic lacks records, or leaves them out.
+    A missing checkpoint or log is not reported if its topic lacks records, or leaves them out.
     """
     profiles, leader = checked.profiles, checked.contents.get(LEADER)
     reasons, whole, own = list[str](), set[str](), checked.scope.schema
@@ -114,7 +115,7 @@ def _left_out_records(
 
 
 def _own_of_leader(leader: Contents | None, acts: Sequence[Act], scope: Scope) -> Iterator[str]:
-    """A database of the leader that is called as the consumer's own."""
+    """A database of the leader that has the name of the consumer's own."""
     own = scope.schema
     if scope.lets_in_own and (_has_own(leader, own) or any(_names_database(act, own) for act in acts)):
         yield (
@@ -132,7 +133,7 @@ def _names_database(act: Act, database: str) -> bool:
 
 
 def _left_out_names(act: Act, filters: Filters, renames: Renames) -> set[str]:
-    """What a statement names and the follower producer's filters leave out."""
+    """The names in a statement that the filters of the follower's producer leave out."""
     found = set()
     for uri in (Uri.parse(uri) for uri in (act.uri, act.to) if uri):
         database = renames.new(name_on_leader(uri.database))
@@ -169,7 +170,8 @@ def _checkpoint(
     profiles: Mapping[str, Profile], leader: Contents | None, watermark: Watermark, whole: Collection[str]
 ) -> Iterator[str]:
     """A follower without a checkpoint, or with one that is not a position in the leader's topic; ``whole`` are the
-    sides of which nothing is missing that would explain it."""
+    sides whose topics lack no records, which would explain it.
+    """
     resource, end = profiles[LEADER].mysql_resource_name, leader.end if leader else -1
     if watermark.sequence is None or watermark.highest is None:
         if FOLLOWER not in whole:

@@ -1,4 +1,4 @@
-"""Digests: from records of both sides, which row each change was made to and how, in 64-bit numbers instead of texts.
+"""Makes digests of changes: 64-bit numbers instead of texts for the row that was changed and for its images.
 
 Spark can aggregate numbers where they are read, in compiled code; otherwise it would have to shuffle and sort the
 images. The columns of ``digests``:
@@ -25,8 +25,8 @@ from pyspark.sql import functions as F
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.spark.ddl.lineage import Name, Segment, with_eras
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import beside
 from cdc.spark.input.records import LEADER
+from cdc.spark.input.small_data import beside
 
 __all__ = ["HIGHEST_SEQUENCE", "IDENTITY_OF_CHANGE", "KEY", "SHAPE", "UNFIT", "digests", "numbered"]
 
@@ -34,7 +34,7 @@ _KEY_COLUMNS = 4  # Spark compiles expressions for a fixed number of columns onl
 _ROW_BITS = 23
 HIGHEST_SEQUENCE = (1 << 62 - _ROW_BITS) - 1
 
-# Of a record with rows: its shape, its key, and whether it has more key columns or rows than digests can be made of.
+# For a record with rows: its shape, its key, and whether it has too many key columns or rows for digests.
 SHAPE = "xxhash64(columns, key IS NULL, key)"
 KEY = "IF(key IS NULL, NULL, xxhash64(key))"
 UNFIT = f"size(key) > {_KEY_COLUMNS} OR size(rows) > {1 << _ROW_BITS}"

@@ -1,7 +1,7 @@
-"""Transaction ids: which numbers there were by prefix, as a GTID set has them, so that an id outside of it is new.
+"""Keeps the ids of transactions as intervals of numbers by prefix, like a GTID set: an id outside of them is new.
 
 An id is a **prefix** and a number: a GTID's prefix is its server's UUID, with a tag if it has one, and the colon. An id
-without a number is a prefix alone, with the number 0. The set may have more ids than there were, but has each of those.
+without a number is a prefix alone, with the number 0. The set contains each id that occurred, and perhaps others.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,13 +11,13 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from cdc.spark.input.one_part import Question
+from cdc.spark.input.small_data import Query
 
 __all__ = ["IdRange", "TransactionIds", "all_new", "id_ranges", "ids_from_json", "ids_to_json", "with_ranges"]
 
-_MOST_RANGES = 20_000  # that reach the driver
-_MOST_INTERVALS = 1_000  # of a prefix that are kept
-_EXACT = 4_096  # Of so many transactions each one is a range, so that a few that come late are known to be new.
+_MOST_RANGES = 20_000  # ranges that reach the driver
+_MOST_INTERVALS = 1_000  # intervals that are kept for a prefix
+_EXACT = 4_096  # each of so many transactions is a range, so that a few late ones are known to be new
 
 TransactionIds = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
 """By side and prefix the intervals of numbers, first and last, in ascending order."""
@@ -41,7 +41,7 @@ class IdRange:
     first: int
 
 
-def id_ranges(transactions: DataFrame, *, records: int) -> Question[list[IdRange] | None]:
+def id_ranges(transactions: DataFrame, *, records: int) -> Query[list[IdRange] | None]:
     """The ids of ``transactions``, of which there are at most ``records``; None if there are too many prefixes."""
     width = 1 + records // _EXACT
     numbered = transactions.select(
@@ -58,7 +58,7 @@ def id_ranges(transactions: DataFrame, *, records: int) -> Question[list[IdRange
         fields = IdRange.__dataclass_fields__
         return [IdRange(*(row[name] for name in fields)) for row in rows] if len(rows) <= _MOST_RANGES else None
 
-    return Question(ranges.limit(_MOST_RANGES + 1), read)
+    return Query(ranges.limit(_MOST_RANGES + 1), read)
 
 
 def all_new(known: TransactionIds | None, ranges: Iterable[IdRange] | None) -> bool:
@@ -78,7 +78,7 @@ def with_ranges(
     """The ``known`` ids and those in ``ranges`` of which a transaction ends at or before its side's sequence in
     ``ends``; None if not all are known, or there are too many prefixes.
 
-    Where there are many intervals, those with the smallest gaps between them become one.
+    If there are many intervals, those with the smallest gaps between them are merged.
     """
     if known is None or ranges is None:
         return None

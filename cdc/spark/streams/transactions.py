@@ -1,4 +1,4 @@
-"""Transactions: from the records of both topics, one row a transaction, with its state and what made it.
+"""Groups the records of both topics into transactions: one row each, with its state and its kind.
 
 The consumer commits its checkpoint row with the rows it applies, and runs a leader's statement under a GTID of which
 its ledger has the sequence (``cdc.model.statement_gtid``). So each follower transaction shows its ``kind``, whatever
@@ -6,13 +6,14 @@ its rows or its statement are:
 
     applied       has a checkpoint row that the consumer moved, or the GTID of a statement: with it the follower
                   is equal to the leader at sequence ``upto``
-    moved         has a checkpoint row that something else moved: it says where the follower is, but is a foreign write
-    bookkeeping   changes only the consumer's own database, in ways in which the consumer does without a checkpoint; or
+    moved         has a checkpoint row that another client moved: it shows the follower's position, but is a foreign
+                  write
+    bookkeeping   changes only the consumer's own database, as the consumer does without moving a checkpoint; or
                   copies a table of the follower, for followers of its own
     foreign       all others: writes that did not come through the consumer
 
 The consumer moves the checkpoint forward, and names the leader's transaction that it moves it to. A checkpoint row that
-keeps its sequence, or names another transaction, was changed by something else.
+keeps its sequence, or names another transaction, was changed by another client.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,8 +25,8 @@ from pyspark.sql import functions as F
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.model.statement_gtid import StatementSequences, ddl_uuid
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import Question, answers, beside, cached, in_one_part
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.small_data import Query, beside, cached, in_one_part, run_batched
 from cdc.spark.streams.consumer_tables import changed_by_others, checkpoint
 
 __all__ = ["COPYING", "FOREIGN", "transactions"]
@@ -56,9 +57,9 @@ def transactions(
     *,
     sequences: StatementSequences,
     ends: Mapping[str, int],
-    ask: Sequence[Callable[[DataFrame], Question[Any]]] = (),
+    queries: Sequence[Callable[[DataFrame], Query[Any]]] = (),
 ) -> tuple[DataFrame, list[Any]]:
-    """One row a transaction of the valid ``records``, persisted, and the answers to what is asked of them.
+    """One row a transaction of the valid ``records``, persisted, and the results of the ``queries`` on them.
 
     ``sequences`` are of the leader whose checkpoints count, ``ends`` the last of each side. ``state`` is ``whole``,
     ``torn`` (incomplete), or ``open`` for one that the topic's end cuts in two, since the producer writes large
@@ -70,18 +71,18 @@ def transactions(
     # On many servers most transactions have one record: these need no sorting to find the records that belong together.
     grouped = in_one_part(_of_one_record(narrow.where(alone)).unionByName(_grouped(narrow.where(~alone))))
     found = cached(_classified(grouped, sequences, ends))
-    (repeated, unproven), *told = answers(_needs_closer_look(found), *(each(found) for each in ask))
+    (repeated, unproven), *results = run_batched(_needs_closer_look(found), *(each(found) for each in queries))
     if repeated:
         found = cached(_classified(_grouped(narrow), sequences, ends))
     if unproven:
         found = _with_moved(found, records)
     if repeated or unproven:
-        told = answers(*(each(found) for each in ask))
-    return found.drop(*_FOR_THE_SEARCH), told
+        results = run_batched(*(each(found) for each in queries))
+    return found.drop(*_FOR_THE_SEARCH), results
 
 
-def _needs_closer_look(transactions: DataFrame) -> Question[tuple[bool, bool]]:
-    """Whether a transaction may be there twice (two have the same hash), and whether a checkpoint names another leader
+def _needs_closer_look(transactions: DataFrame) -> Query[tuple[bool, bool]]:
+    """Whether a transaction may occur twice (two have the same hash), and whether a checkpoint names another leader
     transaction than the one that ends at its sequence. Both are False for an undamaged stream.
     """
     once = "named_struct('hash', xxhash64(side, transaction), 'times', 1, 'ends', 0, 'claims', 0)"
@@ -97,14 +98,14 @@ def _needs_closer_look(transactions: DataFrame) -> Question[tuple[bool, bool]]:
     found = counted.agg(
         F.expr("bool_or(times > 1)").alias("repeated"), F.expr("bool_or(claims > 0 AND ends = 0)").alias("unproven")
     )
-    return Question(found, lambda rows: (bool(rows[0]["repeated"]), bool(rows[0]["unproven"])))
+    return Query(found, lambda rows: (bool(rows[0]["repeated"]), bool(rows[0]["unproven"])))
 
 
 def _with_moved(transactions: DataFrame, records: DataFrame) -> DataFrame:
-    """``transactions`` in which those are ``moved`` whose checkpoint names another transaction than the leader's record
-    at that sequence has.
+    """Sets the kind ``moved`` for transactions whose checkpoint names another transaction than the leader's record at
+    that sequence.
 
-    What the producer made to copy a table is no transaction of the leader: there the checkpoint names an earlier one.
+    Records that copy a table belong to no transaction of the leader: there the checkpoint names an earlier one.
     """
     leader = records.where(f"valid AND side = '{LEADER}'")
     leader = leader.select(F.col("sequence").alias("upto"), F.col("transaction").alias("recorded"))

@@ -1,12 +1,12 @@
-"""The watermark: from the transactions of both topics, the leader sequence up to which the follower has applied."""
+"""Finds the watermark, the leader sequence up to which the follower has applied, in both topics' transactions."""
 
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from cdc.spark.input.one_part import Question
 from cdc.spark.input.records import FOLLOWER
+from cdc.spark.input.small_data import Query
 from cdc.spark.streams.transactions import FOREIGN
 
 __all__ = ["Watermark", "joined", "unlogged_gap", "unreached", "watermark"]
@@ -31,7 +31,7 @@ class Watermark:
     torn: int
 
 
-def watermark(transactions: DataFrame) -> Question[Watermark]:
+def watermark(transactions: DataFrame) -> Query[Watermark]:
     """The watermark of ``transactions``, in one pass over them."""
     row = transactions.agg(
         F.max_by("upto", F.when(F.expr(_MOVES_CHECKPOINT), F.col("final"))).alias("sequence"),
@@ -41,7 +41,7 @@ def watermark(transactions: DataFrame) -> Question[Watermark]:
         F.expr(f"count_if({FOREIGN})").alias("foreign"),
         F.expr("count_if(state = 'torn')").alias("torn"),
     )
-    return Question(row, lambda rows: Watermark(**rows[0].asDict()))
+    return Query(row, lambda rows: Watermark(**rows[0].asDict()))
 
 
 def joined(before: Watermark, since: Watermark) -> Watermark:
@@ -57,13 +57,13 @@ def joined(before: Watermark, since: Watermark) -> Watermark:
     )
 
 
-def unreached(transactions: DataFrame) -> Question[tuple[int, int] | None]:
+def unreached(transactions: DataFrame) -> Query[tuple[int, int] | None]:
     """The lowest and the highest sequence at which an applied transaction starts and none ended; None if all did.
 
     In nearly all logs that is the one at which the log begins, so there is no gap.
     """
     found = _starts(transactions).where("NOT reached").agg(F.min("at").alias("low"), F.max("at").alias("high"))
-    return Question(found, lambda rows: None if rows[0]["low"] is None else (rows[0]["low"], rows[0]["high"]))
+    return Query(found, lambda rows: None if rows[0]["low"] is None else (rows[0]["low"], rows[0]["high"]))
 
 
 def unlogged_gap(transactions: DataFrame, *, begins: int, reached: int | None = None) -> tuple[int, int] | None:

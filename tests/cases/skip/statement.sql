@@ -4,7 +4,7 @@ USE skip_statement;
 CREATE TABLE t (id INT PRIMARY KEY);
 -- @apply
 -- The first run says once that nobody captures the follower.
--- @logged the follower's own binlog is captured by nobody
+-- @logged no client reads the follower's own binlog
 -- @follower
 ALTER TABLE skip_statement.t ADD name INT;
 -- @leader
@@ -13,7 +13,7 @@ INSERT INTO t VALUES (1, 7);
 -- @apply
 -- @stops cdc-consumer 3 --skip 2
 -- @run cdc-consumer --skip {skip}
--- @silent captured by nobody
+-- @silent no client reads
 -- @follower
 SELECT * FROM skip_statement.t;
 -- = [1, 7]

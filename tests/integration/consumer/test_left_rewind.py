@@ -56,5 +56,5 @@ def test_a_rewind_that_has_not_ended(stage: Stage) -> None:
 
 def test_the_option_is_no_more(stage: Stage) -> None:
     line = refused("cdc-consumer", stage.profile, "--rewind", "3")
-    assert "--rewind is no more" in line and "cdc-producer PROFILE --copy" in line
+    assert "--rewind was removed" in line and "cdc-producer PROFILE --copy" in line
     assert "--rewind" not in run("cdc-consumer", "--help").stdout

@@ -15,7 +15,7 @@ import pymysql
 import pytest
 
 from cdc.model.record import Record
-from cdc.producer.table_rows.definition import read_definition
+from cdc.producer.copy.definition import read_definition
 from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql

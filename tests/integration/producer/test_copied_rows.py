@@ -16,13 +16,13 @@ from cdc.config.filters import Filters
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.leader import count_different, inspect
-from cdc.producer.copy.key_rows import has_key
+from cdc.producer.copy.chunk_reader import ChunkReader, SnapshotReader, TableChanged
+from cdc.producer.copy.definition import TableDefinition, read_definition
+from cdc.producer.copy.keys import has_key
+from cdc.producer.copy.misplaced_rows import MisplacedRows
 from cdc.producer.copy.structure import Structures
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.equal_members import asking
-from cdc.producer.table_rows.chunk_reader import ChunkReader, SnapshotReader, TableChanged
-from cdc.producer.table_rows.definition import TableDefinition, read_definition
-from cdc.producer.table_rows.misplaced_rows import MisplacedRows
 from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from cdc.sql.ddl import classify

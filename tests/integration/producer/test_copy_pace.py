@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from cdc.config.server_address import ServerAddress
-from cdc.producer.copy import reading as reading_module
-from cdc.producer.copy.reading import Answer, Reading, Wanted
-from cdc.producer.copy_pace.pace import Followers, Pace, Replicas
+from cdc.producer.copy import reader
+from cdc.producer.copy.reader import Answer, Reader, Wanted
+from cdc.producer.copy.throttle import Followers, LeaderLoad, Replicas, RowRate, Throttles
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from cdc.sandbox.server.ports import free_port
 from tests.harness.programs import own_name
@@ -28,7 +28,7 @@ _ROWS = 1000
 
 
 @contextmanager
-def _reading(leader: MySql, name: str, replicas: Sequence[int] = (), **limits: Any) -> Iterator[Reading]:
+def _reading(leader: MySql, name: str, replicas: Sequence[int] = (), **limits: Any) -> Iterator[Reader]:
     """Of a new table; a copy waits for the ``replicas`` at these ports."""
     with leader.root(autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {name}")
@@ -40,15 +40,20 @@ def _reading(leader: MySql, name: str, replicas: Sequence[int] = (), **limits: A
     defaults: dict[str, Any] = {"rows_per_second": 0, "threads_running": 0, "log": lambda *_, **__: None} | limits
     addresses = [ServerAddress("127.0.0.1", port) for port in replicas]
     asked = Replicas(addresses, settings, seconds=0, log=defaults["log"])
-    pace = Pace(**{"followers": followers, "replicas": asked} | defaults)
-    reading = Reading(settings, name="leader", pace=pace, read_structure=lambda: pytest.fail("not asked"))
+    throttles = Throttles(
+        rate=RowRate(defaults["rows_per_second"]),
+        followers=defaults.get("followers", followers),
+        replicas=asked,
+        load=LeaderLoad(defaults["threads_running"], log=defaults["log"]),
+    )
+    reading = Reader(settings, name="leader", throttles=throttles, read_structure=lambda: pytest.fail("not asked"))
     try:
         yield reading
     finally:
         reading.close()
 
 
-def _answer(reading: Reading) -> Answer:
+def _answer(reading: Reader) -> Answer:
     found: list[Answer] = []
     until(lambda: bool(found) or bool(found.extend(filter(None, [reading.answer()])) or found), what="an answer")
     return found[0]
@@ -114,8 +119,8 @@ def test_a_chunk_that_waits_for_a_follower_does_not_hold_up_the_end(
     tmp_path: Path, leader: MySql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # It ends by itself, however long that takes here; its connections need not be broken.
-    monkeypatch.setattr(reading_module, "_END_SECONDS", LIMIT_SECONDS)
-    monkeypatch.setattr(reading_module, "_break", lambda _: pytest.fail("a connection was broken"))
+    monkeypatch.setattr(reader, "_END_SECONDS", LIMIT_SECONDS)
+    monkeypatch.setattr(reader, "_break", lambda _: pytest.fail("a connection was broken"))
     name, places = own_name(tmp_path), iter([{"f": 1}])
     behind: Any = SimpleNamespace(look=lambda: next(places, {"f": 2}))
     followers = Followers(behind, limit=1, log=lambda *_, **__: None)

@@ -22,7 +22,7 @@ from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.leader import Leader, inspect
 from cdc.producer.binlog.packets import Packets, SimpleTransaction, flat
 from cdc.producer.binlog.source import BinlogSource, Replica
-from cdc.producer.decode.changes import Begin, Commit, Refused, Rows, Statement, Whole
+from cdc.producer.decode.changes import Begin, Commit, Refused, Rows, RowsTransaction, Statement
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions
@@ -100,7 +100,7 @@ def texts(leader: Leader, chunks: Sequence[Sequence[RawEvent | SimpleTransaction
     route = Router(resource="r", topics=Topics("t"), filters=Filters(), record_bytes=900_000, next_sequence=0)
     found: list[bytes] = []
     for change in decoder(leader).decode(chunks):
-        if isinstance(change, Whole):
+        if isinstance(change, RowsTransaction):
             found += [message.value for message in route.whole(change)]
         elif isinstance(change, Begin):
             route.begin(change)

@@ -80,7 +80,7 @@ def test_topics_that_lose_what_is_written_there(tmp_path: Path, leader: MySql, k
         assert f"topic {table}, setting cleanup.policy" in line
         configure(kafka, line)
         log = run_well("cdc-producer", path, "--until-current")
-        assert "the topic's records expire sooner than the profile says" in log
+        assert "the topic's records expire sooner than the profile's retention_hours" in log
         assert f"topic={table}" in log
         cursor.execute(f"INSERT INTO {database}.a VALUES (1)")
         run_well("cdc-producer", path, "--until-current")

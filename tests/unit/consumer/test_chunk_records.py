@@ -8,14 +8,14 @@ import pytest
 
 from cdc.config.renames import Renames
 from cdc.consumer.counters import Copies
-from cdc.consumer.extent.attachment import with_gtids
-from cdc.consumer.extent.until import Place, Until
-from cdc.consumer.plan.covering import Covering, Repair
+from cdc.consumer.plan.chunk_plan import ChunkPlan, Repair
 from cdc.consumer.plan.rendered_rows import RecordParser, RenderedRows
+from cdc.consumer.range.base_copy import with_gtids
+from cdc.consumer.range.until import Place, Until
 from cdc.consumer.source.assembler import Located, assemble, batches
 from cdc.consumer.source.renaming import Renaming
+from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
-from cdc.consumer.state.copied import Copied
 from cdc.errors import PromiseError
 from cdc.model.gtid import GtidSet
 from cdc.model.record import KeyRange, Record
@@ -129,7 +129,7 @@ def test_a_place_is_found_behind_a_chunk() -> None:
     assert [each.records[0].sequence for each in found if each] == [0]
 
 
-def passed_over(copied: Copied, records: list[Record]) -> list[int]:
+def passed_over(copied: BaseCopy, records: list[Record]) -> list[int]:
     """The chunks of which nothing is left."""
     found = with_gtids(assemble(located(records), resource="srv", next_sequence=records[0].sequence), copied)
     return [
@@ -147,21 +147,21 @@ def test_a_copy_of_the_leader_has_what_chunks_say_of_before() -> None:
         chunk(n) if name == "copy" else replace(first, sequence=n, transaction=f"{UUID}:{name}")
         for n, name in enumerate(names)
     ]
-    copied = Copied(GtidSet.parse(f"{UUID}:1-5"))
+    copied = BaseCopy(GtidSet.parse(f"{UUID}:1-5"))
     assert passed_over(copied, records) == [0, 2, 4]
     assert passed_over(copied, records[2:]) == [2, 4]
     assert passed_over(copied, records[4:]) == [4]
-    assert passed_over(Copied(GtidSet.parse(f"{UUID}:1-5"), new_from=5), records[6:]) == []
-    assert passed_over(Copied(), records) == []
+    assert passed_over(BaseCopy(GtidSet.parse(f"{UUID}:1-5"), new_from=5), records[6:]) == []
+    assert passed_over(BaseCopy(), records) == []
 
 
 def test_what_a_copy_repaired_is_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", logger="cdc.consumer")
     copies = Copies()
     first, last = chunk(3), replace(chunk(9), range=KeyRange([ONE], None))
-    copies.applied(Covering(first, first, repair=Repair(missing=2)))  # nothing was there
-    copies.applied(Covering(last, last, repair=Repair(different=1, extra=4, there=7)))
-    copies.applied(Covering(last, last, repair=Repair(there=7)))
+    copies.applied(ChunkPlan(first, first, repair=Repair(missing=2)))  # nothing was there
+    copies.applied(ChunkPlan(last, last, repair=Repair(different=1, extra=4, there=7)))
+    copies.applied(ChunkPlan(last, last, repair=Repair(there=7)))
     told = [record.getMessage() for record in caplog.records]
     assert told == ["chunk changed rows", "table copied", "table copied"]
     assert (copies.total.missing, copies.total.different, copies.total.extra, copies.total.rows) == (2, 1, 4, 6)
@@ -191,7 +191,7 @@ def test_a_piece_of_a_table_without_a_key() -> None:
 def test_what_was_repaired_is_told_and_is_no_copy_of_the_table(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", logger="cdc.consumer")
     copies, made = Copies(), repair([{"cols": [ONE]}])
-    copies.applied(Covering(made, made, repair=Repair(missing=1, there=3)))
+    copies.applied(ChunkPlan(made, made, repair=Repair(missing=1, there=3)))
     ((told, fields),) = [(record.getMessage(), record.fields) for record in caplog.records]
     assert told == "rows repaired"
     assert fields == {"uri": made.uri, "sequence": 4, "keys": 1, "rows": 1, "missing": 1, "different": 0, "extra": 0}

@@ -7,10 +7,10 @@ from typing import Any, cast
 import pytest
 
 from cdc.errors import UserError
-from cdc.lake.arrived import Arrived
 from cdc.lake.change_tables import Append, ChangeTables, _told
+from cdc.lake.commit_metadata import Note, Written
 from cdc.lake.folder import State
-from cdc.lake.note import Note, Written
+from cdc.lake.new_records import Arrived
 from cdc.spark.ddl.lineage import Act
 
 URI = "flv://l/d/t"

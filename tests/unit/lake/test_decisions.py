@@ -3,8 +3,8 @@
 import pytest
 
 from cdc.errors import UserError
+from cdc.lake.commit_metadata import Note, Written
 from cdc.lake.decisions import Known, Step, What, decided
-from cdc.lake.note import Note, Written
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act
 from cdc.spark.frames.told import Columns, CopyIncomplete, Histories, History, NotTold, Statement, Told
 from cdc.spark.frames.typed import Options

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.config.filters import Filters, Widened
+from cdc.config.filters import FilterChange, Filters
 from cdc.errors import UserError
 from cdc.producer.binlog.leader import Objects
-from cdc.producer.filter_changes import Asked, FilterChange, change_of, newly_included
+from cdc.producer.filter_changes import Asked, FilterEffect, change_of, newly_included
 
 DATABASES, TABLES = ("a", "ab", "mysql"), ("t", "u", "_t_new")
 OBJECTS = Objects([*DATABASES], [*product(DATABASES, TABLES)], all_seen=True)
@@ -30,7 +30,7 @@ def filters(draw: st.DrawFn) -> Filters:
 
 @given(filters(), filters())
 def test_what_passes_only_now_is_named_and_nothing_else(then: Filters, now: Filters) -> None:
-    named = set(newly_included(Widened(then, now), OBJECTS))
+    named = set(newly_included(FilterChange(then, now), OBJECTS))
     after = {f"{database}.{table}" for database, table in OBJECTS.tables if now.wants_table(database, table)}
     before = {f"{database}.{table}" for database, table in OBJECTS.tables if then.wants_table(database, table)}
     assert {name for name in named if "." in name} == after - before
@@ -42,7 +42,7 @@ def test_what_passes_only_now_is_named_and_nothing_else(then: Filters, now: Filt
     assert not any(name.startswith("mysql") for name in named)
 
 
-def changed(now: Filters, *, before: Any = ALL_BUT_T, objects: Objects = OBJECTS, **more: Any) -> FilterChange:
+def changed(now: Filters, *, before: Any = ALL_BUT_T, objects: Objects = OBJECTS, **more: Any) -> FilterEffect:
     """What is said to a change; nothing can be asked that ``more`` does not have."""
     copyable = more.pop("copyable", lambda _: None)
     ask = Asked(lambda: objects, copyable)
@@ -50,9 +50,9 @@ def changed(now: Filters, *, before: Any = ALL_BUT_T, objects: Objects = OBJECTS
 
 
 def test_what_is_let_in_is_copied_unless_the_user_has_done_so() -> None:
-    assert changed(Filters()).widened == Widened(Filters(exclude_tables=("a.t",)), Filters())
-    assert changed(Filters(), accepted=True) == FilterChange(lets_in=True)
-    assert changed(Filters(), objects=Objects([], [("a", "u")], all_seen=True)) == FilterChange(lets_in=True)
+    assert changed(Filters()).widened == FilterChange(Filters(exclude_tables=("a.t",)), Filters())
+    assert changed(Filters(), accepted=True) == FilterEffect(lets_in=True)
+    assert changed(Filters(), objects=Objects([], [("a", "u")], all_seen=True)) == FilterEffect(lets_in=True)
 
 
 @pytest.mark.parametrize("now", [Filters(exclude_tables=("a.t",)), Filters(exclude_tables=("a.*", "a.t"))])
@@ -60,12 +60,12 @@ def test_the_leader_is_not_asked_where_nothing_can_be_let_in(now: Filters) -> No
     def said(*_: str, **__: object) -> None:
         return
 
-    assert change_of(ALL_BUT_T, now, ask=Asked(pytest.fail, pytest.fail), accepted=False, log=said) == FilterChange()
-    assert change_of(None, now, ask=Asked(pytest.fail, pytest.fail), accepted=False, log=said) == FilterChange()
+    assert change_of(ALL_BUT_T, now, ask=Asked(pytest.fail, pytest.fail), accepted=False, log=said) == FilterEffect()
+    assert change_of(None, now, ask=Asked(pytest.fail, pytest.fail), accepted=False, log=said) == FilterEffect()
 
 
 def test_what_cannot_be_copied_or_seen_is_refused() -> None:
-    def refuse(widened: Widened) -> None:
+    def refuse(widened: FilterChange) -> None:
         assert widened.wants_table("a", "t")
         raise UserError("no GTIDs", hint="switch them on")
 

@@ -6,7 +6,7 @@ from typing import Any
 from cdc.kafka.broker_checks import Brokers
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
-from cdc.producer.copy_pace.pace import Copying
+from cdc.producer.copy.progress_log import Copying
 from cdc.producer.metrics import ProducerMetrics
 from cdc.service.retry import Retry
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cdc.errors import PromiseError, UserError
 from cdc.model.commit_entry import VERSION, Commits, Entry, Partial
 from cdc.model.position import Position
-from cdc.producer.decode.changes import Begin, Commit, Moved, Whole
+from cdc.producer.decode.changes import Begin, Commit, PositionAdvanced, RowsTransaction
 from cdc.producer.progress import Progress
 
 UUID = "5f6a0f4e-0000-11ee-8000-000000000001"
@@ -104,7 +104,7 @@ def test_a_commit_adds_its_gtid_and_moves_the_position() -> None:
 def test_a_quiet_leaders_place_is_committed_now_and_then_and_sooner_where_it_moved() -> None:
     progress, begun = Progress(START, alive_seconds=60), time.monotonic()
     assert [progress.is_stale(begun + seconds) for seconds in (6, 59, 62)] == [False, False, True]
-    progress.note(Moved(Position("binlog.000001", 300)))
+    progress.note(PositionAdvanced(Position("binlog.000001", 300)))
     assert [progress.is_stale(begun + seconds) for seconds in (4, 6)] == [False, True]
 
 
@@ -126,12 +126,12 @@ def test_an_open_transaction_is_counted_and_its_start_kept() -> None:
 def test_a_half_sent_transaction_stays_so_until_it_has_been_read_again() -> None:
     half = Partial(f"{UUID}:4", 5, 50)
     progress = Progress(Entry(12, START.position, START.gtid_set, UUID, half))
-    progress.note(Moved(Position("binlog.000001", 200)))
+    progress.note(PositionAdvanced(Position("binlog.000001", 200)))
     assert progress.entry(next_sequence=12).partial == half
     # Another server may have one of its own before it.
     progress.note(Begin(f"{OTHER}:1", f"{OTHER}:1", 0))
     progress.note(Commit(Position("binlog.000001", 250)))
-    progress.note(Whole(Begin(f"{OTHER}:2", f"{OTHER}:2", 0), [], "binlog.000001", 260))
+    progress.note(RowsTransaction(Begin(f"{OTHER}:2", f"{OTHER}:2", 0), [], "binlog.000001", 260))
     assert progress.entry(next_sequence=12).partial == half
     progress.note(Begin(f"{UUID}:4", f"{UUID}:4", 0))
     progress.note(Commit(Position("binlog.000001", 300)))
@@ -140,8 +140,8 @@ def test_a_half_sent_transaction_stays_so_until_it_has_been_read_again() -> None
 
 def test_the_position_never_goes_back_and_files_count_by_number() -> None:
     progress = Progress(START)
-    progress.note(Moved(Position("binlog.1000000", 4)))
-    progress.note(Moved(Position("binlog.999999", 900)))
+    progress.note(PositionAdvanced(Position("binlog.1000000", 4)))
+    progress.note(PositionAdvanced(Position("binlog.999999", 900)))
     assert progress.position == Position("binlog.1000000", 4)
     assert progress.has_reached(Position("binlog.999999", 900))
     assert not progress.has_reached(Position("binlog.1000000", 5))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from _pytest.outcomes import Failed
 
-from cdc.config.filters import Filters, Widened
+from cdc.config.filters import FilterChange, Filters
 from cdc.config.profile import Producer as Limits
 from cdc.config.topic_names import Topics
 from cdc.errors import UserError
@@ -18,11 +18,10 @@ from cdc.model.position import Position
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.packets import SimpleTransaction
-from cdc.producer.copy.chunk import State
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.interleaver import Interleaver
-from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.requests import Requests
+from cdc.producer.copy.state import Pending, RecordState
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
 from cdc.producer.sink.event_messages import EventMessages
@@ -64,7 +63,7 @@ class Sink:
 class Copying:
     """A stream with the smallest Kafka transactions, and what may be copied into it."""
 
-    def __init__(self, sink: Any, pending: Pending, widened: Widened | None = None) -> None:
+    def __init__(self, sink: Any, pending: Pending, widened: FilterChange | None = None) -> None:
         retry = Retry(seconds=1, log=lambda *_, **__: None, stop=threading.Event())
         metrics = ProducerMetrics(retry=retry, brokers=Brokers({}), topics=(), heartbeat_seconds=1)
         decoder, self.progress = Leader(other_events=True).decoder, Progress(START)
@@ -72,7 +71,7 @@ class Copying:
         self.copier = Copier(
             pending,
             requests=Requests({}, "t.copies", resource="r", taken=Pending()),
-            open_reading=lambda: pytest.fail("nothing is copied"),
+            open_reader=lambda: pytest.fail("nothing is copied"),
             wants_table=lambda *_: True,
             log=pytest.fail,
             widened=widened,
@@ -114,7 +113,7 @@ def test_other_events_commit_when_the_leader_has_no_more() -> None:
 class Seen(Sink):
     """A crash left a record of a copy visible, after the entry that is continued from."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: RecordState) -> None:
         super().__init__()
         self.states = [state.text()]
 
@@ -129,9 +128,12 @@ class Seen(Sink):
     def count_chunk(self) -> None:
         self.states.pop()
 
+    def write(self, messages: Iterable[Message]) -> None:
+        self.done += [str(message.key, "utf-8") for message in messages]
+
 
 def test_a_chunk_that_readers_can_see_is_counted_and_not_read_again() -> None:
-    sink: Any = Seen(State(Pending(again=(("d", "t"),), after=("7",), written=1, rows=3)))
+    sink: Any = Seen(RecordState(Pending(again=(("d", "t"),), after=("7",), written=1, rows=3)))
     stream = Copying(sink, Pending(again=(("d", "t"),)))
     with pytest.raises(Failed, match="nothing is copied"):
         stream.replicate([event(et.STOP, offset=100)], [])
@@ -140,11 +142,11 @@ def test_a_chunk_that_readers_can_see_is_counted_and_not_read_again() -> None:
 
 
 NOW = Filters(exclude_tables=("d.u",))
-WIDENED = Widened(Filters(exclude_dbs=("d",)), NOW)
+WIDENED = FilterChange(Filters(exclude_dbs=("d",)), NOW)
 
 
 def test_filters_hold_from_the_place_on_that_readers_see() -> None:
-    sink: Any = Seen(State(Pending(fresh=(("d", "t"), ("d", "u"))), NOW.listed(), f"{UUID}:1"))
+    sink: Any = Seen(RecordState(Pending(fresh=(("d", "t"), ("d", "u"))), NOW.listed(), f"{UUID}:1"))
     stream = Copying(sink, Pending(), WIDENED)
     stream.replicate([])
     assert (len(sink.states), stream.copier.widened, stream.router.next_sequence) == (1, WIDENED, 0)
@@ -152,10 +154,13 @@ def test_filters_hold_from_the_place_on_that_readers_see() -> None:
         stream.replicate(Log().transaction(1, table="left_out").events, [])
     assert (sink.states, stream.copier.widened, stream.progress.filters) == ([], None, NOW.listed())
     assert (stream.router.next_sequence, stream.copier.pending.tables) == (1, (("d", "t"),))
+    with pytest.raises(Failed, match="nothing is copied"):
+        stream.replicate(Log().transaction(2, table="left_out").events, [])
+    assert "flv://r/db/left_out" in sink.done  # which the filters of before had left out of what is decoded
 
 
 @pytest.mark.parametrize("widened", [None, WIDENED])
-def test_filters_other_than_those_that_readers_see_are_refused(widened: Widened | None) -> None:
-    stream = Copying(Seen(State(Pending(), {"include_dbs": ["other"]})), Pending(), widened)
+def test_filters_other_than_those_that_readers_see_are_refused(widened: FilterChange | None) -> None:
+    stream = Copying(Seen(RecordState(Pending(), {"include_dbs": ["other"]})), Pending(), widened)
     with pytest.raises(UserError, match="put these filters back"):
         stream.replicate([event(et.STOP, offset=100)], [])

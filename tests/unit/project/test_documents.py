@@ -87,3 +87,19 @@ def test_every_metric_is_documented(program: str, module: str) -> None:
     assert named
     page = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
     assert [name for name in named if f"`{name}`" not in page] == []
+
+
+def test_the_way_of_a_message_is_short() -> None:
+    """From Kafka to the COMMIT, as the page of the consumer lists it; each of the modules imports one of the others."""
+    page = (ROOT / "docs/design/consumer.md").read_text(encoding="utf-8")
+    [table] = re.findall(r"passes through on its way.*?\n\n(.*?)\n\n", page, re.DOTALL)
+    way = re.findall(r"`([\w/]+)\.py`", table)
+    assert 20 <= len(way) == len(set(way)) <= 25
+    texts = {path: (ROOT / "cdc" / f"{path}.py").read_text(encoding="utf-8") for path in way}
+    names = {path: f"cdc.{path.replace('/', '.')}" for path in way}
+    alone = [
+        path for path in way
+        if not any(f"from {names[path]} " in texts[other] or f"from {names[other]} " in texts[path]
+                   for other in way if other != path)
+    ]  # fmt: skip
+    assert alone == []

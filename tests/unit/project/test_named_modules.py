@@ -1,4 +1,4 @@
-"""Docstrings name modules and what is in them (``plan.covering``, ``net_effects.as_left``): what is named is there."""
+"""Docstrings name modules and their content (``plan.chunk_plan``, ``net_effects.as_left``): all of that exists."""
 
 import ast
 import re
@@ -25,7 +25,7 @@ def modules() -> dict[str, str]:
 
 
 def ends(texts: dict[str, str]) -> dict[str, list[str]]:
-    """The texts of the modules and packages that have a name or end with it: plan.covering, covering."""
+    """The texts of the modules and packages that have a name or end with it: plan.chunk_plan, covering."""
     found = defaultdict(list)
     for module, text in texts.items():
         words = module.removesuffix(".__init__").split(".")
@@ -72,5 +72,5 @@ def test_what_docstrings_name_is_there() -> None:
 
 
 def test_a_name_that_points_nowhere_is_found() -> None:
-    text = '"""Sees ``plan.no_such``, ``no_such.plan``, ``plan.covering`` and ``net_effects.as_left(records)``."""'
+    text = '"""Sees ``plan.no_such``, ``no_such.plan``, ``plan.chunk_plan`` and ``net_effects.as_left(records)``."""'
     assert dead(text) == ["plan.no_such"]

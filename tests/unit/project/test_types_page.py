@@ -5,7 +5,7 @@
 
 from pathlib import Path
 
-from cdc.producer.table_rows.column_texts import _TYPES as COPIED
+from cdc.producer.copy.row_text import _TYPES as COPIED
 from tests.checks.type_table import kinds, table
 
 PAGE = Path(__file__).parents[3] / "docs/types.md"

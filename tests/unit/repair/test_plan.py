@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cdc.errors import UserError
-from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition
+from cdc.producer.copy.definition import CopiedColumn, TableDefinition
 from cdc.repair.plan import Plan, planned, requests, statement_of
 from cdc.repair.report import Report, read_report
 from cdc.repair.shown import definition_lines, row_lines

@@ -14,10 +14,10 @@ _KEYS = st.integers(1, 3).flatmap(lambda width: st.lists(st.tuples(*[st.integers
 def test_the_rows_in_the_range_are_those_of_a_comparison_of_tuples(
     keys: list[tuple[int, ...]], bounds: tuple[bool, bool]
 ) -> None:
-    after, upto = (keys[0] if bounds[0] else None), (keys[1] if bounds[1] else None)
+    after, through = (keys[0] if bounds[0] else None), (keys[1] if bounds[1] else None)
     columns = [f"c{number}" for number in range(len(keys[0]))]
-    condition = range_condition(columns, after and [*map(str, after)], upto and [*map(str, upto)])
-    expected = sorted(key for key in keys if (after is None or key > after) and (upto is None or key <= upto))
+    condition = range_condition(columns, after and [*map(str, after)], through and [*map(str, through)])
+    expected = sorted(key for key in keys if (after is None or key > after) and (through is None or key <= through))
     database = sqlite3.connect(":memory:")
     database.execute(f"CREATE TABLE t ({', '.join(columns)})")
     database.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(columns))})", keys)

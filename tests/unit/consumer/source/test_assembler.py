@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.source.assembler import Batch, Located, Transaction, UntilError, assemble, batches
+from cdc.consumer.source.assembler import Batch, DeferErrors, Located, Transaction, assemble, batches
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, PromiseError, UserError
 from cdc.model.record import Record
@@ -164,21 +164,21 @@ def broken_after(count: int) -> Iterator[int]:
 
 
 def test_the_error_comes_after_the_items() -> None:
-    items = UntilError(broken_after(3))
+    items = DeferErrors(broken_after(3))
     assert list(items) == [0, 1, 2]
     with pytest.raises(PromiseError, match="a gap"):
         items.reraise()
 
 
 def test_a_sound_stream_ends_well() -> None:
-    items = UntilError(range(3))
+    items = DeferErrors(range(3))
     assert list(items) == [0, 1, 2]
     items.reraise()
 
 
 def test_other_errors_are_not_deferred() -> None:
     with pytest.raises(ZeroDivisionError):
-        list(UntilError(1 // each for each in [1, 0]))
+        list(DeferErrors(1 // each for each in [1, 0]))
 
 
 def sized(records: Sequence[Record], *sizes: int) -> list[Located | None]:

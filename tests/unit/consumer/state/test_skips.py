@@ -69,11 +69,11 @@ def test_a_table_is_left_until_its_copy_begins() -> None:
     assert not skips.allow(record("here", "t", copying=True))
     chunk = record("here", "t", range=KeyRange(None, None), key=("id",))
     assert not skips.allow(chunk)
-    skips.see(replace(chunk, range=KeyRange([{"SignedInteger": 1}], None)))
     skips.see(replace(chunk, range=KeyRange(None, None, keys=([{"SignedInteger": 1}],))))
     assert skips.allow(record("here", "t"))
     assert skips.again(3) == ([], ["shop.t"])
-    skips.see(chunk)
+    # Not the first chunk, where a run begins amid the copy.
+    skips.see(replace(chunk, range=KeyRange([{"SignedInteger": 1}], None)))
     assert not skips.allow(record("here", "t"))
     assert skips.again(3) == ([], [])
 

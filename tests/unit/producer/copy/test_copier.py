@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from cdc.config.filters import Filters, Widened
-from cdc.producer.copy.pending import Pending
+from cdc.config.filters import FilterChange, Filters
+from cdc.producer.copy.definition import CopiedColumn
 from cdc.producer.copy.requests import Request
+from cdc.producer.copy.state import Pending
 from cdc.producer.decode.changes import Structure, TableShape
-from cdc.producer.table_rows.definition import CopiedColumn
 from tests.harness.copying import DEFINITION, REFUSED, UUID, Copying, T, U, keys_of, number, row
 
-WIDENED = Widened(Filters(include_tables=("d.t",)), Filters(include_tables=("d.*",)))
+WIDENED = FilterChange(Filters(include_tables=("d.t",)), Filters(include_tables=("d.*",)))
 
 
-def begun(pending: Pending, *requests: Request, widened: Widened | None = None) -> Copying:
+def begun(pending: Pending, *requests: Request, widened: FilterChange | None = None) -> Copying:
     """A copier that has asked for what comes first."""
     copying = Copying(pending, *requests, widened=widened)
     assert copying.turn() is None

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from cdc.config.filters import Filters, Widened
+from cdc.config.filters import FilterChange, Filters
+from cdc.model.commit_entry import Entry, Partial
 from cdc.model.position import Position
 from cdc.producer.copy.interleaver import Interleaver
-from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.requests import Request
+from cdc.producer.copy.state import Pending
 from cdc.producer.decode.changes import (
     Begin,
     Change,
@@ -19,19 +20,21 @@ from cdc.producer.decode.changes import (
     Copied,
     CopyState,
     Idle,
-    Moved,
     OtherEvent,
+    PositionAdvanced,
     Rows,
+    RowsTransaction,
     Statement,
     Structure,
-    Whole,
 )
+from cdc.producer.progress import Progress
 from cdc.sql.ddl import classify
 from tests.harness.copying import REFUSED, SHAPE, UUID, Copying, T, U, number, row, written
 
-WIDENED = Widened(Filters(include_tables=("d.t",)), Filters(include_tables=("d.*",)))
+WIDENED = FilterChange(Filters(include_tables=("d.t",)), Filters(include_tables=("d.*",)))
 EVENT: Any = None
 IDLE = Idle(inside=False)
+START = Entry(0, Position("b.1", 4), "", "", gtids_complete=True)
 
 
 def begin(transaction: int) -> Begin:
@@ -46,8 +49,8 @@ def add(key: int) -> Rows:
     return Rows(EVENT, SHAPE, "Add", [row(key).encode()], 0x10)
 
 
-def whole(transaction: int, key: int, *, at: int) -> Whole:
-    return Whole(begin(transaction), [add(key)], "b.1", at)
+def whole(transaction: int, key: int, *, at: int) -> RowsTransaction:
+    return RowsTransaction(begin(transaction), [add(key)], "b.1", at)
 
 
 def statement(text: str) -> Statement:
@@ -98,7 +101,7 @@ class Stream:
         if isinstance(change, CopyState):
             self.states.append(change)
             return f"{' '.join(name for _, name in sorted(change.incomplete))} left" + ", now" * change.at_once
-        empty = isinstance(change, Whole) and not change.rows
+        empty = isinstance(change, RowsTransaction) and not change.rows
         return f"{'empty ' if empty else ''}{type(change).__name__}"
 
 
@@ -108,7 +111,7 @@ def test_a_chunk_comes_behind_the_transaction_that_ends_at_its_place_and_before_
     assert stream.take(IDLE) == ["Idle"]
     copying.read(1, 2, end=100, upto=number(2))
     assert stream.take(begin(1), add(3), commit(99), whole(2, 4, at=100), whole(3, 5, at=120)) == [
-        "Begin", "Rows", "Commit", "Whole", "t: 1 2 3 4, up to 2", "Whole",
+        "Begin", "Rows", "Commit", "RowsTransaction", "t: 1 2 3 4, up to 2", "RowsTransaction",
     ]  # fmt: skip
     copying.read(6, end=120)
     assert stream.take(IDLE, IDLE) == ["t behind 2: 6 4 5, to its end", "Idle", "Idle"]
@@ -124,8 +127,8 @@ def test_no_chunk_comes_within_a_transaction() -> None:
     stream = Stream(copying)
     stream.take(IDLE)
     copying.read(1, end=50)
-    assert stream.take(Moved(Position("b.1", 40)), begin(1), Idle(inside=True), add(2), commit(60)) == [
-        "Moved", "Begin", "Idle", "Rows", "Commit", "t: 1 2, to its end",
+    assert stream.take(PositionAdvanced(Position("b.1", 40)), begin(1), Idle(inside=True), add(2), commit(60)) == [
+        "PositionAdvanced", "Begin", "Idle", "Rows", "Commit", "t: 1 2, to its end",
     ]  # fmt: skip
 
 
@@ -140,22 +143,33 @@ def test_a_table_that_can_not_be_copied_is_unmarked_before_the_next_change() -> 
     stream = Stream(copying)
     stream.take(IDLE)
     copying.read(end=50, definition=REFUSED, chunk=None)
-    assert stream.take(whole(1, 1, at=60), whole(2, 2, at=70)) == ["Whole", " left, now", "Whole"]
+    assert stream.take(whole(1, 1, at=60), whole(2, 2, at=70)) == ["RowsTransaction", " left, now", "RowsTransaction"]
 
 
 def test_requests_are_taken_up_between_two_transactions_and_committed_at_once() -> None:
     copying = Copying()
     stream = Stream(copying)
     copying.find(Request([T], 5))
-    assert stream.take(whole(1, 1, at=50)) == ["t left, now", "Whole"]
+    assert stream.take(whole(1, 1, at=50)) == ["t left, now", "RowsTransaction"]
     copying = Copying()
     stream = Stream(copying)
-    changes = iter((begin(1), add(1), commit(50), whole(2, 1, at=60)))
-    found: list[str] = []
-    for change in changes:
-        found += stream.take(change)
-        copying.find(Request([T], 5))
-    assert found == ["Begin", "Rows", "Commit", "t left, now", "Whole"]
+    stream.then["Begin"] = lambda: copying.find(Request([T], 5))
+    assert stream.take(begin(1), add(1), commit(50), whole(2, 1, at=60)) == [
+        "Begin", "Rows", "Commit", "t left, now", "RowsTransaction",
+    ]  # fmt: skip
+
+
+def test_no_chunk_comes_before_the_rest_of_a_transaction_that_is_partially_committed() -> None:
+    copying = Copying(Pending(again=(T,)))
+    copying.progress = Progress(replace(START, copy=copying.state.to_json(), partial=Partial(f"{UUID}:1", 1, 1)))
+    stream = Stream(copying)
+    assert stream.take(IDLE, Begin(f"{UUID}:1", f"{UUID}:1", 0), add(1), commit(50)) == [
+        "Idle", "Begin", "Rows", "Commit",
+    ]  # fmt: skip
+    assert copying.asked == ["t"]  # once the transaction has ended
+    copying.progress = Progress(replace(START, copy=copying.state.to_json(), partial=Partial(f"{UUID}:1", 1, 1)))
+    copying.read(1, end=4)
+    assert stream.take(IDLE) == ["Idle"]
 
 
 def test_changes_of_a_table_wait_for_its_pieces_and_others_are_committed_meanwhile() -> None:
@@ -163,11 +177,11 @@ def test_changes_of_a_table_wait_for_its_pieces_and_others_are_committed_meanwhi
     stream = Stream(copying)
     stream.take(IDLE)
     copying.snapshot("", end=50)
-    assert stream.take(Moved(Position("b.1", 50))) == ["Moved"]
+    assert stream.take(PositionAdvanced(Position("b.1", 50))) == ["PositionAdvanced"]
     stream.then["Held"] = lambda: copying.piece(1)
     stream.then["t piece 0: 1"] = lambda: copying.piece(2, last=True)
     assert stream.take(whole(1, 3, at=60), IDLE) == [
-        "Held", "t piece 0: 1", "t piece 1: 2, to its end", "Held", "Whole", "Idle",
+        "Held", "t piece 0: 1", "t piece 1: 2, to its end", "Held", "RowsTransaction", "Idle",
     ]  # fmt: skip
 
 
@@ -176,11 +190,11 @@ def test_a_leaders_transactions_are_empty_until_its_copy_begins() -> None:
     stream = Stream(copying)
     created = statement("CREATE TABLE x (id INT)")
     changes = (whole(1, 1, at=20), begin(2), created, add(1), OtherEvent(EVENT), commit(30))
-    assert stream.take(*changes) == ["empty Whole", "Begin", "Commit"]
+    assert stream.take(*changes) == ["empty RowsTransaction", "Begin", "Commit"]
     copying.read_structure(Structure([], [], []), end=30)  # as of before the statement
-    assert stream.take(IDLE, whole(3, 1, at=40)) == ["Idle", "empty Whole"]
+    assert stream.take(IDLE, whole(3, 1, at=40)) == ["Idle", "empty RowsTransaction"]
     copying.read_structure(Structure([T], [], []), end=40)
-    assert stream.take(IDLE, whole(4, 1, at=50)) == ["structure of t", "Idle", "Whole"]
+    assert stream.take(IDLE, whole(4, 1, at=50)) == ["structure of t", "Idle", "RowsTransaction"]
 
 
 @pytest.mark.parametrize("comes", [IDLE, whole(1, 1, at=50)])
@@ -190,7 +204,11 @@ def test_the_next_change_is_decoded_by_the_filters_that_hold_from_there_on(comes
     stream.take(IDLE)
     copying.read_structure(Structure([U], [], []), end=0 if comes is IDLE else 50)
     place = ["structure of u, d.* wanted", "decoder filters"]
-    expected = ["decoded Idle", *place, "Idle"] if comes is IDLE else ["decoded Whole", "Whole", *place, "Idle"]
+    expected = (
+        ["decoded Idle", *place, "Idle"]
+        if comes is IDLE
+        else ["decoded RowsTransaction", "RowsTransaction", *place, "Idle"]
+    )
     assert stream.take(comes, IDLE)[: len(expected)] == expected
-    assert [state.filters for state in stream.states] == [WIDENED.now]
-    assert copying.progress.filters == WIDENED.now.listed()
+    assert [state.filters for state in stream.states] == [WIDENED.after]
+    assert copying.progress.filters == WIDENED.after.listed()

@@ -17,8 +17,8 @@ from cdc.producer.decode.changes import (
     Change,
     Damaged,
     Idle,
-    Moved,
-    Whole,
+    PositionAdvanced,
+    RowsTransaction,
 )
 from cdc.producer.decode.table_map import JSON
 from cdc.sql.effects import ANY_DATABASE, Effect
@@ -29,7 +29,7 @@ from tests.harness.decoding import Chunk, Leader, added, begin, commit, content,
 def test_a_transaction_of_rows_is_one_change() -> None:
     log = Log().transaction(1, 2, mode=NO_ZEROS_AND_TRUNCATED)
     (whole,) = decoded(log.events)
-    assert isinstance(whole, Whole)
+    assert isinstance(whole, RowsTransaction)
     mode = "NO_ZERO_IN_DATE,NO_ZERO_DATE,TIME_TRUNCATE_FRACTIONAL"
     assert (whole.begin, whole.file, whole.end) == (begin(mode=mode), FILE, log.at)
     assert [content(rows) for rows in whole.rows] == [added(1, 2)]
@@ -65,10 +65,10 @@ def test_partial_updates_are_read_at_once_as_other_rows_are() -> None:
         log.xid()
     log.simple()
     found = decoded(log.events)
-    assert kinds(found) == ["Whole", "Whole"]
+    assert kinds(found) == ["RowsTransaction", "RowsTransaction"]
     # Where it has not arrived completely, the start waits for the rest.
     (pause, whole) = decoded(log.events[:4], [], [])[:1], decoded(log.events[:4], [], log.events[4:])
-    assert kinds([*pause, *whole]) == ["Idle", "Idle", "Whole", "Whole"]
+    assert kinds([*pause, *whole]) == ["Idle", "Idle", "RowsTransaction", "RowsTransaction"]
 
 
 def partial(options: bytes) -> Log:
@@ -87,7 +87,7 @@ def test_before_differences_are_applied_it_is_asked_whether_they_may_be(options:
     calls: list[tuple[str, str, Sequence[str]]] = []
     leader = Leader(allow_differences=lambda *call: calls.append(call))
     events = partial(options).events
-    assert kinds(leader.decode(events, events)) == ["Whole", "Whole"]
+    assert kinds(leader.decode(events, events)) == ["RowsTransaction", "RowsTransaction"]
     assert calls == [("db", "t", ["j"])] * asked
     # A savepoint changes no trigger, other statements may.
     log = partial(options)
@@ -180,12 +180,12 @@ def test_events_that_wait_for_their_transaction_are_few() -> None:
 def test_positions_between_transactions_are_progress() -> None:
     log = Log().transaction(1)
     beat = log.heartbeat()
-    moved = Moved(Position(FILE, beat.end))
+    moved = PositionAdvanced(Position(FILE, beat.end))
     assert decoded([beat]) == [moved]
     rotate = Log().add(et.ROTATE, (4).to_bytes(8, "little") + b"binlog.000002")
-    assert decoded([rotate]) == [Moved(Position("binlog.000002", 4))]
+    assert decoded([rotate]) == [PositionAdvanced(Position("binlog.000002", 4))]
     second = Log().add(et.HEARTBEAT_V2, b"\1\x0dbinlog.000009\2\1\x64\0\0")
-    assert decoded([second]) == [Moved(Position("binlog.000009", 100))]
+    assert decoded([second]) == [PositionAdvanced(Position("binlog.000009", 100))]
     # Not inside of a transaction, nor after its name, nor at the start of a file.
     assert decoded(*[[event] for event in log.events[:2]], [beat])[-1] == Begin(*begin())
     assert decoded([log.events[0]], [], [beat]) == [Idle(True)]

@@ -5,7 +5,7 @@ import pytest
 from cdc.model.commit_entry import PreparedXa
 from cdc.model.position import Position
 from cdc.producer.binlog import event_types as et
-from cdc.producer.decode.changes import Damaged, Idle, Moved, Prepared
+from cdc.producer.decode.changes import Damaged, Idle, PositionAdvanced, Prepared
 from tests.generators.binlog_events import FILE, NO_ZEROS_AND_TRUNCATED, UUID, Log
 from tests.harness.decoding import Leader, added, begin, commit, decoded, kinds, plain, refusal
 
@@ -152,4 +152,4 @@ def test_after_a_prepared_transaction_nothing_is_under_way() -> None:
     log = xa(1)
     log.prepare()
     beat = log.heartbeat()
-    assert decoded(log.events, [])[-2:] == [Moved(Position(FILE, beat.end)), Idle(False)]
+    assert decoded(log.events, [])[-2:] == [PositionAdvanced(Position(FILE, beat.end)), Idle(False)]

@@ -12,7 +12,7 @@ from cdc.errors import PromiseError
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.packets import SimpleTransaction
 from cdc.producer.decode import row_codegen, table_cache
-from cdc.producer.decode.changes import ShapeCache, TableShape, Whole
+from cdc.producer.decode.changes import RowsTransaction, ShapeCache, TableShape
 from cdc.producer.decode.decoder import UNREADABLE
 from cdc.producer.decode.row_codegen import FIRST_ROWS, row_decoder, row_decoders
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table
@@ -76,12 +76,12 @@ def test_rows_are_those_of_the_table_map_before_them(
         patched.setattr(table_cache, "_SHAPES_BYTES", limit)
         patched.setattr(row_codegen, "FIRST_ROWS", first)
         found = Leader().decode(log.events)
-    assert all(isinstance(each, Whole) for each in found)
+    assert all(isinstance(each, RowsTransaction) for each in found)
     expected = [
         [] if name == "left_out" else [(name, "Add", (f'{{"cols":[{READ[columns](value)}]}}',), 0)]
         for _, name, columns, value, _ in wanted
     ]
-    assert [[content(rows) for rows in each.rows] for each in found if isinstance(each, Whole)] == expected
+    assert [[content(rows) for rows in each.rows] for each in found if isinstance(each, RowsTransaction)] == expected
 
 
 def test_rows_of_another_number_than_their_table_map_are_refused() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.packets import SimpleTransaction
-from cdc.producer.decode.changes import Begin, Damaged, Whole
+from cdc.producer.decode.changes import Begin, Damaged, RowsTransaction
 from cdc.producer.decode.decoder import WholeTransactions, end_of_rows_only, start_of_incomplete
 from cdc.sql.effects import Effect
 from tests.generators.binlog_events import FILE, NO_ZEROS_AND_TRUNCATED, Log
@@ -17,7 +17,7 @@ def test_a_compressed_transaction_is_one_change() -> None:
     log.gtid()
     outer = log.compressed(inner)
     (whole,) = decoded(log.events)
-    assert isinstance(whole, Whole)
+    assert isinstance(whole, RowsTransaction)
     assert (whole.begin, whole.file, whole.end) == (begin(), FILE, outer.end)
     assert [content(rows) for rows in whole.rows] == [added(1, 2)]
     assert whole.rows[0].event.name == f"{FILE}:{outer.offset}/3"
@@ -68,7 +68,7 @@ def test_the_fast_path_decodes_what_it_can_and_nothing_else() -> None:
     assert whole is not None
     again = fast.of_simple(simple)
     assert again is not None
-    assert (again, type(again), type(again.begin)) == (whole, Whole, Begin)
+    assert (again, type(again), type(again.begin)) == (whole, RowsTransaction, Begin)
     assert fast.of_simple(simple._replace(begin=simple.begin + b"X")) is None
     assert fast.of_simple(simple._replace(gtid=simple.gtid[:-9])) is None
     assert fast.of_simple(simple._replace(rows=simple.rows[:-1])) is None
@@ -119,8 +119,8 @@ def test_a_simple_transaction_is_read_at_once_where_its_table_is_known() -> None
     log.transaction(4, number=8, table="left_out").simple()
     leader = Leader()
     found = leader.decode(log.events)
-    assert kinds(found) == ["Whole"] * 5
-    assert all(isinstance(each, Whole) and type(each.begin) is Begin for each in found)
+    assert kinds(found) == ["RowsTransaction"] * 5
+    assert all(isinstance(each, RowsTransaction) and type(each.begin) is Begin for each in found)
     flat = Log()
     for number in range(3):
         flat.transaction(number, mode=NO_ZEROS_AND_TRUNCATED)
@@ -149,5 +149,5 @@ def test_a_simple_transaction_that_is_not_as_it_must_be_is_decoded_event_by_even
     assert plain(decoded([*log.events[:5], other]))[-2] == added(2)
     broken = simple._replace(rows=simple.rows[:-1])
     found = decoded([*log.events[:5], broken])
-    assert kinds(found) == ["Whole", "Begin", "Refused", "Commit"]
+    assert kinds(found) == ["RowsTransaction", "Begin", "Refused", "Commit"]
     assert refusal(found).effects == (Effect("SkipTable", "db", "t"),)

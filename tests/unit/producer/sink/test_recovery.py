@@ -12,7 +12,7 @@ from cdc.errors import PromiseError
 from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition
 from cdc.model.position import Position
-from cdc.producer.copy.pending import Pending
+from cdc.producer.copy.state import Pending
 from cdc.producer.sink.kafka_sink import Partitioner
 from cdc.producer.sink.recovery import require_chunks_before, true_entry
 

@@ -16,7 +16,7 @@ from cdc.errors import PromiseError, UserError
 from cdc.model.commit_entry import Partial
 from cdc.model.position import Position
 from cdc.model.record import Record
-from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableShape, Whole
+from cdc.producer.decode.changes import Begin, Refused, Rows, RowsTransaction, Statement, TableShape
 from cdc.producer.sink.partial_transaction import content_sum
 from cdc.producer.sink.record_parts import Message
 from cdc.producer.sink.router import Router
@@ -70,7 +70,7 @@ def test_a_transaction_that_arrived_whole_makes_the_same_messages(names: list[li
     begin = Begin(GTID, GTID, 1_700_000_000_123_456)
     piecewise, whole = router(**cut), router(**cut)
     wanted = list(transaction(piecewise, *changes))
-    assert list(whole.whole(Whole(begin, changes, "binlog.000001", 500))) == wanted
+    assert list(whole.whole(RowsTransaction(begin, changes, "binlog.000001", 500))) == wanted
     assert (whole.next_sequence, whole.sent) == (piecewise.next_sequence, piecewise.sent)
 
 
@@ -187,9 +187,13 @@ def test_what_is_passed_over_has_not_left_again() -> None:
 def test_another_transaction_than_the_one_half_out_stops_unless_nothing_of_it_passes(whole: bool) -> None:
     route = router(partial=Partial("other:1", 2, 2))
     begin = Begin(GTID, GTID, 0)
-    none = [route.whole(Whole(begin, [], "binlog.000001", 500))] if whole else [transaction(route)]
+    none = [route.whole(RowsTransaction(begin, [], "binlog.000001", 500))] if whole else [transaction(route)]
     assert [list(messages) for messages in none] == [[]]
-    messages = route.whole(Whole(begin, [rows("a")], "binlog.000001", 500)) if whole else transaction(route, rows("a"))
+    messages = (
+        route.whole(RowsTransaction(begin, [rows("a")], "binlog.000001", 500))
+        if whole
+        else transaction(route, rows("a"))
+    )
     with pytest.raises(PromiseError, match="partially committed"):
         list(messages)
 

@@ -21,10 +21,10 @@ from cdc.producer.decode.changes import (
     CopyState,
     Refused,
     Rows,
+    RowsTransaction,
     Statement,
     Structure,
     TableShape,
-    Whole,
 )
 from cdc.producer.sink.partial_transaction import content_sum
 from cdc.producer.sink.record_parts import Message
@@ -66,7 +66,7 @@ def test_rows_make_these_messages(whole: bool) -> None:
     changes = [rows("a"), rows("b")._replace(table=OTHER)]
     uri = "flv://mysql-srv1/flvDb/owner"
     for sequence in (5, 7):
-        given = route.whole(Whole(BEGIN, changes, "binlog.000001", 500)) if whole else sent(route, *changes)
+        given = route.whole(RowsTransaction(BEGIN, changes, "binlog.000001", 500)) if whole else sent(route, *changes)
         assert list(given) == [
             message(added("a"), sequence=sequence, last=False),
             message(added("b", OTHER.columns_json), uri=uri, sequence=sequence + 1, index=1),
@@ -79,7 +79,7 @@ def test_types_are_told_by_the_first_record_of_a_table(whole: bool) -> None:
     route = router(record_bytes=20)
     table = TableShape("flvDb", "pet", TABLE.columns_json, {}, 1, ',"types":["varchar(20) character set utf8mb4"]')
     changes = [rows("a", "b")._replace(table=table), rows("c")._replace(table=table)]
-    given = route.whole(Whole(BEGIN, changes, "binlog.000001", 500)) if whole else sent(route, *changes)
+    given = route.whole(RowsTransaction(BEGIN, changes, "binlog.000001", 500)) if whole else sent(route, *changes)
     told = [json.loads(each.value).get("types") for each in given]
     types = ["varchar(20) character set utf8mb4"]
     assert told == [types, None, None]
@@ -100,21 +100,21 @@ def test_types_are_told_again_after_a_statement_on_the_table(effect: Effect, aga
     table = TableShape("flvDb", "pet", TABLE.columns_json, {}, 1, ',"types":["int"]')
     sent(route, rows("a")._replace(table=table))
     sent(route, statement(effect))
-    whole = Whole(BEGIN, [rows("b")._replace(table=table)] * 2, "binlog.000001", 500)
+    whole = RowsTransaction(BEGIN, [rows("b")._replace(table=table)] * 2, "binlog.000001", 500)
     assert [json.loads(each.value).get("types") for each in route.whole(whole)] == [["int"] if again else None, None]
 
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_flags_and_modes_are_in_the_messages(whole: bool) -> None:
     route, change, begin = router(), rows("a")._replace(flags=2), BEGIN._replace(sql_mode="NO_ZERO_DATE")
-    given = route.whole(Whole(begin, [change], "", 500)) if whole else sent(route, change, begin=begin)
+    given = route.whole(RowsTransaction(begin, [change], "", 500)) if whole else sent(route, change, begin=begin)
     body = added("a").replace(',"operation"', ',"flags":2,"sql_mode":"NO_ZERO_DATE","operation"')
     assert list(given) == [message(body)]
 
 
 def test_a_whole_transaction_counts_as_open_until_all_of_it_has_left() -> None:
     route = router()
-    messages = route.whole(Whole(BEGIN, [rows("a"), rows("b"), rows("c")], "binlog.000001", 500))
+    messages = route.whole(RowsTransaction(BEGIN, [rows("a"), rows("b"), rows("c")], "binlog.000001", 500))
     for _ in range(3):
         next(messages)
         assert (route.sent, route.partial, route.next_sequence) == (3, None, 5)
@@ -125,7 +125,7 @@ def test_a_whole_transaction_counts_as_open_until_all_of_it_has_left() -> None:
 def test_a_large_event_is_split_in_a_whole_transaction_too() -> None:
     names = ["x" * 400, "y" * 400, "z" * 400]
     piecewise = sent(router(record_bytes=900), rows(*names))
-    whole = list(router(record_bytes=900).whole(Whole(BEGIN, [rows(*names)], "binlog.000001", 500)))
+    whole = list(router(record_bytes=900).whole(RowsTransaction(BEGIN, [rows(*names)], "binlog.000001", 500)))
     assert whole == piecewise
     assert [len(json.loads(each.value)["operation"]["Add"]["rows"]) for each in whole] == [2, 1]
 
@@ -275,9 +275,9 @@ def test_each_tables_rows_go_to_its_topic() -> None:
     route = router(topics=Topics("t", layout=PER_TABLE, prefix="p."))
     found = sent(route, rows("a"), rows("b")._replace(table=OTHER), rows("c"))
     assert [each.topic for each in found] == ["p.flvDb_pet", "p.flvDb_owner", "p.flvDb_pet"]
-    whole = route.whole(Whole(BEGIN, [rows("a"), rows("b")._replace(table=OTHER)], "binlog.000001", 500))
+    whole = route.whole(RowsTransaction(BEGIN, [rows("a"), rows("b")._replace(table=OTHER)], "binlog.000001", 500))
     assert [each.topic for each in whole] == ["p.flvDb_pet", "p.flvDb_owner"]
-    both = Whole(BEGIN, [rows("a"), rows("b")._replace(table=OTHER), rows("c")], "binlog.000001", 500)
+    both = RowsTransaction(BEGIN, [rows("a"), rows("b")._replace(table=OTHER), rows("c")], "binlog.000001", 500)
     chunk = Chunk(OTHER.names, "", (), None, None, [], 0)
     created = Beginning(Structure([TABLE.names, OTHER.names], [], []), 0)
     topics = [route.topics(each) for each in (both, rows("a"), copied(chunk), copied(created), BEGIN)]
@@ -299,7 +299,7 @@ def test_a_chunk_is_a_transaction_of_its_own_and_what_comes_after_it_has_the_mar
     content = json.loads(found.value)
     assert (found.headers, content["bn_file"]["offset"]) == ([("cdc_copy", "header")], 500)
     assert (content["sequence"], content["transaction"]["id"], route.next_sequence) == (0, "copy:0", 1)
-    marked = [*route.whole(Whole(BEGIN, [rows("a")._replace(table=OTHER)], "binlog.000001", 600))]
+    marked = [*route.whole(RowsTransaction(BEGIN, [rows("a")._replace(table=OTHER)], "binlog.000001", 600))]
     assert [json.loads(each.value).get("copying") for each in marked] == [True]
     list(route.route(BEGIN))
     assert [*route.route(statement(Effect("DropTable", OTHER.database, "x")))] == []
@@ -311,7 +311,7 @@ def test_many_tables_are_told_apart() -> None:
     route = router()
     for number in range(10_050):
         table = TableShape("d", str(number), f'"columns":["{number}"],"key":null', {}, 1)
-        (found,) = route.whole(Whole(BEGIN, [rows("a")._replace(table=table)], "binlog.000001", 500))
+        (found,) = route.whole(RowsTransaction(BEGIN, [rows("a")._replace(table=table)], "binlog.000001", 500))
         content = json.loads(found.value)
         assert (content["uri"], content["columns"]) == (f"flv://mysql-srv1/d/{number}", [str(number)])
     assert len(route._heads) <= 10_001  # old ones are forgotten

@@ -1,0 +1,203 @@
+"""Attaches a copy of the leader (consumer.start) to a topic, if copy and topic are together certainly complete.
+
+A transaction that is in neither would be missing for good, and nothing could show it. The commit log has the
+transactions before the first record: exactly, or an upper bound in its oldest entry, which has passed them and more.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from cdc.config.start_position import COPY_KEY, parsed_copy
+from cdc.consumer.follower.session import Session
+from cdc.consumer.literals.values import quoted
+from cdc.consumer.source.assembler import Transaction
+from cdc.consumer.state import base_copy
+from cdc.consumer.state.base_copy import BaseCopy
+from cdc.consumer.state.checkpoint import Checkpoint, select_leader
+from cdc.consumer.state.seeds import seed_of
+from cdc.errors import Disconnected, UserError
+from cdc.model.commit_entry import Commits
+from cdc.model.gtid import GtidSet
+from cdc.model.record import COPY
+from cdc.service.logs import event
+
+__all__ = ["Attachment", "Beginning", "check_topic", "with_gtids"]
+
+_LOG = logging.getLogger("cdc.consumer")
+_NEWER = "take a newer copy of the leader, which holds them, or start over with a new topic and a fresh copy"
+
+
+class Beginning(Protocol):
+    """The interface of ``Attachment``: the state with which a follower begins."""
+
+    def begin(self, session: Session) -> list[bytes]:
+        """See ``Attachment``."""
+
+    def copied(self, session: Session, *, now: bool) -> BaseCopy:
+        """See ``Attachment``."""
+
+
+class Attachment:
+    """Attaches the copy of ``start``, the profile's ``consumer.start``. ``newest()`` and ``oldest()`` return the commit
+    log's newest entry and the oldest that compaction has left, None if there is none.
+    """
+
+    def __init__(
+        self, start: str, *, resource: str, newest: Callable[[], Commits | None], oldest: Callable[[], Commits | None]
+    ) -> None:
+        self._wanted = parsed_copy(start) if start else None
+        self._resource = resource
+        self._newest = newest
+        self._oldest = oldest
+
+    def begin(self, session: Session) -> list[bytes]:
+        """Checks that the topic continues where the copy ends; returns the statements that commit with the first
+        checkpoint.
+
+        Raises UserError if rows may be missing, Disconnected if the producer has not written yet.
+        """
+        if self._wanted is None:
+            return []
+        check_topic(self._wanted, newest=self._newest(), oldest=self._oldest)
+        self._check_follower(session, self._wanted)
+        event(_LOG, "the follower begins from a copy of the leader", gtids=self._wanted)
+        session.run([base_copy.create(session.schema).encode()])
+        return [base_copy.insert(session.schema, self._resource, self._wanted).encode()]
+
+    def copied(self, session: Session, *, now: bool) -> BaseCopy:
+        """The copy with which the follower with a checkpoint began; ``now``: the checkpoint is new.
+
+        Raises UserError if ``consumer.start`` is another copy.
+        """
+        _require_no_seed(session, self._resource)
+        held = self._noted(session)
+        if self._wanted is not None and held != self._wanted:
+            raise UserError(
+                "the follower has a checkpoint, and began from " + (f"a copy that held {held}" if held else "no copy"),
+                code="CDC-BASE-COPY-OTHER",
+                where=COPY_KEY,
+                hint=f"remove the key or set it to {str(held)!r}; for another copy {_fresh(session.schema)}"
+                if held
+                else f"remove the key; for a copy {_fresh(session.schema)}",
+            )
+        if self._wanted is not None and not now:
+            event(_LOG, "consumer.start has no effect any more: the follower has a checkpoint")
+        return BaseCopy(held, new_from=self._new_from(session, held) if held else None)
+
+    def _new_from(self, session: Session, held: GtidSet) -> int | None:
+        """The checkpoint's sequence, if the last transaction that it knows is not in the copy; else None."""
+        rows = session.rows(select_leader(self._resource, schema=session.schema))
+        gtid = rows[0][2] if rows else None
+        if gtid is None or gtid in held:
+            return None
+        (row,) = session.rows(Checkpoint.select(self._resource, schema=session.schema))
+        return Checkpoint.from_rows(row, schema=session.schema).sequence
+
+    def _noted(self, session: Session) -> GtidSet:
+        there = (
+            f"SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA={quoted(session.schema)} "
+            "AND TABLE_NAME='copies'"
+        )
+        rows = session.rows(base_copy.select(session.schema, self._resource)) if session.rows(there) else []
+        return GtidSet.parse(rows[0][0]) if rows else GtidSet()
+
+    def _check_follower(self, session: Session, held: GtidSet) -> None:
+        """Raises UserError if the follower's own GTIDs show that it is another copy."""
+        ((executed,),) = session.rows("SELECT @@GLOBAL.gtid_executed")
+        there = GtidSet.parse(str(executed)).of_sources(held)
+        if there and there != held:
+            raise UserError(
+                f"the follower has executed {there} of the leader's transactions, the key says {held}",
+                code="CDC-BASE-COPY-GTIDS-DIFFER",
+                where=COPY_KEY,
+                hint="write the GTID set of the copy that this follower was made from; its gtid_executed has it, as a "
+                "rule, beside the GTIDs of its own",
+            )
+
+
+def _require_no_seed(session: Session, resource: str) -> None:
+    """Raises UserError if cdc-seed has not ended: the checkpoint shows its progress, not that of the rows."""
+    seed = seed_of(session, resource)
+    if seed is not None:
+        raise UserError(
+            f"cdc-seed has not ended: the follower lacks rows that the leader has at sequence {seed.upto}",
+            code="CDC-FOLLOWER-BEING-SEEDED",
+            where=f"{session.schema}.seeds of {resource!r}",
+            hint="run cdc-seed again, which goes on; or start over with a fresh follower",
+        )
+
+
+def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], Commits | None]) -> None:
+    """Raises UserError unless a copy that ``held`` these GTIDs has all transactions before the topic's first record.
+
+    ``newest`` and ``oldest()`` are entries of the commit log. Raises Disconnected if there is none yet.
+    """
+    if newest is None:
+        raise Disconnected(
+            "the commit log has no entry yet, so it is not known what came before the topic's first record",
+            code="CDC-COMMIT-LOG-EMPTY",
+            where=COPY_KEY,
+            hint="start cdc-producer",
+        )
+    if newest.origin is None:
+        _check_older_log(held, oldest() or newest)
+    elif missing := GtidSet.parse(newest.origin).minus(held):
+        raise UserError(
+            f"the topic begins after transactions that the copy lacks: {missing}",
+            code="CDC-BASE-COPY-TOPIC-LATE",
+            where=COPY_KEY,
+            hint=_NEWER,
+        )
+
+
+def _check_older_log(held: GtidSet, oldest: Commits) -> None:
+    """Does ``check_topic`` for a log that an earlier version began: its ``oldest`` entry has passed all transactions
+    before the first record.
+    """
+    if oldest.next_sequence and not oldest.gtid_set:
+        raise UserError(
+            "the leader has no GTIDs (gtid_mode), so it is not known which transactions the copy has",
+            code="CDC-BASE-COPY-NO-GTIDS",
+            where=COPY_KEY,
+            hint="start over with a new topic: producer.start takes the position of the copy",
+        )
+    missing = GtidSet.parse(oldest.gtid_set).minus(held)
+    if missing:
+        raise UserError(
+            f"the topic may begin after transactions that the copy lacks, which are among {missing}: its commit log, "
+            f"of an earlier version, goes back to sequence {oldest.next_sequence} only",
+            code="CDC-BASE-COPY-TOPIC-MAYBE-LATE",
+            where=COPY_KEY,
+            hint=f"{_NEWER}; where the log never goes back far enough, stop cdc-producer, make the copy, and start "
+            "this consumer before it",
+        )
+
+
+def _fresh(schema: str) -> str:
+    return f"put it on a fresh follower, without the database {schema}"
+
+
+def with_gtids(transactions: Iterable[Transaction | None], copied: BaseCopy) -> Iterator[Transaction | None]:
+    """Passes on ``transactions``; raises UserError for one of which it can't be known whether ``copied`` has it.
+
+    Chunks of tables that the copy contains already are emptied.
+    """
+    told = False
+    for item in transactions:
+        if item is not None and item.begins:
+            first = item.records[0]
+            if not first.of_copy:
+                copied.require_gtid(first)
+                copied.see(first)
+            elif first.operation == COPY and copied.covers(first):
+                item = item._replace(records=[first.emptied()])
+            if not told and copied.has(first):
+                told = True
+                event(
+                    _LOG,
+                    "skipping the transactions that the copy has",
+                    sequence=first.sequence,
+                    transaction=first.transaction,
+                )
+        yield item

@@ -1,0 +1,245 @@
+"""Ends the stream of transactions at the place of ``--until``, always between two leader transactions. Pure.
+
+The place is a sequence, a GTID or a time.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+from cdc.consumer.source.assembler import Transaction
+from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.errors import UserError
+from cdc.model.gtid import is_gtid
+from cdc.model.record import Record
+
+__all__ = ["OPTION", "Place", "Reached", "Until"]
+
+OPTION = "option --until"
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the leader's stream: after record ``sequence``, before the transaction ``gtid``, or before the first
+    one that the leader committed at ``time_us`` (µs since 1970) or later. One of the three is given; ``text`` is the
+    option's.
+    """
+
+    text: str
+    sequence: int | None = None
+    gtid: str = ""
+    time_us: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parses the option's value. Raises UserError."""
+        if re.fullmatch(r"\d{1,18}", text, re.ASCII):
+            return cls(text, sequence=int(text))
+        if is_gtid(text.lower()):
+            return cls(text, gtid=text.lower())
+        try:
+            time = datetime.fromisoformat(text)
+        except ValueError:
+            raise UserError(
+                f"{text!r} names no place in the stream",
+                code="CDC-UNTIL-ARGUMENT",
+                where=OPTION,
+                hint="write a record's sequence (4711), a transaction's GTID (uuid:1234), or a time with its zone "
+                "(2026-03-01T12:30:00+01:00)",
+            ) from None
+        if time.utcoffset() is None:
+            raise UserError(
+                f"{text!r} has no time zone",
+                code="CDC-UNTIL-ARGUMENT",
+                where=OPTION,
+                hint=f"write {text}Z for UTC, or {text}+02:00 where clocks are two hours ahead of it",
+            )
+        return cls(text, time_us=(time - _BEGINNING) // timedelta(microseconds=1))
+
+
+_BACK = "to go back, restore a copy of the leader from before, with its checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The place as it was reached: record ``sequence`` is the last to be applied, ``following`` begins the next
+    transaction, None if it is not in the topic yet. ``inside``: the place is inside of that transaction.
+    """
+
+    sequence: int
+    following: Record | None
+    inside: bool = False
+
+    def told(self) -> dict[str, Any]:
+        """The fields for the log."""
+        if self.following is None:
+            return {"sequence": self.sequence, "next": "not in the topic yet"}
+        return {
+            "sequence": self.sequence,
+            "next_sequence": self.following.sequence,
+            "next_transaction": self.following.transaction,
+            "next_committed": datetime.fromtimestamp(self.following.ts_us / 1e6, UTC).isoformat(),
+        } | ({"stopped": "before the transaction, since the place is inside of it"} if self.inside else {})
+
+
+class Until:
+    """Ends the stream at ``place``. ``reached`` is the end of the last stream of ``up_to``, None if it did not get to
+    the place.
+
+    ``repeating``: the stream ended early, and everything must be read again from the checkpoint on.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.reached: Reached | None = None
+        self.repeating = False
+        self._found = False  # whether the transaction that the place names is known to come
+        self._begun: Record | None = None  # the first record of the transaction that is read
+        self._executed = -1  # the last statement that the follower has executed
+        self._whole = -1  # the first record of a transaction of which the last one is not behind the place
+
+    def check_start(self, checkpoint: Checkpoint, *, executed: int) -> None:
+        """Raises UserError if the follower has passed the place already.
+
+        ``executed`` is the sequence of the last statement that it has executed, which may be after the checkpoint.
+        """
+        self._executed = executed
+        wanted = self.place
+        passed = wanted.sequence is not None and checkpoint.sequence > wanted.sequence
+        if wanted.time_us is not None and checkpoint.ts_us is not None:
+            passed = checkpoint.ts_us >= wanted.time_us
+        if passed:
+            raise UserError(
+                f"the follower has passed {wanted.text}: it is at sequence {checkpoint.sequence}",
+                code="CDC-UNTIL-PASSED",
+                where=OPTION,
+                hint=f"nothing was applied; {_BACK}",
+            )
+        if wanted.sequence is not None:
+            self._check_executed(wanted.sequence, hint=f"nothing was applied; {_BACK}")
+
+    def check_reached(self) -> None:
+        """Raises UserError if the place is reached, but the follower has executed a statement behind it before."""
+        if self.reached is not None:
+            self._check_executed(self.reached.sequence, hint=f"everything before is applied; {_BACK}")
+
+    def _check_executed(self, sequence: int, *, hint: str) -> None:
+        if self._executed > sequence:
+            raise UserError(
+                f"the follower has passed {self.place.text}: a consumer that was killed has executed statement "
+                f"{self._executed} there",
+                code="CDC-UNTIL-EXECUTED",
+                where=OPTION,
+                hint=hint,
+            )
+
+    def found(self) -> None:
+        """Notes that the transaction of the place is in the topic, and not applied yet."""
+        self._found = True
+
+    def not_ahead(self, sequence: int) -> UserError:
+        """The error for a GTID that the leader has used, but that no record after ``sequence`` has."""
+        return UserError(
+            f"{self.place.gtid} is in no record after sequence {sequence}, though the producer has passed it: it is "
+            "applied already, or the producer's filters left out all of it",
+            code="CDC-UNTIL-NO-RECORD",
+            where=OPTION,
+            hint="nothing was applied; name a sequence or a time with --until",
+        )
+
+    def up_to(self, transactions: Iterable[Transaction | None], *, applied: int) -> Iterator[Transaction | None]:
+        """Passes on ``transactions``, which follow record ``applied``, up to the place, and each None.
+
+        Raises UserError if the place can't come any more.
+        """
+        self.reached, self.repeating = None, False
+        items = iter(transactions)
+        if applied == self.place.sequence:
+            self._reach(items, after=applied)
+            return
+        for item in items:
+            if item is None:
+                yield None
+                continue
+            if item.begins:
+                self._begun = item.records[0]
+            if self._ends_before(item):
+                return
+            if self._must_look_ahead(item):
+                yield from self._look_ahead(items)
+                return
+            yield item
+            if item.records[-1].sequence == self.place.sequence:
+                self._reach(items, after=item.records[-1].sequence)
+                return
+
+    def _ends_before(self, item: Transaction) -> bool:
+        """Whether the place is before the transaction or inside of it; ``item`` may be a part of it."""
+        begun, place = self._begun, self.place
+        assert begun is not None
+        if place.sequence is not None:
+            last = item.records[-1]
+            if last.sequence > place.sequence or (last.sequence == place.sequence and not item.ends):
+                self.reached = Reached(begun.sequence - 1, begun, inside=begun.sequence <= place.sequence)
+        elif place.time_us is not None:
+            if begun.ts_us >= place.time_us:
+                self.reached = Reached(begun.sequence - 1, begun)
+        elif begun.transaction == place.gtid:
+            self.reached = Reached(begun.sequence - 1, begun)
+        elif not self._found and not begun.of_copy:
+            self._check_comes(begun)
+        return self.reached is not None
+
+    def _check_comes(self, begun: Record) -> None:
+        """Raises UserError if the transaction of the place can't follow ``begun``: GTIDs are in order."""
+        source, _, number = self.place.gtid.rpartition(":")
+        theirs, _, other = begun.transaction.rpartition(":")
+        hint = "everything before is applied; start again, or name a sequence or a time with --until"
+        where = f"{OPTION}, before sequence {begun.sequence}"
+        if not is_gtid(begun.transaction):
+            raise UserError(
+                f"the leader has no GTIDs, so {self.place.gtid} never comes",
+                code="CDC-UNTIL-NO-GTID",
+                where=where,
+                hint=hint,
+            )
+        if theirs == source and int(other) > int(number):
+            raise UserError(
+                f"{self.place.gtid} has no records in the topic, or comes out of order: {begun.transaction} is next",
+                code="CDC-UNTIL-NO-GTID",
+                where=where,
+                hint=hint,
+            )
+
+    def _must_look_ahead(self, item: Transaction) -> bool:
+        """Whether ``item`` would be committed before it is known that the whole transaction is before the place.
+
+        A statement commits by itself; all other parts of a transaction can be rolled back.
+        """
+        partial = item.begins and item.statement and not item.ends
+        return partial and self.place.sequence is not None and item.records[0].sequence != self._whole
+
+    def _look_ahead(self, items: Iterator[Transaction | None]) -> Iterator[None]:
+        """Reads the rest of the transaction without applying it, to know whether the place is behind it."""
+        for item in items:
+            if item is None:
+                yield None
+                continue
+            if self._ends_before(item):
+                return
+            if item.ends:
+                assert self._begun is not None
+                self._whole, self.repeating = self._begun.sequence, True
+                return
+
+    def _reach(self, items: Iterator[Transaction | None], *, after: int) -> None:
+        """Ends the stream with the transaction whose last record is ``after``. An error in later records does not
+        matter.
+        """
+        self.reached = Reached(after, None)
+        following = next(items, None)
+        if following is not None:
+            self.reached = Reached(after, following.records[0])

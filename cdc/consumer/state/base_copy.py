@@ -1,0 +1,81 @@
+"""The copy of the leader with which the follower began (``consumer.start``): its GTIDs, in a row in the follower, and
+their meaning for a record.
+
+The row commits with the leader's first checkpoint, and is never changed: so the same transactions are ignored after
+each crash, whatever the profile contains by then.
+"""
+
+from cdc.config.start_position import COPY_KEY
+from cdc.consumer.literals.values import quoted
+from cdc.errors import UserError
+from cdc.model.gtid import GtidSet, is_gtid
+from cdc.model.record import Record
+
+__all__ = ["BaseCopy", "create", "insert", "select"]
+
+_COPIES = """
+  resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'mysql_resource_name of the leader',
+  gtid_set LONGTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'transactions of the leader in the copy',
+  at DATETIME(6) NOT NULL COMMENT 'UTC',
+  PRIMARY KEY (resource)
+) ENGINE=InnoDB"""
+
+
+def _table(schema: str) -> str:
+    return f"`{schema}`.`copies`"
+
+
+def create(schema: str) -> str:
+    """The statement that creates the table in the consumer's own database."""
+    return f"CREATE TABLE IF NOT EXISTS {_table(schema)} ({_COPIES}"
+
+
+def insert(schema: str, resource: str, held: GtidSet) -> str:
+    """The statement that records the GTIDs of the copy."""
+    values = f"{quoted(resource)}, {quoted(str(held))}, NOW(6)"
+    return f"INSERT INTO {_table(schema)} (resource, gtid_set, at) VALUES ({values})"
+
+
+def select(schema: str, resource: str) -> str:
+    """The query for the GTID set of the copy; no row for a follower that began empty."""
+    return f"SELECT gtid_set FROM {_table(schema)} WHERE resource={quoted(resource)}"
+
+
+class BaseCopy:
+    """The GTIDs ``held`` by the copy with which the follower began; empty if it began empty.
+
+    ``new_from`` is the first record known to be of a transaction that the copy lacks; None before one.
+    """
+
+    def __init__(self, held: GtidSet | None = None, *, new_from: int | None = None) -> None:
+        self.held = held or GtidSet()
+        self.new_from = new_from
+        self._any = bool(self.held)
+
+    def covers(self, chunk: Record) -> bool:
+        """Whether the copy already contains the rows of a chunk that the producer made (``Record.of_copy``).
+
+        It does if no transaction before the chunk is new: the chunk's older rows must not replace rows that the copy
+        has from later transactions. If there are no later transactions either, the rows are the same.
+        """
+        return self._any and (self.new_from is None or chunk.sequence < self.new_from)
+
+    def see(self, record: Record) -> None:
+        """Notes the first record of a transaction of the leader."""
+        if self.new_from is None and self._any and not self.has(record):
+            self.new_from = record.sequence
+
+    def has(self, record: Record) -> bool:
+        """Whether the copy has the record's transaction, so that the record is ignored."""
+        return self._any and record.transaction in self.held
+
+    def require_gtid(self, record: Record) -> None:
+        """Raises UserError if it can't be known whether the copy has the record's transaction."""
+        if self._any and not is_gtid(record.transaction):
+            raise UserError(
+                f"transaction {record.transaction} has no GTID, so it is not known whether the copy has it",
+                code="CDC-BASE-COPY-NO-GTIDS",
+                where=f"{COPY_KEY}, sequence {record.sequence}",
+                hint="everything before is applied; a follower can begin from a copy only where all transactions in "
+                "the topic have GTIDs: start over with a new topic (producer.start), and a fresh copy",
+            )

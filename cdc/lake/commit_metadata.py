@@ -1,0 +1,55 @@
+"""Reads and writes the metadata of a version of a lake's table: its sequence and its definition. Pure."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import Self
+
+from cdc.spark.frames.typed import Options
+from cdc.spark.frames.versions import Plan
+
+__all__ = ["Note", "Written", "definition"]
+
+_KEY = "cdc_lake"
+_FORMAT = 1  # of the values in tables; with another one all tables are written again
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """The metadata of a version: table ``database``.``table`` as of ``sequence``, the last one of ``transaction``.
+
+    ``definition`` is equal for versions with the same columns, key and choices.
+    """
+
+    database: str
+    table: str
+    sequence: int
+    transaction: str
+    definition: str
+
+    def text(self) -> str:
+        """The JSON text for a version's metadata."""
+        return json.dumps({_KEY: asdict(self)}, ensure_ascii=False)
+
+    @classmethod
+    def parse(cls, text: str | None) -> Self | None:
+        """The note in a version's metadata, or None."""
+        try:
+            return cls(**json.loads(text or "{}")[_KEY])
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The newest version of a table with the note of cdc-lake; ``note`` is None if another writer wrote rows since."""
+
+    version: int
+    note: Note | None
+
+
+def definition(plan: Plan, options: Options) -> str:
+    """A digest of everything that determines the rows of the plan's table beside the stream."""
+    key = plan.stretches[-1].key if plan.stretches else ()
+    known = (_FORMAT, plan.columns, key, options.zero_dates, options.on_alter, options.typed_json)
+    return hashlib.sha256(repr(known).encode()).hexdigest()[:32]

@@ -1,0 +1,154 @@
+"""Reads the records that came into the topics since the lake's state was saved, once for all tables."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from cdc.config.table_globs import copy_command
+from cdc.config.topic_names import PER_TABLE
+from cdc.errors import PromiseError, UserError
+from cdc.lake.folder import State
+from cdc.model.partition import partition_name
+from cdc.spark.ddl.lineage import Name, table_name
+from cdc.spark.frames.messages import Source, heads_of
+from cdc.spark.frames.told import History, untold
+from cdc.spark.input.spans import topic_ids
+
+__all__ = ["Arrived", "refused_tables", "same_topics"]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """The messages in ``new``, the part of ``source`` that no earlier run has read, with sequences up to ``upto``.
+
+    ``records`` is their number; fields with the names of State's are the values of the next state. ``ts_us`` is the
+    time at which the leader committed the transaction that ends with ``upto``; None if there are no new records.
+    """
+
+    source: Source
+    new: Source
+    upto: int
+    messages: DataFrame | None
+    records: int
+    last: Mapping[str, int]
+    offsets: Mapping[str, int]
+    transaction: str
+    ts_us: int | None
+
+    @classmethod
+    def since(cls, state: State, source: Source, upto: int) -> Self:
+        """Raises UserError if the topics lack records that the lake needs, PromiseError if they have too many."""
+        new = replace(source, span=replace(source.span, partitions=_rest(source, state)))
+        messages = new.everything()
+        # A topic of one table is read by itself; with shared topics each table would read all messages.
+        shared = state.offsets or source.kafka.layout != PER_TABLE
+        kept = messages.persist() if shared else None
+        rows = _heads(messages if kept is None else kept, since=state.sequence, upto=upto)
+        ends = {partition_name(each): end for each, (_, end) in new.span.partitions.items()}
+        for row in rows:
+            if row["next"] is not None:
+                ends[row["partition"]] = min(ends[row["partition"]], int(row["next"]))
+        last = {row["key"]: int(row["last"]) for row in rows if row["last"] is not None}
+        records = sum(int(row["count"]) for row in rows)
+        if state.sequence >= 0 and records != upto - state.sequence:
+            _raise_missing(records, state.sequence, upto)
+        newest = next((row["newest"] for row in rows if row["last"] == upto), None)
+        transaction, ts_us = (newest["id"], int(newest["ts_us"])) if newest else (state.transaction, None)
+        merged = {**state.last, **last}
+        return cls(source, new, upto, kept, records, merged, ends, transaction, ts_us)
+
+    def rows_of(self, names: Collection[Name]) -> DataFrame:
+        """All messages of rows of these tables, from the topics' beginning."""
+        if self.messages is None or self.new.span.partitions != self.source.span.partitions:
+            return self.source.of_tables(names)
+        return self.new_rows_of(names)
+
+    def new_rows_of(self, names: Collection[Name]) -> DataFrame:
+        """The messages of rows of these tables that no earlier run has read."""
+        if self.messages is None:
+            return self.new.of_tables(names)
+        wanted = [self.source.uri(name) for name in sorted(names)]
+        return self.messages.where(F.col("key").isin(wanted)).drop("key")
+
+    def close(self) -> None:
+        """Unpersists the messages."""
+        if self.messages is not None:
+            self.messages.unpersist()
+
+
+def same_topics(source: Source, state: State, *, lake: str) -> Mapping[str, str]:
+    """Kafka's ids of the topics. Raises UserError if one was created again since the lake was made."""
+    ids = topic_ids(source.kafka, source.span)
+    for name, known in state.topics.items():
+        if ids.get(name, known) != known:
+            raise UserError(
+                f"the topic {name} was deleted and created again since the lake was made",
+                code="CDC-LAKE-OTHER-SETTINGS",
+                where=f"option --to {lake}",
+                hint="name another folder, or remove this one to have the lake made again",
+            )
+    return {**state.topics, **ids}
+
+
+def refused_tables(
+    history: History, upto: int, last: Mapping[str, int], selects: Callable[[Name], bool]
+) -> Iterator[tuple[Name, UserError]]:
+    """Tables that have rows up to ``upto``, by the URIs in ``last``, but no record of their columns or creation."""
+    of_names = {name: sequence for uri, sequence in last.items() if (name := table_name(uri))}
+    for name in filter(selects, untold(history, upto, of_names)):
+        yield (
+            name,
+            UserError(
+                "the stream has rows of the table and nothing that tells its columns, which retention has cut",
+                code="CDC-LAKE-NO-COLUMNS",
+                where=f"table {'.'.join(name)}, sequence {upto}",
+                hint=f"copy the table again: {copy_command(name)}",
+            ),
+        )
+
+
+def _rest(source: Source, state: State) -> dict[tuple[str, int], tuple[int, int]]:
+    rest = {}
+    for partition, (begin, end) in source.span.partitions.items():
+        first = state.offsets.get(partition_name(partition), begin)
+        if first > end:
+            raise UserError(
+                f"the topic ends at offset {end}, the lake was made up to offset {first}",
+                code="CDC-LAKE-TOPIC-SHORTER",
+                where=f"partition {partition_name(partition)}",
+                hint="brokers lost records: name another folder with --to",
+            )
+        rest[partition] = (max(begin, first), end)
+    return rest
+
+
+def _heads(messages: DataFrame, *, since: int, upto: int) -> list[Row]:
+    """Aggregates by partition and key: the first offset after ``upto``, the last sequence up to it with its
+    transaction, and the number of records after ``since`` up to it.
+    """
+    heads = heads_of(messages, "partition", "offset", "key").where("sequence IS NOT NULL")
+    within = f"sequence <= {upto}"
+    found = heads.groupBy("partition", "key").agg(
+        F.min(F.expr(f"IF({within}, NULL, offset)")).alias("next"),
+        F.max(F.expr(f"IF({within}, sequence, NULL)")).alias("last"),
+        F.max(F.expr(f"IF({within}, struct(sequence, id, ts_us), NULL)")).alias("newest"),
+        F.count_if(F.expr(f"sequence > {since} AND {within}")).alias("count"),
+    )
+    return found.collect()
+
+
+def _raise_missing(records: int, since: int, upto: int) -> None:
+    if records > upto - since:
+        raise PromiseError(
+            f"the topics have {records} records after sequence {since} up to {upto}, which are {upto - since}",
+            code="CDC-LAKE-RECORDS-MISSING",
+            hint="something else writes to these topics: end it, and audit with cdc-audit",
+        )
+    raise UserError(
+        f"the topics have only {records} of the {upto - since} records after sequence {since} up to {upto}",
+        code="CDC-LAKE-TOPIC-SHORTER",
+        hint="retention deleted the others: copy the tables again, and name another folder with --to",
+    )

@@ -1,0 +1,333 @@
+"""A chunk request in flight: rows read from the leader, merged with the changes streamed meanwhile.
+
+The SELECT of a chunk sees some of the transactions that are committed meanwhile, and it is not known which. All that it
+may not have seen come in the stream after the request. So the rows that these name are taken from them: what the SELECT
+saw of such a row is the same or older.
+
+A snapshot of a table that is copied as a whole sees some of the transactions in the binlog, in no certain order. Those
+that were executed before it, it sees for certain (``seen``). All others that it may see are before the binlog's end
+right after it. So where the stream has reached that end, and no other transaction in it has changed the table since the
+request, the snapshot shows the table as it is at that place.
+"""
+
+import json
+import select
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cdc.model.gtid import GtidSet
+from cdc.producer.copy.chunk_reader import ReadChunk
+from cdc.producer.copy.definition import TableDefinition
+from cdc.producer.copy.keys import Keys
+from cdc.producer.copy.reader import Answer, Reader, Wanted
+from cdc.producer.copy.state import Pending, Table
+from cdc.producer.decode.changes import Begin, Change, Chunk, Rows, RowsTransaction
+from cdc.producer.large_rows.large_text import LargeText
+
+__all__ = [
+    "Changers",
+    "ChunkRequest",
+    "ChunkRequests",
+    "Overrun",
+    "Place",
+    "Snapshot",
+    "Window",
+    "chunk_of",
+    "following",
+    "is_exact",
+    "merged",
+]
+
+_MOST = 100_000
+
+
+def is_exact(changers: Iterable[str | None], seen: GtidSet) -> bool:
+    """Whether each of the transactions that changed the table is ``seen``; None stands for any."""
+    return all(gtid is not None and gtid in seen for gtid in changers)
+
+
+class Changers:
+    """The transactions of the stream that changed a table since it was asked for, as many as can be kept."""
+
+    def __init__(self) -> None:
+        self.gtids: set[str | None] = set()
+
+    def note(self, gtid: str | None) -> None:
+        """A transaction has changed the table; None for one without a name, which no snapshot sees for certain."""
+        self.gtids.add(gtid if len(self.gtids) < _MOST else None)
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """How far the copy of a table as a whole is: so many ``tries`` since ``began``, or, once one of these was exact, so
+    many ``pieces`` (None before). ``tables`` are those that must not change from then on until all pieces are written.
+    """
+
+    tables: frozenset[Table]
+    began: float
+    tries: int = 0
+    told: float = 0.0
+    pieces: int | None = None
+    waits: bool = False  # the stream, for the pieces
+
+    def may_end_with(self, change: Change) -> bool:
+        """Whether the snapshot may not be the table any more once ``change`` has come: it begins a transaction which
+        changes one of the tables, or of which it is not known yet what it changes."""
+        if type(change) is RowsTransaction:
+            return any(rows.table.names in self.tables for rows in change.rows)
+        return type(change) is Begin
+
+
+_LIMIT = 64_000_000  # bytes of changes that are kept while a chunk is read
+
+
+class Overrun(Exception):
+    """More was changed than can be kept: the chunk has to be read again."""
+
+
+class Window:
+    """The changes of one table since a chunk of it was asked for."""
+
+    def __init__(self) -> None:
+        self._changes: list[tuple[str, list[bytes] | list[LargeText]]] = []
+        self._size = 0
+
+    def note(self, operation: str, rows: list[bytes] | list[LargeText]) -> None:
+        """Keep the JSON texts of changed ``rows``."""
+        self._size += sum(map(len, rows))
+        if self._size > _LIMIT:
+            self._changes.clear()
+        else:
+            self._changes.append((operation, rows))
+
+    def apply(self, rows: list[str], key: Sequence[int]) -> list[str]:
+        """The chunk's ``rows``, JSON texts, after all changes; ``key`` has the numbers of the key's columns.
+
+        Raises Overrun.
+        """
+        if self._size > _LIMIT:
+            raise Overrun
+        changes = ((operation, json.loads(bytes(row))) for operation, texts in self._changes for row in texts)
+        return merged(rows, key, changes)
+
+
+def merged(rows: list[str], key: Sequence[int], changes: Iterable[tuple[str, dict[str, Any]]]) -> list[str]:
+    """``rows`` after ``changes``, each with its operation and the row as an object of the record format."""
+    last: dict[str, list[Any] | None] = {}
+    for operation, row in changes:
+        before = row.get("before_cols") if operation == "Update" else row["cols"] if operation == "Delete" else None
+        after = row.get("after_cols") if operation == "Update" else row["cols"] if operation == "Add" else None
+        if before is not None:
+            last[_identity(before, key)] = None
+        if after is not None:
+            last[_identity(after, key)] = after
+    if not last:
+        return rows
+    kept = [row for row in rows if _identity(json.loads(row)["cols"], key) not in last]
+    return kept + [_text({"cols": image}) for image in last.values() if image is not None]
+
+
+def _identity(image: list[Any], key: Sequence[int]) -> str:
+    return _text([image[at] for at in key])
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+# A table and the key behind which a chunk of it is wanted, or the keys whose rows are; nothing: what is to be created.
+Place = tuple[Table | None, tuple[str, ...] | None, Keys | None]
+
+# Flags of a rows event: no foreign keys were followed, or what they changed was logged (class Rows_event).
+_NOTHING_UNLOGGED = 0x02 | 0x10
+
+
+@dataclass(slots=True)
+class ChunkRequest:
+    """A request ``wanted`` at the time ``at``, the changes since then, and the answer once there is one.
+
+    ``cascading`` are tables with changes that foreign keys may have followed; ``columns`` what the records of these
+    changes say of the table's own columns and key.
+    """
+
+    wanted: Wanted
+    window: Window = field(default_factory=Window)
+    changers: Changers = field(default_factory=Changers)
+    cascading: set[Table] = field(default_factory=set)
+    columns: set[str] = field(default_factory=set)
+    at: float = field(default_factory=time.monotonic)
+    answer: Answer | None = None
+
+    def note(self, rows: Rows, gtid: str | None) -> None:
+        """Take notice of a change by the transaction ``gtid``."""
+        if rows.table.names == self.wanted.table:
+            self.window.note(rows.operation, rows.rows)
+            self.changers.note(gtid)
+            self.columns.add(rows.table.columns_json)
+        if rows.operation != "Add" and not rows.flags & _NOTHING_UNLOGGED:
+            self.cascading.add(rows.table.names)
+
+    def may_cascade(self, answer: Answer) -> bool:
+        """Whether a foreign key may have changed the table's rows unseen."""
+        return not self.cascading.isdisjoint(answer.follows)
+
+    def is_exact(self, answer: Answer) -> bool:
+        """Whether the snapshot in ``answer`` shows the table as it is at this place of the stream."""
+        return answer.seen is not None and not self.may_cascade(answer) and is_exact(self.changers.gtids, answer.seen)
+
+
+class ChunkRequests:
+    """The requests to a reader that are in flight, in their order; ``open_reader`` starts it with the first one.
+
+    ``unwanted`` counts the answers to come to requests that were taken back.
+    """
+
+    def __init__(self, open_reader: Callable[[], Reader]) -> None:
+        self._open_reader = open_reader
+        self._reader: Reader | None = None
+        self._asked: deque[ChunkRequest] = deque()
+        self.unwanted = 0
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+    @property
+    def first(self) -> ChunkRequest | None:
+        """The oldest one, None without any."""
+        return self._asked[0] if self._asked else None
+
+    @property
+    def last(self) -> ChunkRequest | None:
+        """The newest one, None without any."""
+        return self._asked[-1] if self._asked else None
+
+    @property
+    def wake(self) -> int | None:
+        """A file descriptor that can be read once there is an answer, if something is being read."""
+        return self._reader.wake if self._reader else None
+
+    def ask(self, wanted: Wanted) -> None:
+        """Ask one more."""
+        if self._reader is None:
+            self._reader = self._open_reader()
+        self._reader.ask(wanted)
+        self._asked.append(ChunkRequest(wanted))
+
+    def pop(self) -> ChunkRequest:
+        """The oldest one, which is done."""
+        return self._asked.popleft()
+
+    def receive(self) -> None:
+        """Take the answers that are there. Raises Disconnected and UserError as reading does."""
+        while self._reader is not None and (answer := self._reader.answer()) is not None:
+            if self.unwanted:
+                self.unwanted -= 1
+                continue
+            next(asked for asked in self._asked if asked.answer is None).answer = answer
+
+    def note(self, rows: Rows, gtid: str | None) -> None:
+        """Take notice of a change by the transaction ``gtid``."""
+        for asked in self._asked:
+            asked.note(rows, gtid)
+
+    def note_unknown(self) -> None:
+        """Take notice of a change in an event that is not decoded."""
+        for asked in self._asked:
+            asked.changers.note(None)
+
+    def take_back(self) -> None:
+        """Ask for nothing any more of what was asked."""
+        self.unwanted += sum(asked.answer is None for asked in self._asked)
+        self._asked.clear()
+        if self._reader is not None:
+            self._reader.forget()
+
+    @property
+    def waits_for(self) -> str | None:
+        """The follower that the reader waits for just now."""
+        return self._reader.waits_for if self._reader else None
+
+    def written(self, sequence: int, size: int) -> None:
+        """The chunk that the oldest one is answered with is in the stream."""
+        if self._reader is not None:
+            self._reader.written(sequence, size)
+
+    def hurry(self, *, hurried: bool) -> None:
+        """Tell the reader whether the stream waits for it."""
+        if self._reader is not None:
+            (self._reader.hurried.set if hurried else self._reader.hurried.clear)()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until there is an answer, ``seconds`` at most."""
+        if self._reader is not None:
+            select.select([self._reader.wake], [], [], seconds)
+
+    def close(self) -> None:
+        """End the reader."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        self._asked.clear()
+        self.unwanted = 0
+
+
+def following(
+    pending: Pending, snapshot: Snapshot | None, keys: Keys | None, last: ChunkRequest | None
+) -> Place | None:
+    """What is wanted after the ``last`` request: rows with ``keys`` first; None where its answer must come before."""
+    is_piece = snapshot is not None and snapshot.pieces is not None
+    # Nothing comes between the pieces of a table.
+    if keys is not None and not is_piece:
+        # By itself, so that what is asked for after it goes on where the chunks before it end.
+        return None if last else (keys.table, None, keys)
+    if last is None:
+        return pending.current, () if is_piece else None if snapshot else pending.after or None, None
+    newest = last.answer
+    if newest is None or newest.chunk is None or newest.chunk.upto is None:
+        return None
+    return pending.current, newest.chunk.upto, None
+
+
+def chunk_of(asked: ChunkRequest, answer: Answer, *, piece: int | None) -> Chunk:
+    """What was read, as it is at this place of the stream; ``piece`` is the number of that of a table as a whole.
+
+    Raises Overrun where it has to be read again: too much was changed, or a foreign key may have changed rows unseen.
+    """
+    definition, read = answer.definition, answer.chunk
+    if definition is None or read is None or asked.may_cascade(answer):
+        raise Overrun
+    if piece is not None:
+        if asked.changers.gtids:
+            raise Overrun  # which can't be, since these changes are held back
+        return _piece_of(definition, read, piece, answer.ts_us)
+    if asked.columns - {definition.columns_json}:
+        raise Overrun  # by an ALTER that was not logged: the values of these rows are of other columns
+    columns = [column.name for column in definition.columns]
+    rows = asked.window.apply(read.rows, [columns.index(name) for name in definition.key])
+    return _part_of(definition, (asked.wanted.after, read.upto), rows, answer.ts_us, keys=answer.keys)
+
+
+def _part_of(
+    definition: TableDefinition,
+    bounds: tuple[tuple[str, ...] | None, tuple[str, ...] | None],
+    rows: list[str],
+    ts_us: int,
+    *,
+    keys: tuple[tuple[str, ...], ...] | None = None,
+) -> Chunk:
+    """The rows between two ``bounds`` of the table's key, or those with ``keys``."""
+    table = definition.database, definition.name
+    collations = tuple(column.collation for column in definition.key_columns)
+    # As a copy begins it tells the types; its other chunks come behind that.
+    columns = definition.columns_json + ("" if bounds[0] else definition.types_json)
+    return Chunk(table, columns, collations, *bounds, rows, ts_us, keys=keys)
+
+
+def _piece_of(definition: TableDefinition, read: ReadChunk, number: int, ts_us: int) -> Chunk:
+    """A piece of a table that is copied as a whole."""
+    table, after = (definition.database, definition.name), None if number == 0 else ()
+    columns = definition.columns_json + ("" if number else definition.types_json)
+    return Chunk(table, columns, (), after, read.upto, read.rows, ts_us, piece=number)

@@ -1,0 +1,451 @@
+"""Reads the definition of a table that is copied: columns and key as rows events have them, or why it can't be copied.
+
+The leader is asked while the table's metadata lock is held, so all answers are of one state of the table. The server
+chooses the key that it logs: module ``decode.table_map``.
+
+MySQL logs what its foreign keys change since 9.6, unless ``innodb_native_foreign_keys`` is ON. With an older leader a
+chunk may have been read before such a change, and nothing in the stream would show it: ``unlogged_cascades``.
+
+The members of an ENUM or SET that the server shows with question marks, for letters that utf8mb3 lacks, are read from
+values of the column: no other query shows them. Where no row has a member, the column of a recursive query gets it: it
+has the type of the table's column, which its first row leaves NULL, and takes numbers of members. Servers before
+MySQL 9 make it another type.
+"""
+
+import re
+from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+
+from cdc.errors import CdcError, Disconnected, UserError
+from cdc.model.charset import text_decoder
+from cdc.producer.binlog.leader import different, translated
+from cdc.producer.decode.table_cache import columns_json
+from cdc.producer.equal_members import asking
+from cdc.sql.column_types import character_type, members_type, types_json
+
+__all__ = [
+    "ALL_SHOWN",
+    "GONE",
+    "LOSSY",
+    "CopiedColumn",
+    "TableDefinition",
+    "TableKey",
+    "above",
+    "exact_members",
+    "identifier",
+    "member_texts",
+    "read_definition",
+    "reading_failed",
+    "shown_exactly",
+    "shown_row",
+    "shown_type",
+    "table_keys",
+    "table_text",
+    "unlogged_cascades",
+]
+
+# The character sets with characters that utf8mb3 lacks, or with bytes that are no characters.
+LOSSY = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "gb18030", "ascii"})
+_BMP = "\uffff"
+
+
+def exact_members(
+    cursor: Any, table: str, column: str, *, kind: str, charset: str, shown: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """The members of a column, None where the leader does not give those ``shown``; both names are SQL."""
+    number = "n + 1" if kind == "enum" else "1 << n"
+    # A conversion, too, has question marks for bytes that are no ASCII.
+    value = "e" if charset in ("ascii", "utf8mb4") else "CONVERT(e USING utf8mb4)"
+    cursor.execute(f"SET SESSION cte_max_recursion_depth = {len(shown) + 10}")
+    try:
+        cursor.execute(
+            f"WITH RECURSIVE m (n, e) AS (SELECT 0, t.{column} FROM (SELECT 1) AS d LEFT JOIN {table} AS t "
+            f"ON FALSE UNION ALL SELECT n + 1, {number} FROM m WHERE n < {len(shown)}) "
+            f"SELECT HEX({value}) FROM m WHERE n > 0 ORDER BY n"
+        )
+        found = tuple(
+            bytes.fromhex(row[0]).decode("ascii" if charset == "ascii" else "utf-8") for row in cursor.fetchall()
+        )
+    except (pymysql.DataError, TypeError, ValueError):
+        return None
+    as_shown = tuple("".join("?" if letter > _BMP else letter for letter in each) for each in found)
+    return found if as_shown == shown else None
+
+
+_QUOTED = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+
+
+def member_texts(column_type: str) -> tuple[str, ...]:
+    """The members in a column's type as the server shows it."""
+    texts = _QUOTED.findall(column_type)
+    return tuple(
+        re.sub(r"\\(.)|''", lambda at: _ESCAPES.get(at[1], at[1]) if at[1] else "'", text, flags=re.DOTALL)
+        for text in texts
+    )
+
+
+def shown_type(kind: str, full: str, charset: str) -> str:
+    """The type as records of rows tell it (``decode.table_map.column_type``) of a column that is shown as ``full``.
+
+    ``kind`` is its data_type in information_schema.
+    """
+    if kind in ("enum", "set"):
+        return members_type(kind, None if text_decoder(charset) is None else member_texts(full), charset)
+    if kind.endswith(("char", "text")):
+        return character_type(full, charset)
+    if kind.endswith(("point", "linestring", "polygon", "geometry", "geomcollection", "geometrycollection")):
+        return "geometry"
+    if kind in ("vector", "year", "float", "double") or kind.endswith("int"):
+        return f"{kind} unsigned" if "unsigned" in full.split() else kind
+    return full.removesuffix(" zerofill")
+
+
+Table = tuple[str, str]  # database and name
+_LOGGED_SINCE = (9, 6)
+_ACTIONS = "('CASCADE', 'SET NULL', 'SET DEFAULT')"
+
+
+def unlogged_cascades(cursor: Any) -> dict[Table, set[Table]]:
+    """For each table the tables that a foreign key of it follows; empty where the server logs all changes."""
+    cursor.execute("SHOW GLOBAL VARIABLES WHERE variable_name IN ('version', 'innodb_native_foreign_keys')")
+    variables = dict(cursor.fetchall())
+    version = tuple(map(int, re.findall(r"\d+", variables["version"])[:2]))
+    if version >= _LOGGED_SINCE and variables.get("innodb_native_foreign_keys", "OFF") != "ON":
+        return {}
+    cursor.execute(
+        "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME "
+        "FROM information_schema.REFERENTIAL_CONSTRAINTS "
+        f"WHERE UPDATE_RULE IN {_ACTIONS} OR DELETE_RULE IN {_ACTIONS}"
+    )
+    follows: dict[Table, set[Table]] = {}
+    for database, table, above_database, above_table in cursor.fetchall():
+        follows.setdefault((database, table), set()).add((above_database, above_table))
+    return follows
+
+
+def above(table: Table, follows: dict[Table, set[Table]]) -> frozenset[Table]:
+    """All tables that ``table`` follows, by one foreign key or several."""
+    found: set[Table] = set()
+    waiting = [table]
+    while waiting:
+        new = follows.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return frozenset(found)
+
+
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+_BINARIES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_TEMPORAL = frozenset({"date", "time", "datetime", "timestamp", "year"})
+_MEMBERS = frozenset({"enum", "set"})
+_GEOMETRY = frozenset({
+    "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection",
+    "geometrycollection",
+})  # fmt: skip
+_IN_KEY = _INTEGERS | _TEXTS | _BINARIES | _TEMPORAL | {"decimal"}
+_KNOWN = _IN_KEY | _MEMBERS | _GEOMETRY | {"float", "double", "bit", "json", "vector"}
+# Generated invisible keys, which servers before 8.0.30 do not have.
+ALL_SHOWN = "/*!80030 SET SESSION show_gipk_in_create_table_and_information_schema = ON */"
+GONE = "the leader has no such table"  # the refusal of a table that was dropped or renamed
+_MISSING_GRANT = frozenset({1142, 1143})
+_NO_TABLE = frozenset({1049, 1146})
+_INVALID_VIEW = 1356
+_DEADLOCK = 1213  # of metadata locks, with a statement that changes the table
+_LOCKED = frozenset({1205, _DEADLOCK})
+_COUNTER = re.compile(r" AUTO_INCREMENT=\d+(?= |$)")
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedColumn:
+    """One column. ``type`` is MySQL's name of its type, ``digits`` are those after the point or of the second.
+
+    ``rounded``: it is a FLOAT(M,D) or DOUBLE(M,D). ``members`` are those of an ENUM or SET, none where a record has
+    their numbers instead. ``sql_type`` is the type as records tell it.
+    """
+
+    name: str
+    type: str
+    nullable: bool
+    unsigned: bool = False
+    zerofill: bool = False
+    rounded: bool = False
+    charset: str = "binary"
+    precision: int = 0
+    digits: int = 0
+    members: tuple[str, ...] = ()
+    virtual: bool = False
+    collation: str | None = None
+    sql_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """A table of the leader; ``refusal`` says why it can't be copied, None if it can.
+
+    ``columns_json`` is that of its records, ``types_json`` what the first one adds. ``created`` is the leader's own
+    definition, by which a later change is noticed; ``key_index`` the name of the key's index. ``whole``: it can't be
+    copied by ranges of its key, or has none, but can be as a whole, as of one moment. ``inexact``: the leader does not
+    show it as it is. ``respelled`` are parts of ``created`` in which it has question marks, and what stands for them.
+    """
+
+    database: str
+    name: str
+    columns: tuple[CopiedColumn, ...]
+    key: tuple[str, ...]
+    key_index: str
+    columns_json: str
+    created: str
+    refusal: str | None = None
+    whole: bool = False
+    types_json: str = ""
+    inexact: bool = False
+    respelled: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def key_columns(self) -> tuple[CopiedColumn, ...]:
+        """The columns of the key, in its order."""
+        by_name = {column.name: column for column in self.columns}
+        return tuple(by_name[name] for name in self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class TableKey:
+    """A key of SHOW KEYS: its columns' names, None for an expression; ``whole``: none only by its first characters."""
+
+    name: str
+    columns: tuple[str | None, ...]
+    unique: bool
+    nullable: bool
+    whole: bool
+
+
+def identifier(name: str) -> str:
+    """A database, table or column name, quoted."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def table_text(show_create: str) -> str:
+    """What SHOW CREATE TABLE says, without the next number, which is no part of a definition."""
+    *lines, options = show_create.split("\n")
+    return "\n".join([*lines, _COUNTER.sub("", options, count=1)])
+
+
+def read_definition(connection: Any, database: str, table: str) -> TableDefinition:
+    """The table ``database.table`` as it is now; ``connection`` is pymysql's, in utf8mb4, with no transaction open.
+
+    The session gets another sql_mode and time zone.
+    Raises UserError where a grant is missing, naming it, and Disconnected where the leader can't be reached.
+    """
+    try:
+        with connection.cursor() as cursor:
+            # The time zone in which a chunk's session shows the defaults of TIMESTAMP.
+            cursor.execute("SET SESSION sql_mode = '', sql_select_limit = DEFAULT, time_zone = '+00:00'")
+            cursor.execute(ALL_SHOWN)
+            definition = _read_locked(cursor, database, table, tries=5)
+            cursor.execute("COMMIT")
+            return definition
+    except pymysql.MySQLError as error:
+        raise reading_failed(error, database, table, user=_text(connection.user)) from None
+
+
+def _read_locked(cursor: Any, database: str, table: str, *, tries: int) -> TableDefinition:
+    cursor.execute("START TRANSACTION READ ONLY")
+    try:
+        return _read(cursor, database, table)
+    except pymysql.MySQLError as error:
+        if error.args[0] != _DEADLOCK or tries <= 1:
+            raise
+    return _read_locked(cursor, database, table, tries=tries - 1)
+
+
+def reading_failed(error: pymysql.MySQLError, database: str, table: str, *, user: str) -> CdcError:
+    """An error of a statement that reads the table as one of ours; a missing grant is named."""
+    where = f"{database}.{table}"
+    if error.args[0] in _LOCKED:
+        return Disconnected(
+            "the leader keeps a table that is copied locked",
+            code="CDC-COPY-TABLE-LOCKED",
+            where=where,
+            hint="is it being altered?",
+        )
+    if error.args[0] not in _MISSING_GRANT:
+        return translated(error, where)
+    return UserError(
+        f"the leader's user may not read a table that is to be copied: {error.args[-1]}",
+        code="CDC-LEADER-SELECT-GRANT",
+        where=where,
+        hint=f"GRANT SELECT ON {identifier(database)}.{identifier(table)} TO '{user}', with its host",
+    )
+
+
+def _read(cursor: Any, database: str, table: str) -> TableDefinition:
+    full_name = f"{identifier(database)}.{identifier(table)}"
+    try:
+        # Holds the metadata lock until the transaction ends.
+        cursor.execute(f"SELECT 1 FROM {full_name} LIMIT 0")
+    except pymysql.MySQLError as error:
+        if error.args[0] in _NO_TABLE:
+            return _refused(database, table, GONE)
+        if error.args[0] != _INVALID_VIEW:
+            raise
+    cursor.execute(
+        "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+        (database, table),
+    )
+    kind, engine = cursor.fetchone() or (None, None)
+    if kind is not None and kind != "BASE TABLE":
+        return _refused(database, table, f"it is no table but a {kind}")
+    # Is denied to a user with a grant on some columns only, who would not see the others.
+    created = table_text(shown_exactly(cursor, f"SHOW CREATE TABLE {full_name}")[1])
+    refusals: list[str] = []
+    respelled: list[tuple[str, str]] = []
+    columns = tuple(_columns(cursor, database, table, refusals, respelled))
+    inexact = not all(exact for _, exact in respelled)
+    key = _chosen_key(table_keys(cursor, full_name), {column.name for column in columns if column.virtual})
+    names = tuple(name or "" for name in key.columns) if key else ()
+    if engine != "InnoDB":
+        refusals.insert(0, f"its engine is {engine}, whose rows can't be read as of one moment")
+    types = {column.name: column.type for column in columns}
+    # By the first characters of a column rows are in another order than by the column.
+    whole = any(types.get(name) not in _IN_KEY for name in names or ("",)) or not (key and key.whole)
+    if not created.isascii() and created != created.encode(errors="replace").decode():
+        refusals.append("its definition has a literal, such as a default, whose bytes are not UTF-8")
+        inexact = True
+    shown = columns_json([column.name for column in columns], names)
+    index = key.name if key else ""
+    told = types_json(column.sql_type for column in columns)
+    refusal = "; ".join(refusals) or None
+    return TableDefinition(
+        database, table, columns, names, index, shown, created, refusal, whole, told, inexact, tuple(respelled)
+    )  # fmt: skip
+
+
+def shown_exactly(cursor: Any, statement: str) -> list[str]:
+    """The row of a SHOW CREATE. A server that converts it has question marks for what utf8mb3 lacks in expressions."""
+    cursor.execute("SET SESSION character_set_results = NULL")
+    try:
+        return shown_row(cursor, statement)
+    finally:
+        # Also after a deadlock, after which the connection is used again.
+        with suppress(pymysql.MySQLError):
+            cursor.execute("SET SESSION character_set_results = utf8mb4")
+
+
+def shown_row(cursor: Any, statement: str) -> list[Any]:
+    """The row of a SHOW CREATE, with lone surrogates for bytes that are not UTF-8."""
+    # Literals with another character set, and texts of a client with ``binary``, are bytes of that.
+    cursor.connection.use_unicode = False
+    try:
+        cursor.execute(statement)
+        return [_text(each) for each in cursor.fetchone()]
+    finally:
+        cursor.connection.use_unicode = True
+
+
+def _text(value: Any) -> Any:
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+
+
+def _refused(database: str, table: str, why: str) -> TableDefinition:
+    return TableDefinition(database, table, (), (), "", "", "", why)
+
+
+def _columns(
+    cursor: Any, database: str, table: str, refusals: list[str], respelled: list[tuple[str, str]]
+) -> Iterator[CopiedColumn]:
+    cursor.execute(
+        "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME, "
+        "NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION, EXTRA FROM information_schema.COLUMNS "
+        "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
+        (database, table),
+    )
+    for name, kind, full, nullable, charset, collation, precision, scale, fraction, extra in cursor.fetchall():
+        kind = kind.lower()
+        if kind not in _KNOWN:
+            refusals.append(f"column {name} has the type {kind}, which is not copied")
+        words = full.split() if kind not in _MEMBERS else []
+        members: tuple[str, ...] = ()
+        if kind in _MEMBERS:
+            exact = _exact_type(cursor, (database, table, name), kind, full, charset or "binary")
+            if exact != full:
+                respelled.append((_part(name, full), _part(name, exact) if exact else ""))
+            if not exact:
+                refusals.append(f"column {name} has a member with a question mark, or a character that is shown as one")
+            full = exact or full
+            members = member_texts(full)
+            members = members if _are_texts(cursor, kind, members, charset or "binary", collation or "binary") else ()
+        yield CopiedColumn(
+            name, kind, nullable == "YES", "unsigned" in words, "zerofill" in words,
+            kind in ("float", "double") and "," in full, charset or "binary",
+            precision or 0, (fraction if kind in _TEMPORAL else scale) or 0, members, "VIRTUAL GENERATED" in extra,
+            collation, shown_type(kind, full, charset or "binary"),
+        )  # fmt: skip
+
+
+def _exact_type(cursor: Any, column: tuple[str, str, str], kind: str, full: str, charset: str) -> str:
+    """The type of an ENUM or SET, of which ``full`` may have question marks; empty where it can't be had."""
+    if "?" not in full or charset not in LOSSY:
+        return full
+    database, table, name = map(identifier, column)
+    shown = member_texts(full)
+    members = exact_members(cursor, f"{database}.{table}", name, kind=kind, charset=charset, shown=shown)
+    return "" if members is None else full if members == shown else f"{kind}({','.join(map(_quoted, members))})"
+
+
+def _part(name: str, full: str) -> str:
+    """How SHOW CREATE TABLE begins the line of a column."""
+    return f"\n  {identifier(name)} {full}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _are_texts(cursor: Any, kind: str, members: tuple[str, ...], charset: str, collation: str) -> bool:
+    """Whether records have the members themselves and not their numbers, see ``decode.row_codegen``."""
+    if text_decoder(charset) is None or (kind == "set" and "" in members):
+        return False
+    # The members are utf8mb4 here, whatever the column's character set is.
+    are_equal = asking(lambda texts, _, order: different(cursor, texts, charset, order))
+    return not are_equal(tuple(member.encode() for member in members), "utf8mb4", collation)
+
+
+def table_keys(cursor: Any, full_name: str) -> list[TableKey]:
+    """The table's keys in the server's order."""
+    cursor.execute(f"SHOW KEYS FROM {full_name}")
+    titles = [title[0] for title in cursor.description]
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for row in cursor.fetchall():
+        part = dict(zip(titles, row, strict=True))
+        parts.setdefault(part["Key_name"], []).append(part)
+    return [
+        TableKey(
+            name,
+            tuple(part["Column_name"] for part in found),
+            unique=not int(found[0]["Non_unique"]),
+            nullable=any(part["Null"] for part in found),
+            whole=all(part["Sub_part"] is None for part in found),
+        )
+        for name, found in parts.items()
+    ]
+
+
+def _chosen_key(keys: Sequence[TableKey], virtual: Container[str | None]) -> TableKey | None:
+    """The key that rows events have: the primary one, else the first unique one of whole columns without NULLs.
+
+    ``virtual`` are the names of virtual columns, which the server takes no key of.
+    """
+    for key in keys:
+        if key.name == "PRIMARY":
+            return key
+    for key in keys:
+        named = not any(name is None or name in virtual for name in key.columns)
+        if key.unique and not key.nullable and key.whole and named:
+            return key
+    return None

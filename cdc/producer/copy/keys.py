@@ -1,0 +1,162 @@
+"""Keys of rows: compares values of a key with the table's columns, and turns them into SQL literals.
+
+The leader compares such a literal as it does its own rows, in a session with the time zone +00:00 and a sql_mode that
+takes every date.
+
+A value that an audit's report names may be the follower's: the leader's column need not be able to have it. And the
+report may be older than the table. Then rows with these keys are not read at all.
+"""
+
+import json
+import re
+from base64 import b64decode
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from cdc.model.charset import latin1_encode
+from cdc.producer.copy.definition import CopiedColumn, TableDefinition
+from cdc.producer.decode.changes import Table
+
+__all__ = ["Keys", "has_key", "key_literals", "unfit"]
+
+_DECIMAL = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Keys(NamedTuple):
+    """Keys of rows of ``table``: of each the JSON texts of its values in the order of the key's ``columns``."""
+
+    table: Table
+    columns: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
+
+
+def key_literals(columns: Sequence[CopiedColumn], values: Sequence[str]) -> tuple[str, ...]:
+    """A literal for each value, the JSON text of which is given. Raises ValueError for what is no value of a key."""
+    return tuple(_literal(column, json.loads(value)) for column, value in zip(columns, values, strict=True))
+
+
+def _literal(column: CopiedColumn, value: Any) -> str:
+    try:
+        ((tag, content),) = value.items()
+        return _LITERALS[tag](column, content)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"not a value of a key: {str(value)[:80]}") from error
+
+
+def _integer(column: CopiedColumn, content: int) -> str:
+    return str(int(content))
+
+
+def _decimal(column: CopiedColumn, content: str) -> str:
+    if not _DECIMAL.fullmatch(content):
+        raise ValueError(f"not a decimal: {content[:80]!r}")
+    return content
+
+
+def _string(column: CopiedColumn, content: str) -> str:
+    # In the column's own character set: otherwise the server could convert the column, and not use its index.
+    data = latin1_encode(content) if column.charset == "latin1" else content.encode()
+    return f"_{column.charset} x'{data.hex()}'"
+
+
+def _text(column: CopiedColumn, content: dict[str, str]) -> str:
+    return f"_{column.charset} x'{b64decode(content['base64'], validate=True).hex()}'"
+
+
+def _blob(column: CopiedColumn, content: str) -> str:
+    return f"x'{b64decode(content, validate=True).hex()}'"
+
+
+def _year(column: CopiedColumn, content: int) -> str:
+    return f"'{content:04d}'"  # the number 0 might be read as 2000
+
+
+def _day(parts: dict[str, int]) -> str:
+    return f"{parts['year']:04d}-{parts['month']:02d}-{parts['day']:02d}"
+
+
+def _clock(parts: dict[str, int]) -> str:
+    return f"{parts['hour']:02d}:{parts['minute']:02d}:{parts['second']:02d}.{parts['subsecond']:06d}"
+
+
+def _timestamp(column: CopiedColumn, content: dict[str, int]) -> str:
+    if not content["unix_time"]:
+        return "'0000-00-00 00:00:00'"
+    moment = _EPOCH + timedelta(seconds=content["unix_time"])
+    return f"'{moment:%Y-%m-%d %H:%M:%S}.{content['subsecond']:06d}'"
+
+
+_LITERALS: dict[str, Callable[[CopiedColumn, Any], str]] = {
+    "SignedInteger": _integer,
+    "UnsignedInteger": _integer,
+    "Decimal": _decimal,
+    "String": _string,
+    "Text": _text,
+    "Blob": _blob,
+    "Year": _year,
+    "Date": lambda _, parts: f"'{_day(parts)}'",
+    "Time": lambda _, parts: f"'{'-' if parts['negative'] else ''}{_clock(parts)}'",
+    "DateTime": lambda _, parts: f"'{_day(parts)} {_clock(parts)}'",
+    "Timestamp": _timestamp,
+}
+
+
+_INTEGER = frozenset({"SignedInteger", "UnsignedInteger"})
+_TAGS = {
+    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), _INTEGER),
+    **dict.fromkeys(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), frozenset({"String", "Text"})),
+    **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), frozenset({"Blob"})),
+    "decimal": frozenset({"Decimal"}),
+    "year": frozenset({"Year"}),
+    "date": frozenset({"Date"}),
+    "time": frozenset({"Time"}),
+    "datetime": frozenset({"DateTime"}),
+    "timestamp": frozenset({"Timestamp"}),
+}
+# The highest character of the character sets whose text records have as it is; of latin1 key_literals knows them.
+_HIGHEST = {"utf8mb4": "\U0010ffff", "utf8mb3": "\uffff", "utf8": "\uffff", "ascii": "\x7f", "latin1": "\U0010ffff"}
+
+
+def unfit(definition: TableDefinition, keys: Keys) -> str | None:
+    """Why ``keys`` are none of the table's key, None where they are."""
+    if keys.columns != definition.key:
+        return f"its key is ({', '.join(definition.key)}), the report's ({', '.join(keys.columns)})"
+    if definition.whole:
+        return "its key names no range of rows"
+    for key in keys.values:
+        for column, value in zip(definition.key_columns, key, strict=True):
+            if not _fits(column, json.loads(value)):
+                return f"{value[:80]} is no value of its column {column.name} ({column.type})"
+    return None
+
+
+def has_key(definition: TableDefinition, after: tuple[str, ...] | None, before: tuple[CopiedColumn, ...] = ()) -> bool:
+    """Whether a chunk can begin behind ``after``, values of its key as JSON texts: the key may be another one now.
+
+    ``before`` are the columns of the key that the values are of, where they are known.
+    """
+    if not after:
+        return True  # at the table's beginning
+    columns = definition.key_columns
+    if definition.whole or before not in ((), columns):
+        return False
+    if len(columns) != len(after) or not all(map(_fits, columns, map(json.loads, after))):
+        return False
+    try:
+        key_literals(columns, after)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _fits(column: CopiedColumn, value: Any) -> bool:
+    if not isinstance(value, dict) or len(value) != 1 or next(iter(value)) not in _TAGS.get(column.type, ()):
+        return False
+    ((tag, content),) = value.items()
+    if tag == "Text":
+        return isinstance(content, dict) and content.get("charset") == column.charset
+    if tag == "String":
+        return isinstance(content, str) and max(content, default="") <= _HIGHEST.get(column.charset, "")
+    return True

@@ -1,0 +1,151 @@
+"""Log messages about table copies, and how far and how fast the current one is."""
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from cdc.config.table_globs import copy_command
+from cdc.producer.copy.definition import TableDefinition
+from cdc.producer.copy.state import Pending, Table
+from cdc.producer.decode.changes import Chunk, Structure
+
+__all__ = ["Copying", "ProgressLog", "Speed", "named"]
+
+_SECONDS = 60.0
+_APART = 1.0  # seconds between two samples
+
+
+class Copying(NamedTuple):
+    """The table that is copied now: ``rows`` of about ``estimated`` are copied; None where no estimate is known.
+
+    The speed is 0 where it is not known yet. ``waits_for`` is the follower that has to apply more first.
+    """
+
+    table: str
+    rows: int
+    estimated: int | None
+    rows_per_second: float
+    bytes_per_second: float
+    waits_for: str | None = None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """For this table; None where that is not known."""
+        if self.estimated is None or not self.rows_per_second:
+            return None
+        return max(0, self.estimated - self.rows) / self.rows_per_second
+
+
+class Speed:
+    """Counts copied ``rows``, and their ``size`` in bytes. Other threads may ask."""
+
+    def __init__(self, now: float) -> None:
+        self.rows = self.size = 0
+        self._samples: tuple[tuple[float, int, int], ...] = ((now, 0, 0),)
+
+    def add(self, rows: int, size: int, *, now: float) -> None:
+        """So much was copied by ``now``."""
+        self.rows += rows
+        self.size += size
+        if now - self._samples[-1][0] >= _APART:
+            recent = [sample for sample in self._samples if sample[0] >= now - _SECONDS]
+            self._samples = (*recent, (now, self.rows, self.size))
+
+    def per_second(self, now: float) -> tuple[float, float]:
+        """Rows and bytes a second, 0 before that is known."""
+        samples = self._samples
+        since, rows, size = next((sample for sample in samples if sample[0] >= now - _SECONDS), samples[-1])
+        seconds = now - since
+        return ((self.rows - rows) / seconds, (self.size - size) / seconds) if seconds >= _APART else (0.0, 0.0)
+
+
+def named(table: Table | None) -> str:
+    """A table as it is logged."""
+    return ".".join(table) if table else "none"
+
+
+class ProgressLog:
+    """Logs what happens to copies by ``log(event, **fields)``."""
+
+    def __init__(self, log: Callable[..., None]) -> None:
+        self._log = log
+
+    def asked(self, tables: int, pending: Pending) -> None:
+        """So many tables were asked for."""
+        self._log("tables are to be copied", tables=tables, left=len(pending.tables))
+
+    def stopped(self, tables: Iterable[Table], before: Pending, after: Pending) -> None:
+        """The tables that are not in ``after`` any more are not copied; ``tables`` were to be stopped."""
+        for table in sorted(set(before.tables) - set(after.tables)):
+            rows = before.rows if table == before.current else 0
+            self._log("the copy of a table was stopped", level=logging.WARNING, table=named(table), rows=rows)
+        for table in tables:
+            if table in after.tables:
+                why = "followers have no other rows of it"
+                self._log("a copy can't be stopped", level=logging.WARNING, table=named(table), why=why)
+
+    def filtered(self, table: Table) -> None:
+        """The filters leave out a table of which rows were asked for."""
+        self._log("the filters leave out a table whose rows were to be sent again", table=named(table))
+
+    def replaced(self, table: Table | None, now: Table | None) -> None:
+        """A statement has another table copied."""
+        self._log("another table is copied", table=named(table), now=named(now))
+
+    def held(self, table: Table | None) -> None:
+        """The stream waits for a table."""
+        self._log("the stream waits for the copy of a table as a whole", table=named(table))
+
+    def exact(self, table: Table, snapshots: int) -> None:
+        """A snapshot shows the table as it is."""
+        self._log("copying a table as a whole", table=named(table), snapshots=snapshots)
+
+    def inexact(self, table: Table, snapshots: int) -> None:
+        """None does, for a long time."""
+        hint = "it goes on trying; hold the table's writers for a second"
+        what = "a table that is copied as a whole changes too often"
+        self._log(what, level=logging.WARNING, table=named(table), snapshots=snapshots, hint=hint)
+
+    def left_out(self, definition: TableDefinition, *, repair: bool) -> None:
+        """A table, or rows of it, can't be copied."""
+        table = named((definition.database, definition.name))
+        if repair:
+            why, hint = definition.refusal, "audit again, and ask again with the new report"
+            self._log("rows can't be repaired", level=logging.ERROR, table=table, why=why, hint=hint)
+            return
+        hint = f"make it as a copy needs it, then run {copy_command((definition.database, definition.name))}"
+        if definition.inexact:
+            hint = (
+                "leave it out with the filters, since a copy of the leader does not create it on followers; or " + hint
+            )
+        why = f"{definition.refusal}; its copy is not complete"
+        self._log("a table can't be copied", level=logging.ERROR, table=table, why=why, hint=hint)
+
+    def unsettled(self, tries: int) -> None:
+        """The statements that create what is copied could not be read between two statements, for a long time."""
+        hint = "it goes on trying; hold statements that create, alter or drop tables for as long as reading all takes"
+        what = "what is to be created is changed before all of it is read"
+        self._log(what, level=logging.WARNING, tries=tries, hint=hint)
+
+    def created(self, structure: Structure) -> None:
+        """The statements that create what is copied are in the stream."""
+        statements = len(structure.creations)
+        self._log("created what is to be copied", tables=len(structure.tables), statements=statements)
+        for view in structure.invalid:
+            self._log("a view is invalid, and left out", level=logging.WARNING, view=named(view))
+
+    def repaired(self, chunk: Chunk) -> None:
+        """The rows of some keys are in the stream."""
+        self._log("rows are sent again", table=named(chunk.table), keys=len(chunk.keys or ()), rows=len(chunk.rows))
+
+    def written(self, chunk: Chunk, before: Pending, *, estimated: int | None) -> None:
+        """A chunk is in the stream; ``before`` was pending until then."""
+        if chunk.after is None:
+            self._log("copying a table", table=named(before.current), rows_estimated=estimated)
+        if chunk.upto is None:
+            rows, left = before.rows + len(chunk.rows), len(before.tables) - 1
+            self._log("copied a table", table=named(before.current), rows=rows, left=left)
+
+    def complete(self) -> None:
+        """Nothing is left to copy."""
+        self._log("all tables are copied")

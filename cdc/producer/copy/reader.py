@@ -1,0 +1,304 @@
+"""Reads chunks of tables from the leader in a thread, each between two marks of its binlog (low and high watermark).
+
+A transaction is in the binlog before other sessions see its rows, and in ``gtid_executed`` after that. So a chunk is
+read once the leader has executed all that the stream had at the request: what the SELECT may not see comes after that
+in the stream. All that it saw is in the binlog before the position that is read after it (DBLog, arXiv 2010.12597).
+
+A table that can't be read by ranges of its key is read from one snapshot: the first answer has the transactions that
+the snapshot sees, and the requests after it, with a key of no columns, get its rows in pieces.
+"""
+
+import os
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pymysql
+
+from cdc.errors import Disconnected, PromiseError, UserError
+from cdc.model.gtid import GtidSet
+from cdc.model.position import Position
+from cdc.producer.binlog.leader import end_of_binlog, translated
+from cdc.producer.copy.chunk_reader import ChunkReader, ReadChunk, SnapshotReader, TableChanged
+from cdc.producer.copy.definition import TableDefinition, above, read_definition, unlogged_cascades
+from cdc.producer.copy.keys import Keys, has_key, unfit
+from cdc.producer.copy.misplaced_rows import MisplacedRows
+from cdc.producer.copy.state import Table
+from cdc.producer.copy.status import estimates
+from cdc.producer.copy.throttle import Throttles
+from cdc.producer.decode.changes import Structure
+from cdc.service.mysql_connection import connected
+from cdc.sql.effects import Effect
+
+__all__ = ["Answer", "Reader", "Wanted"]
+
+_FIRST_ROWS, _MOST_ROWS = 500, 20_000
+_CHUNK_BYTES = 800_000
+_MOST_KEYS = 500  # keys of a chunk: many alternatives make the server choose to read the whole table
+_END_SECONDS = 0.5  # in which the thread ends by itself, unless a table is locked
+_TRIES = 5
+_WAIT_SECONDS = 1  # of one question whether the leader has executed a GTID set
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A chunk of ``table`` behind the key ``after``, to be read once the leader has executed the GTIDs ``executed``.
+
+    Without ``table`` the structure of the leader's databases is wanted, which statements have ``changed`` since it was
+    wanted last. With an ``after`` of no columns it is the next piece of the snapshot that was answered before. With
+    ``keys`` the rows of the first of these are wanted, of as many as a chunk has.
+    """
+
+    table: Table | None
+    after: tuple[str, ...] | None
+    executed: str
+    keys: Keys | None = None
+    changed: tuple[Effect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was read; ``end`` is a position of the binlog behind all that it shows, ``ts_us`` the time then.
+
+    Without ``chunk`` the table can't be copied, or was altered meanwhile.
+    ``follows`` are the tables whose changes may have changed this one without a trace in the binlog. ``seen`` is there
+    where a snapshot of a table was taken that has to be read as a whole: the transactions that it sees for certain. All
+    others that it may see are before ``end``. ``keys`` are those that were asked for whose rows the chunk has.
+    ``estimated`` is how many rows the table has, as the leader estimates, None where it is not known.
+    """
+
+    end: Position
+    ts_us: int
+    follows: frozenset[Table] = frozenset()
+    structure: Structure | None = None
+    definition: TableDefinition | None = None
+    chunk: ReadChunk | None = None
+    seen: GtidSet | None = None
+    keys: tuple[tuple[str, ...], ...] | None = None
+    estimated: int | None = None
+
+
+class Reader:
+    """Answers requests in their order; ``throttles`` hold back the next chunk.
+
+    ``hurried`` is set while the stream waits for an answer. ``wake`` is a file descriptor that can be read once there
+    is one. ``read_structure`` reads the leader's structure, by the effects of the statements since it was read last.
+    """
+
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        *,
+        name: str,
+        throttles: Throttles,
+        read_structure: Callable[[Iterable[Effect]], Structure],
+    ) -> None:
+        self._settings = settings
+        self._name = name
+        self._throttles = throttles
+        self._read_structure = read_structure
+        self._rows = _FIRST_ROWS
+        self._estimated: tuple[Table | None, int | None] = None, None
+        self._wanted: queue.SimpleQueue[Wanted | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Answer | Exception] = queue.SimpleQueue()
+        self._chunk_reader = ChunkReader(settings, name)
+        self._snapshots = SnapshotReader(settings, name)
+        self._snapshot: Answer | None = None
+        self._misplaced = MisplacedRows(settings)
+        self._marks: Any = None
+        self.wake, self._awake = os.pipe()
+        self._stopped = threading.Event()
+        self.hurried = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="copy", daemon=True)
+        self._thread.start()
+
+    def ask(self, wanted: Wanted) -> None:
+        """Have it read, after all that was asked for before."""
+        self._wanted.put(wanted)
+
+    def answer(self) -> Answer | None:
+        """The next answer, None where there is none yet. Raises Disconnected or UserError where nothing can be read."""
+        try:
+            answer = self._answers.get_nowait()
+        except queue.Empty:
+            return None
+        os.read(self.wake, 1)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def written(self, sequence: int, size: int) -> None:
+        """A chunk that was read is in the stream."""
+        self._throttles.followers.written(sequence, size)
+
+    def forget(self) -> None:
+        """Look for misplaced rows again: what was asked is taken back, since a statement may have moved some."""
+        self._misplaced.forget()
+
+    @property
+    def waits_for(self) -> str | None:
+        """The follower that it waits for just now."""
+        return self._throttles.followers.waits_for
+
+    def close(self) -> None:
+        """End the thread, whatever it waits for: a table may be locked on the leader for hours."""
+        self._stopped.set()
+        self.hurried.set()
+        self._throttles.stop()
+        self._wanted.put(None)
+        self._thread.join(_END_SECONDS)
+        for _ in range(_TRIES):
+            if not self._thread.is_alive():
+                os.close(self.wake)
+                os.close(self._awake)
+                return
+            for used in (self._chunk_reader, self._snapshots, self._misplaced):
+                _break(used.connection)
+            _break(self._marks)
+            self._thread.join(_END_SECONDS)
+        # It waits for a definition, over a connection of its own, and ends with the process. The pipe stays open, since
+        # it will write to it.
+
+    def _run(self) -> None:
+        try:
+            with closing(connected(**self._settings, autocommit=True)) as marks, closing(self._chunk_reader) as rows:
+                self._marks = marks
+                with closing(self._snapshots), closing(self._throttles):
+                    self._answer_all(marks, rows)
+        except pymysql.MySQLError as error:
+            self._give(translated(error, self._name))
+        except Exception as error:  # noqa: BLE001 - raised where the answer is taken
+            self._give(error)
+
+    def _answer_all(self, marks: Any, rows: ChunkReader) -> None:
+        while (wanted := self._wanted.get()) is not None and not self._stopped.is_set():
+            self._give(self._read_piece() if wanted.after == () else self._read(marks, rows, wanted))
+
+    def _give(self, answer: Answer | Exception) -> None:
+        self._answers.put(answer)
+        with suppress(OSError):
+            os.write(self._awake, b".")
+
+    def _read(self, marks: Any, reader: ChunkReader, wanted: Wanted) -> Answer:
+        self._snapshots.close()
+        with marks.cursor() as cursor:
+            self._throttles.await_turn(cursor)
+            self._await_executed(cursor, wanted.executed)
+            if wanted.table is None:
+                structure = self._read_structure(wanted.changed)
+                return Answer(end_of_binlog(cursor), time.time_ns() // 1000, structure=structure)
+            if wanted.keys is not None:
+                return self._read_keys(marks, reader, wanted.keys)
+            follows = above(wanted.table, unlogged_cascades(cursor))
+            definition = read_definition(marks, *wanted.table)
+            if wanted.after is None:
+                definition = self._misplaced.refused(definition)
+            estimated = self._estimate(cursor, wanted.table)
+            if definition.whole and definition.refusal is None and wanted.after is None:
+                return self._open_snapshot(definition, follows, estimated)
+            chunk = self._read_chunk(reader, definition, wanted.after)
+            end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
+        if chunk is not None:
+            self._rows = _next_rows(chunk)
+            self._throttles.rate.read(len(chunk.rows))
+        return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk, estimated=estimated)
+
+    def _estimate(self, cursor: Any, table: Table) -> int | None:
+        """How many rows the table has, asked when it is read first."""
+        if self._estimated[0] != table:
+            found = estimates(cursor, [table]).get(table)
+            self._estimated = table, found and found.rows
+        return self._estimated[1]
+
+    def _read_keys(self, marks: Any, reader: ChunkReader, wanted: Keys) -> Answer:
+        definition = self._misplaced.refused(read_definition(marks, *wanted.table))
+        definition, chunk, keys = _rows_of(definition, reader, wanted, max_bytes=_CHUNK_BYTES)
+        with marks.cursor() as cursor:
+            follows = above(wanted.table, unlogged_cascades(cursor))
+            end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
+        if chunk is not None:
+            self._throttles.rate.read(len(chunk.rows))
+        return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk, keys=keys)
+
+    def _read_chunk(
+        self, reader: ChunkReader, definition: TableDefinition, after: tuple[str, ...] | None
+    ) -> ReadChunk | None:
+        # The key of the chunk before may be another one by now: the statement that changed it comes in the stream.
+        if definition.refusal is not None or definition.whole or not has_key(definition, after):
+            return None
+        try:
+            rows = self._throttles.rate.most(_FIRST_ROWS if after is None else self._rows)
+            return reader.read(definition, after, rows=rows, max_bytes=_CHUNK_BYTES)
+        except TableChanged:
+            return None
+
+    def _open_snapshot(self, definition: TableDefinition, follows: frozenset[Table], estimated: int | None) -> Answer:
+        # Until its rows are read nothing is asked for that could wait for a statement which waits for the snapshot.
+        try:
+            seen, end = self._snapshots.open(definition)
+        except TableChanged:
+            return Answer(self._end(), time.time_ns() // 1000, follows, definition=definition)
+        ts_us, known = time.time_ns() // 1000, GtidSet.parse(seen)
+        self._snapshot = Answer(end, ts_us, follows, definition=definition, seen=known, estimated=estimated)
+        return self._snapshot
+
+    def _read_piece(self) -> Answer:
+        assert self._snapshot is not None  # it was answered before
+        with self._marks.cursor() as cursor:
+            self._throttles.await_turn(cursor, until=self.hurried)
+        chunk = self._snapshots.piece(_CHUNK_BYTES)
+        if not self.hurried.is_set():
+            self._throttles.rate.read(len(chunk.rows))
+        return replace(self._snapshot, chunk=chunk, seen=None)
+
+    def _end(self) -> Position:
+        with self._marks.cursor() as cursor:
+            return end_of_binlog(cursor)
+
+    def _await_executed(self, marks: Any, gtids: str) -> None:
+        while not self._stopped.is_set():
+            marks.execute("SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)", (gtids, _WAIT_SECONDS))
+            if marks.fetchone()[0] == 0:
+                return
+        raise Disconnected("stopped while a table was copied", code="CDC-STOPPED-IN-COPY", where=self._name)
+
+
+Found = tuple[TableDefinition, ReadChunk | None, tuple[tuple[str, ...], ...]]
+
+
+def _rows_of(definition: TableDefinition, reader: ChunkReader, keys: Keys, *, max_bytes: int) -> Found:
+    """The table, which ``definition`` is, the rows of the first of ``keys``, with about ``max_bytes``, and these keys.
+
+    No rows where the table was altered meanwhile, or can't be read by these keys (then it has a refusal).
+    Raises Disconnected.
+    """
+    refusal = definition.refusal or unfit(definition, keys)
+    part = keys.values[:_MOST_KEYS]
+    if refusal is not None:
+        return replace(definition, refusal=refusal), None, part
+    try:
+        while (chunk := reader.read_keys(definition, part, max_bytes=max_bytes if len(part) > 1 else 1 << 62)) is None:
+            part = part[: len(part) // 2]
+    except TableChanged:
+        return definition, None, part
+    except (ValueError, OverflowError, UserError, PromiseError) as error:
+        # To ask again for the same would end the same, for ever.
+        return replace(definition, refusal=str(error)), None, part
+    return definition, chunk, part
+
+
+def _break(connection: Any) -> None:
+    """Make what another thread waits for on the connection fail."""
+    with suppress(OSError, AttributeError):  # it may be closed, or not be open yet
+        connection._sock.shutdown(socket.SHUT_RDWR)
+
+
+def _next_rows(chunk: ReadChunk) -> int:
+    """How many rows the next chunk should have."""
+    size = chunk.size / max(len(chunk.rows), 1)
+    return int(min(max(_CHUNK_BYTES / max(size, 1), 1), _MOST_ROWS))

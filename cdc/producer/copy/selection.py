@@ -1,0 +1,148 @@
+"""Selects the leader's tables to copy by globs, and refuses those that can't be copied before anything is written."""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from typing import Any
+
+import pymysql
+
+from cdc.config.filters import SYSTEM_DATABASES, FilterChange, Filters
+from cdc.config.table_globs import TableGlobs
+from cdc.errors import UserError
+from cdc.producer.binlog.leader import Leader, translated
+from cdc.producer.copy.definition import GONE, TableDefinition, read_definition
+from cdc.producer.copy.state import Table
+from cdc.service.mysql_connection import connected
+
+__all__ = [
+    "base_tables",
+    "definitions",
+    "matching",
+    "parents_first",
+    "require_copyable",
+    "require_gtids",
+    "selected_tables",
+]
+
+_LISTED = 10
+
+
+def selected_tables(
+    settings: dict[str, Any],
+    leader: Leader,
+    globs: Sequence[str],
+    filters: Filters,
+    leave_out: Callable[[TableDefinition], None],
+) -> list[Table]:
+    """The base tables that match one of ``globs`` (``db.table``) and pass the filters; ``settings`` are pymysql's.
+    ``leave_out`` is called with each of these that can't be copied.
+
+    Raises UserError where none is left, Disconnected.
+    """
+    found = definitions(settings, leader.name, matching(settings, leader, globs, filters))
+    copied = [table for table in found if table.refusal in (None, GONE)]
+    require_gtids(leader)
+    if not copied:
+        require_copyable(leader, found)
+    for table in found:
+        if table not in copied:
+            leave_out(table)
+    return [(table.database, table.name) for table in copied]
+
+
+def matching(settings: dict[str, Any], leader: Leader, globs: Sequence[str], filters: Filters) -> list[Table]:
+    """As ``selected_tables``, whether they can be copied or not."""
+    wanted = TableGlobs.of(globs, key="--copy", names_database=True)
+    tables = [table for table in base_tables(settings, leader.name, filters) if wanted.match(*table)]
+    if not tables:
+        raise UserError(
+            f"no table that passes the filters matches {', '.join(globs)}, or our user can't see it",
+            code="CDC-COPY-NO-TABLE",
+            where="--copy",
+            hint="GRANT SELECT ON it to our user, or correct the glob, which is of the form db.table",
+        )
+    return tables
+
+
+def base_tables(settings: dict[str, Any], name: str, filters: Filters | FilterChange) -> list[Table]:
+    """The tables, not views, of the server ``name`` that pass the filters: those that foreign keys refer to first, so
+    that a follower never has a table whose copy is complete before what its rows refer to; otherwise sorted.
+
+    Raises UserError, Disconnected.
+    """
+    try:
+        with closing(connected(**settings)) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
+                "ORDER BY TABLE_SCHEMA, TABLE_NAME"
+            )
+            found = [(row[0], row[1]) for row in cursor.fetchall()]
+            cursor.execute(
+                "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME "
+                "FROM information_schema.REFERENTIAL_CONSTRAINTS"
+            )
+            references = [((row[0], row[1]), (row[2], row[3])) for row in cursor.fetchall()]
+    except pymysql.MySQLError as error:
+        raise translated(error, name) from None
+    wanted = [table for table in found if table[0] not in SYSTEM_DATABASES and filters.wants_table(*table)]
+    return parents_first(wanted, references)
+
+
+def parents_first(tables: Sequence[Table], references: Iterable[tuple[Table, Table]]) -> list[Table]:
+    """``tables``, each behind those that it refers to, as long as these don't refer to it, too; otherwise as they come.
+
+    ``references`` are tables with those that they refer to.
+    """
+    above: dict[Table, set[Table]] = {table: set() for table in tables}
+    for table, parent in references:
+        if table in above and parent in above:
+            above[table].add(parent)
+    ordered: dict[Table, None] = {}
+    for table in tables:
+        waiting, seen = [table], {table}
+        while waiting:
+            missing = sorted(above[waiting[-1]] - seen - ordered.keys())
+            if missing:
+                waiting.append(missing[0])
+                seen.add(missing[0])
+            else:
+                ordered[waiting.pop()] = None
+    return list(ordered)
+
+
+def definitions(settings: dict[str, Any], name: str, tables: Sequence[Table]) -> list[TableDefinition]:
+    """What ``tables`` of the server ``name`` are. Raises UserError, Disconnected."""
+    try:
+        with closing(connected(**settings, autocommit=True)) as connection:
+            return [read_definition(connection, *table) for table in tables]
+    except pymysql.MySQLError as error:
+        raise translated(error, name) from None
+
+
+def require_gtids(leader: Leader) -> None:
+    """Raise UserError where the leader's tables can't be copied."""
+    if not leader.gtid_on:
+        raise UserError(
+            "tables can only be copied from a leader with GTIDs, whose gtid_executed tells what a SELECT sees",
+            code="CDC-COPY-NO-GTIDS",
+            where=leader.name,
+            hint="that can be done while it runs: SET PERSIST enforce_gtid_consistency = ON, then gtid_mode to "
+            "OFF_PERMISSIVE, ON_PERMISSIVE (wait until Ongoing_anonymous_transaction_count is 0) and ON in turn; or "
+            "copy the tables by hand (docs/deployment.md)",
+        )
+
+
+def require_copyable(leader: Leader, tables: Sequence[TableDefinition]) -> None:
+    """Raise UserError unless all of ``tables`` can be copied, or are gone by now."""
+    require_gtids(leader)
+    refusals = [f"{each.database}.{each.name}: {each.refusal}" for each in tables if each.refusal not in (None, GONE)]
+    if refusals:
+        more = f"; and {len(refusals) - _LISTED} more" if len(refusals) > _LISTED else ""
+        raise UserError(
+            f"some tables can't be copied, {len(refusals)} of {len(tables)}: {'; '.join(refusals[:_LISTED])}{more}",
+            code="CDC-COPY-IMPOSSIBLE",
+            where=leader.name,
+            hint="alter them, or leave them out, with the filters or another glob; for a new stream, "
+            "producer.start can say what a copy that you made holds",
+            each=refusals,
+        )

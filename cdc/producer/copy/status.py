@@ -1,0 +1,119 @@
+"""The status of copies as ``--copy-status`` prints it, and the leader's estimates of the sizes of tables."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from cdc.producer.copy.requests import Request
+from cdc.producer.copy.state import Pending, Table
+
+__all__ = ["Estimate", "State", "estimates", "follower_lines", "lines"]
+
+_RATE_SECONDS = 60.0  # of which the speed is that
+
+_AT_ONCE = 500  # tables in one question
+
+
+class Estimate(NamedTuple):
+    """What InnoDB estimates from some pages of a table: its ``rows``, and the ``size`` in bytes that these take."""
+
+    rows: int
+    size: int
+
+
+def estimates(cursor: Any, tables: Iterable[Table]) -> dict[Table, Estimate]:
+    """The estimates for those of ``tables`` that there are. Raises pymysql's errors."""
+    # As they are now. Otherwise the server would also write them to its dictionary, to answer from there for a day.
+    cursor.execute("SET SESSION information_schema_stats_expiry = 0")
+    wanted, found = list(tables), {}
+    for first in range(0, len(wanted), _AT_ONCE):
+        some = wanted[first : first + _AT_ONCE]
+        pairs = ", ".join(["(%s, %s)"] * len(some))
+        cursor.execute(
+            "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS, DATA_LENGTH FROM information_schema.TABLES "
+            f"WHERE (TABLE_SCHEMA, TABLE_NAME) IN ({pairs})",
+            [name for table in some for name in table],
+        )
+        for database, table, rows, size in cursor.fetchall():
+            found[database, table] = Estimate(rows or 0, size or 0)
+    return found
+
+
+class State(NamedTuple):
+    """What was pending ``at`` a time, in seconds since 1970, and the sequence of the record after that."""
+
+    at: float
+    pending: Pending
+    next_sequence: int = 0
+
+
+def follower_lines(places: Mapping[str, int], next_sequence: int) -> Iterator[str]:
+    """``places`` are the sequences up to which followers have applied all."""
+    for name, sequence in sorted(places.items()):
+        behind = max(next_sequence - 1 - sequence, 0)
+        yield f"follower {name}: " + (f"{behind:,} records to apply" if behind else "has applied all")
+
+
+def lines(
+    states: Sequence[State], asked: Sequence[Request], sizes: Mapping[Table, Estimate], *, now: float
+) -> Iterator[str]:
+    """The status as text; ``states`` are newest first, ``sizes`` are the leader's estimates."""
+    newest, pending = states[0], states[0].pending
+    yield f"as of {now - newest.at:,.0f} s ago; how many rows tables have is the leader's estimate"
+    if pending.structure:
+        yield "the copy of the leader has not begun: its tables are not known yet"
+    for table in _done(states):
+        yield f"{_name(table)}: done" if table in sizes else f"{_name(table)}: gone, or renamed"
+    rate = _rate(states)
+    for number, table in enumerate(pending.tables):
+        size = sizes.get(table)
+        asked_for = f"asked, about {size.rows:,} rows" if size else "asked"
+        yield f"{_name(table)}: {asked_for if number else _progress(pending, size, rate)}"
+    for request in asked:
+        what = "to be stopped" if request.stop else "asked"
+        yield from (f"{_name(table)}: {what}, no producer has taken it up yet" for table in request.tables)
+        if (keys := request.keys) is not None:
+            yield f"{_name(keys.table)}: {len(keys.values)} rows to be repaired, not done yet"
+    if pending.active and rate and all(table in sizes for table in pending.tables):
+        left = sum(sizes[table].rows for table in pending.tables) - pending.rows
+        yield f"{len(pending.tables)} tables left, about {max(left, 0) / rate:,.0f} s at this speed"
+    elif not pending.active and not asked:
+        yield "nothing is to be copied"
+
+
+def _progress(pending: Pending, size: Estimate | None, rate: float) -> str:
+    if not size:
+        return f"under way, {pending.rows:,} rows done"
+    speed = ""
+    if rate:
+        megabytes = rate * size.size / max(size.rows, 1) / 1_000_000
+        left = max(size.rows - pending.rows, 0) / rate
+        speed = f", {rate:,.0f} rows/s, about {megabytes:,.1f} MB/s and {left:,.0f} s left"
+    return f"under way, {pending.rows:,} of about {size.rows:,} rows{speed}"
+
+
+def _rate(states: Sequence[State]) -> float:
+    """Rows of the current table per second, 0 where that is not known."""
+    newest, oldest = states[0], states[0]
+    for state in states:
+        same = state.pending.current == newest.pending.current and state.pending.rows <= oldest.pending.rows
+        if not same or state.at < newest.at - _RATE_SECONDS:
+            break
+        oldest = state
+    seconds = newest.at - oldest.at
+    return (newest.pending.rows - oldest.pending.rows) / seconds if seconds > 0 else 0.0
+
+
+def _done(states: Sequence[State]) -> list[Table]:
+    """The tables that are pending no more, except for those that a request has taken back, oldest first."""
+    found: dict[Table, None] = {}
+    for newer, older in reversed(list(pairwise(states))):
+        taken = newer.pending.requests, newer.pending.requests_topic
+        if taken != (older.pending.requests, older.pending.requests_topic):
+            continue
+        found |= dict.fromkeys(table for table in older.pending.tables if table not in newer.pending.tables)
+    return [table for table in found if table not in states[0].pending.tables]
+
+
+def _name(table: Table) -> str:
+    return ".".join(table)

@@ -1,0 +1,336 @@
+"""Throttles for table copies: a rate of rows, the load of the leader, the lag of its replicas and of followers.
+
+Each holds back the next chunk while its source says so: reading the leader may be what slows its replicas down, and a
+follower that has too many copied rows to apply applies other changes late.
+
+A follower counts once it has been seen to move: one whose consumer does not run does not hold a copy back. It counts no
+more once a copy has waited for it, in all, for as long as it should have taken to apply a chunk: it is paused, or busy
+with something else, or was far behind before. It counts again when it has come close.
+"""
+
+import logging
+import threading
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import pymysql
+from confluent_kafka import KafkaException
+
+from cdc.config.server_address import ServerAddress
+from cdc.kafka.follower_places import FollowerPlaces
+from cdc.producer.binlog.leader import first_known
+from cdc.service.mysql_connection import connected
+
+__all__ = ["PATIENCE_SECONDS", "Ahead", "Followers", "LeaderLoad", "Replicas", "RowRate", "Throttle", "Throttles"]
+
+
+class Throttle(Protocol):
+    """A reason for which a chunk may have to wait."""
+
+    def wait(self, end: threading.Event, leader: Any) -> None:
+        """Wait until a chunk may be read, or for ``end``; ``leader`` is a cursor there. Raises pymysql's errors."""
+
+
+_REPLICA_LOOK_SECONDS = 1.0
+# A look must not hold up the program's end for long.
+_TIMEOUTS = {"connect_timeout": 2, "read_timeout": 3, "write_timeout": 3}
+# The column of the first is Seconds_Behind_Source, of the second, which MySQL before 8.0.22 has, Seconds_Behind_Master.
+_STATUS = ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
+
+
+class Replicas:
+    """Holds back chunks until each replica at ``addresses`` is at most ``seconds`` behind, by its
+    Seconds_Behind_Source.
+
+    One that is away, or does not replicate, may be behind by any time: it is waited for as well. ``settings`` are the
+    leader's, and log in to the replicas too. ``log(event, **fields)`` is called when a wait begins, has another reason,
+    and ends.
+    """
+
+    def __init__(
+        self, addresses: Sequence[ServerAddress], settings: dict[str, Any], *, seconds: int, log: Callable[..., None]
+    ) -> None:
+        self._addresses = addresses
+        self._settings = settings | _TIMEOUTS | {"cursorclass": pymysql.cursors.DictCursor, "autocommit": True}
+        self._seconds = seconds
+        self._log = log
+        self._connections: dict[ServerAddress, Any] = {}
+        self._looked_at = float("-inf")
+
+    def wait(self, end: threading.Event, leader: Any) -> None:
+        """Wait as a ``Throttle`` does; each replica is asked once a second at most."""
+        if not self._addresses or time.monotonic() < self._looked_at + _REPLICA_LOOK_SECONDS:
+            return
+        told = None
+        while not end.is_set() and (found := self._behind()):
+            address, why, known = found
+            if told != (address, known or why):
+                self._tell(address, why, known=known)
+                told = address, known or why
+            end.wait(_REPLICA_LOOK_SECONDS)
+        if told and not end.is_set():
+            self._log("the copy goes on")
+        self._looked_at = time.monotonic()
+
+    def close(self) -> None:
+        """Close the connections."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def _tell(self, address: ServerAddress, why: str, *, known: bool) -> None:
+        if known:
+            self._log("the copy waits for a replica", replica=str(address), why=why)
+            return
+        hint = "the copy goes on once it can be asked and replicates; else take it out of producer.copy_replicas"
+        self._log("the copy waits for a replica", level=logging.WARNING, replica=str(address), why=why, hint=hint)
+
+    def _behind(self) -> tuple[ServerAddress, str, bool] | None:
+        """The first replica that is behind, why, and whether it is known how far; None where there is none."""
+        for address in self._addresses:
+            try:
+                seconds = self._lag(address)
+            except (pymysql.MySQLError, OSError) as error:
+                self._connections.pop(address, None)
+                return address, f"it can't be asked: {error.args[-1] if error.args else error}", False
+            if seconds is None:
+                return address, "it does not replicate", False
+            if seconds > self._seconds:
+                return address, f"it is {seconds} s behind", True
+        return None
+
+    def _lag(self, address: ServerAddress) -> int | None:
+        """Seconds behind, the most of all its channels; None where one of them is stopped, or there is none."""
+        if address not in self._connections:
+            self._connections[address] = connected(**self._settings | {"host": address.host, "port": address.port})
+        with self._connections[address].cursor() as cursor:
+            channels = first_known(cursor, *_STATUS)
+        lags = [row.get("Seconds_Behind_Source", row.get("Seconds_Behind_Master")) for row in channels]
+        return max(lags) if lags and None not in lags else None
+
+
+PATIENCE_SECONDS = 30.0
+_MOST_MARKS = 10_000
+_STEP_SECONDS = 1.0  # where no one looks for longer, nothing has waited
+
+
+class _Mark(NamedTuple):
+    """The ``size`` of all chunks up to that with this ``sequence``, in bytes."""
+
+    sequence: int
+    size: int
+
+
+@dataclass(slots=True)
+class _Follower:
+    """``applied`` are bytes of chunks, ``waited`` the seconds since there was more to apply and nothing of it was."""
+
+    sequence: int
+    applied: int
+    moved: bool = False
+    given_up: bool = False
+    waited: float = 0.0
+
+    @property
+    def counts(self) -> bool:
+        return self.moved and not self.given_up
+
+
+class Ahead:
+    """Decides which follower a copy waits for, from the chunks that are written and the places of followers.
+
+    ``limit`` is how many bytes of chunks a follower that counts may lack before the next one is read."""
+
+    def __init__(self, limit: int, *, now: float) -> None:
+        self._limit = limit
+        self._marks: list[_Mark] = []
+        self._size = 0  # of all chunks
+        self._followers: dict[str, _Follower] = {}
+        self._looked_at = now
+
+    @property
+    def counted(self) -> frozenset[str]:
+        """The followers that count."""
+        return frozenset(name for name, follower in self._followers.items() if follower.counts)
+
+    def written(self, sequence: int, size: int) -> None:
+        """A chunk of so many bytes is in the stream."""
+        self._size += size
+        self._marks.append(_Mark(sequence, self._size))
+        if len(self._marks) > 2 * _MOST_MARKS:
+            # Who has not applied those is so far behind that it makes no difference how far.
+            del self._marks[:_MOST_MARKS]
+
+    def seen(self, name: str, sequence: int) -> None:
+        """The follower ``name`` has applied everything up to ``sequence``."""
+        applied = self._applied(sequence)
+        follower = self._followers.setdefault(name, _Follower(sequence, applied))
+        follower.moved = follower.moved or sequence > follower.sequence
+        if applied > follower.applied or applied == self._size:
+            follower.waited = 0.0
+            follower.given_up = follower.given_up and applied < self._size - self._limit
+        follower.sequence, follower.applied = sequence, applied
+
+    def awaited(self, now: float) -> str | None:
+        """The follower that is to apply more before the next chunk is read; None where it may be read now."""
+        passed, self._looked_at = min(now - self._looked_at, _STEP_SECONDS), now
+        for follower in self._followers.values():
+            if follower.applied < self._size:
+                follower.waited += passed
+                follower.given_up = follower.given_up or follower.waited > PATIENCE_SECONDS
+        behind = [
+            (follower.applied, name)
+            for name, follower in self._followers.items()
+            if follower.counts and follower.applied < self._size - self._limit
+        ]
+        return min(behind)[1] if behind else None
+
+    def _applied(self, sequence: int) -> int:
+        at = bisect_right(self._marks, sequence, key=lambda mark: mark.sequence)
+        return self._marks[at - 1].size if at else 0
+
+
+_FOLLOWER_LOOK_SECONDS = 0.05
+_TELL_SECONDS = 600.0  # between two warnings that the brokers do not tell the places
+
+
+class Followers:
+    """Holds back chunks while a follower that counts (``Ahead``) lacks more than ``limit`` bytes of chunks; 0: never.
+
+    ``log(event, **fields)`` is called when a follower begins or ceases to count, and where places can't be read: what
+    is known of a follower holds then, and soon it counts no more. ``waits_for`` is the one that a chunk waits for now.
+    """
+
+    def __init__(self, places: FollowerPlaces, *, limit: int, log: Callable[..., None]) -> None:
+        self._places = places
+        self._log = log
+        self._limit = limit
+        self._ahead = Ahead(limit, now=time.monotonic())
+        self._lock = threading.Lock()  # the stream writes chunks while another thread reads the next ones
+        self._counted: frozenset[str] = frozenset()
+        self._refused_at: float | None = None
+        self.waits_for: str | None = None
+
+    def written(self, sequence: int, size: int) -> None:
+        """A chunk with so many bytes is in the stream."""
+        with self._lock:
+            self._ahead.written(sequence, size)
+
+    def wait(self, end: threading.Event, leader: Any) -> None:
+        """Wait as a ``Throttle`` does."""
+        if not self._limit:
+            return
+        while (name := self._awaited()) is not None and not end.is_set():
+            self.waits_for = name
+            end.wait(_FOLLOWER_LOOK_SECONDS)
+        self.waits_for = None
+
+    def _awaited(self) -> str | None:
+        places = self._look()
+        with self._lock:
+            for name, sequence in (places or {}).items():
+                self._ahead.seen(name, sequence)
+            awaited, counted = self._ahead.awaited(time.monotonic()), self._ahead.counted
+        before, self._counted = self._counted, counted
+        for name in sorted(counted - before):
+            self._log("the copy keeps close to a follower", follower=name)
+        for name in sorted(before - counted):
+            why = f"it has applied no chunk for {PATIENCE_SECONDS:.0f} s"
+            self._log("the copy does not wait for a follower any more", follower=name, why=why)
+        return awaited
+
+    def _look(self) -> dict[str, int] | None:
+        try:
+            places = self._places.look()
+        except KafkaException as error:
+            if self._refused_at is None or time.monotonic() > self._refused_at + _TELL_SECONDS:
+                self._refused_at = time.monotonic()
+                self._log(
+                    "the copy can't tell how far followers are", level=logging.WARNING, why=error.args[0].str(),
+                    hint="it waits for none meanwhile; where an ACL is missing, allow DESCRIBE on the consumer groups",
+                )  # fmt: skip
+            return None
+        if places is not None and self._refused_at is not None:
+            self._refused_at = None
+            self._log("the copy can tell again how far followers are")
+        return places
+
+
+class RowRate:
+    """Holds back what would be more than ``rows_per_second``; 0 stands for any number."""
+
+    def __init__(self, rows_per_second: int) -> None:
+        self._rows_per_second = rows_per_second
+        self._next_at = 0.0
+
+    def most(self, rows: int) -> int:
+        """At most ``rows``, and no more than may be read in a second: a limit is for each second, not on average."""
+        return min(rows, self._rows_per_second or rows)
+
+    def read(self, rows: int) -> None:
+        """Count ``rows`` that were read."""
+        if self._rows_per_second:
+            self._next_at = max(self._next_at, time.monotonic()) + rows / self._rows_per_second
+
+    def wait(self, end: threading.Event, leader: Any) -> None:
+        """Wait as a ``Throttle`` does."""
+        end.wait(max(0.0, self._next_at - time.monotonic()))
+
+
+_LOAD_LOOK_SECONDS = 0.5
+
+
+class LeaderLoad:
+    """Holds back chunks while more than ``threads_running`` threads of the leader run; 0 stands for any number.
+
+    ``log(event, **fields)`` is called when a wait begins and ends.
+    """
+
+    def __init__(self, threads_running: int, *, log: Callable[..., None]) -> None:
+        self._threads_running = threads_running
+        self._log = log
+
+    def wait(self, end: threading.Event, leader: Any) -> None:
+        """Wait as a ``Throttle`` does."""
+        waits = False
+        while self._threads_running and not end.is_set():
+            leader.execute("SHOW GLOBAL STATUS LIKE 'Threads_running'")
+            running = int(leader.fetchone()[1])
+            if running <= self._threads_running:
+                break
+            if not waits:
+                self._log("the copy waits for the leader", threads_running=running)
+            waits = True
+            end.wait(_LOAD_LOOK_SECONDS)
+        if waits:
+            self._log("the copy goes on")
+
+
+class Throttles:
+    """All throttles of a copy: a chunk is read when none of them holds it back."""
+
+    def __init__(self, *, rate: RowRate, followers: Followers, replicas: Replicas, load: LeaderLoad) -> None:
+        self.rate = rate
+        self.followers = followers
+        self._replicas = replicas
+        self._in_order: tuple[Throttle, ...] = (rate, followers, replicas, load)
+        self._stopped = threading.Event()
+
+    def await_turn(self, leader: Any, *, until: threading.Event | None = None) -> None:
+        """Wait until a chunk may be read, or until ``stop``, or ``until`` instead; ``leader`` is a cursor there.
+
+        Raises pymysql's errors.
+        """
+        for throttle in self._in_order:
+            throttle.wait(until or self._stopped, leader)
+
+    def stop(self) -> None:
+        """End all waiting."""
+        self._stopped.set()
+
+    def close(self) -> None:
+        """Close the connections to replicas, once nothing is read any more."""
+        self._replicas.close()

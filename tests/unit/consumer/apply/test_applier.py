@@ -1,0 +1,165 @@
+"""Whatever connections are lost on the way, each transaction commits once, in the leader's order, and is told once."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc.consumer.apply.applier import Applier, Reread
+from cdc.consumer.apply.committed import Committed
+from cdc.consumer.apply.planned_batch import PlannedBatch, State, ending
+from cdc.consumer.errors import Interrupted
+from cdc.consumer.source.assembler import Batch
+from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
+from tests.unit.consumer.plan.test_planner import record
+
+START = Checkpoint("srv", "topic", "id")
+AT = TopicIdPartition("topic", 0, "id")
+
+
+class Connection:
+    """A session that is connected or not; ``losses`` says whether it is found lost while there is nothing to do."""
+
+    connected, server, changes_doubles = True, "a", False
+
+    def __init__(self, losses: Iterator[bool]) -> None:
+        self._losses = losses
+
+    def connect(self) -> None:
+        self.connected = True
+
+    def close(self) -> None:
+        self.connected = False
+
+    def keep(self) -> None:
+        if next(self._losses, False):
+            raise Interrupted("lost")
+
+
+class Patience:
+    """A retry that never gives up."""
+
+    def success(self) -> None:
+        pass
+
+    def wait(self, error: Exception, *, last: bool) -> None:
+        assert not last, error
+
+
+class Plans:
+    """A preparation that plans no rows; ``commits`` says which batches need all before them to be committed."""
+
+    def __init__(self, commits: Iterator[bool]) -> None:
+        self._commits = commits
+        self._reached = START
+
+    def restart(self, checkpoint: Checkpoint) -> None:
+        self._reached = checkpoint
+
+    def needs_commit(self, _: Batch) -> bool:
+        return next(self._commits, False)
+
+    def runs(self, _: Batch) -> bool:
+        return False
+
+    def prepare(self, batch: Batch, _: object) -> PlannedBatch:
+        tail, self._reached = ending(batch, self._reached, [])
+        return PlannedBatch(batch, [], tail, self._reached)
+
+    def forget_tables(self) -> None:
+        pass
+
+    def rest(self) -> None:
+        pass
+
+
+class Follower:
+    """An execution: ``committed`` are the sequences that the follower has, in the order in which they committed.
+
+    ``losses`` says at each step whether the connection is lost there.
+    """
+
+    conflicts, failed = 0, False
+
+    def __init__(self, losses: Iterator[bool]) -> None:
+        self._losses = losses
+        self._last: PlannedBatch | None = None
+        self._open: list[int] = []  # the sequences of the open transaction's parts
+        self.committed: list[int] = []
+
+    def put(self, batch: PlannedBatch) -> None:
+        self.commit()
+        self._step()
+        batch.sent([])
+        self._step()
+        batch.executed()
+        assert bool(self._open) != batch.batch.begins  # parts of a transaction follow one another
+        self._open.append(batch.batch.last.sequence)
+        self._last = batch if batch.batch.ends else None
+
+    def commit(self) -> None:
+        if self._last is not None:
+            self._last.committing()
+            self._step()
+            self.committed += self._open
+            self._open = []
+            self._step()
+            self._last.committed()
+            self._last = None
+
+    def recover(self, checkpoint: Checkpoint) -> None:
+        now = self.committed[-1] if self.committed else -1
+        if self._last is not None and self._last.state is State.COMMITTING and now == self._last.target.sequence:
+            self._last.committed()
+        else:
+            assert now == checkpoint.sequence
+        self._open, self._last = [], None
+
+    def _step(self) -> None:
+        if next(self._losses, False):
+            raise Interrupted("lost")
+
+
+def batches(sizes: list[int], *, after: int, pauses: Iterator[bool]) -> Iterator[Batch | None]:
+    """Transactions of so many parts each, of a record each, behind record ``after``; a None at ``pauses``, and last."""
+    sequence = 0
+    for size in sizes:
+        for part in range(size):
+            if sequence > after:
+                last = record(sequence, "Add")
+                yield Batch([], last, {AT: sequence + 1}, begins=part == 0, ends=part == size - 1)
+                if next(pauses, False):
+                    yield None
+            sequence += 1
+    yield None
+
+
+@given(
+    st.lists(st.integers(1, 4), max_size=6),
+    st.lists(st.booleans(), max_size=20),
+    st.lists(st.booleans(), max_size=20),
+    st.lists(st.booleans(), max_size=60),
+)
+def test_each_transaction_commits_once(
+    sizes: list[int], commits: list[bool], pauses: list[bool], losses: list[bool]
+) -> None:
+    lost, paused = iter(losses), iter(pauses)
+    session, follower = Connection(lost), Follower(lost)
+    committed = Committed(cast("Any", session), START)
+    applier = Applier(
+        cast("Any", session), cast("Any", Plans(iter(commits))), cast("Any", follower),
+        committed=committed, retry=cast("Any", Patience()), stop=threading.Event(),
+    )  # fmt: skip
+    told: list[int] = []
+    while True:
+        try:
+            for applied in applier.applied(batches(sizes, after=applier.checkpoint.sequence, pauses=paused)):
+                told += [applied.last.sequence] if applied is not None else []
+            break
+        except Reread:
+            continue
+    assert follower.committed == [*range(sum(sizes))]
+    assert told == [sum(sizes[: number + 1]) - 1 for number in range(len(sizes))]
+    assert applier.checkpoint.sequence == sum(sizes) - 1

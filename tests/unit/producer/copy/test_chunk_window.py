@@ -1,0 +1,74 @@
+"""A chunk that was read while its rows changed, brought to the state after all of these changes."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc.producer.copy import chunk_request
+from cdc.producer.copy.chunk_request import Overrun, Window
+
+Table = dict[int, int]
+Change = tuple[str, str]
+
+
+def _cols(key: int, value: int) -> list[dict[str, int]]:
+    return [{"SignedInteger": key}, {"SignedInteger": value}]
+
+
+def _row(key: int, value: int) -> str:
+    return json.dumps({"cols": _cols(key, value)}, separators=(",", ":"))
+
+
+def _changed(table: Table, key: int, new_key: int, value: int) -> Change | None:
+    """Change the row, or move it to another key, as the leader can; None where it can't."""
+    if key not in table:
+        table[key] = value
+        return "Add", _row(key, value)
+    if value == 0:
+        return "Delete", _row(key, table.pop(key))
+    if new_key != key and new_key in table:
+        return None
+    before = _cols(key, table.pop(key))
+    table[new_key] = value
+    return "Update", json.dumps({"before_cols": before, "after_cols": _cols(new_key, value)})
+
+
+_KEYS = st.integers(0, 5)
+_STEPS = st.lists(st.tuples(_KEYS, _KEYS, st.integers(0, 3)), max_size=12)
+
+
+@given(start=st.dictionaries(_KEYS, st.integers(1, 3)), steps=_STEPS, data=st.data())
+def test_whatever_the_select_has_seen_the_chunk_is_as_of_the_end(
+    start: Table, steps: list[tuple[int, int, int]], data: st.DataObject
+) -> None:
+    table, states, noted = dict(start), [dict(start)], Window()
+    for step in steps:
+        change = _changed(table, *step)
+        if change is not None:
+            noted.note(change[0], [change[1].encode()])
+            states.append(dict(table))
+    seen = states[data.draw(st.integers(0, len(states) - 1))]
+    low, high = data.draw(st.tuples(_KEYS, _KEYS))
+    rows = noted.apply([_row(*item) for item in seen.items() if low < item[0] <= high], key=[0])
+    found = {row["cols"][0]["SignedInteger"]: row["cols"][1]["SignedInteger"] for row in map(json.loads, rows)}
+    assert len(found) == len(rows)  # no row is named twice
+    assert all(table[key] == value for key, value in found.items())  # each is as it is now
+    assert {key for key in table if low < key <= high} <= found.keys()  # and all of the range are there
+
+
+def test_a_document_in_a_changed_row_keeps_its_numbers() -> None:
+    row = '{"cols":[{"SignedInteger":1},{"Json":{"a":123456789012345678901234567890,"b":1.0,"c":1e+16,"d":"é"}}]}'
+    noted = Window()
+    noted.note("Add", [row.encode()])
+    assert noted.apply([_row(1, 1)], key=[0]) == [row]
+
+
+def test_more_changes_than_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunk_request, "_LIMIT", 100)
+    noted = Window()
+    for _ in range(3):
+        noted.note("Add", [_row(1, 1).encode()])
+    with pytest.raises(Overrun):
+        noted.apply([], key=[0])
