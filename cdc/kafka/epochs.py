@@ -4,8 +4,9 @@ Kafka fences a transactional producer when the next one starts. A producer witho
 that: it was paused, or a request of its own comes late over an old connection. So each start of such a producer has a
 number, its epoch, which is in the header ``cdc_epoch`` of all that it writes, and it begins with a mark: a message
 without a value that has this header. A message of a lower epoch behind a mark is void, as if it had never been written.
-Messages without the header are of epoch 0, in Kafka transactions, whose producers Kafka fences. The commit log knows the marks of a topic, with their offsets; it is always
-written in Kafka transactions, so that only one producer at a time can write there.
+Messages without the header are of epoch 0, in Kafka transactions, whose producers Kafka fences. The commit log knows
+the marks of a topic, with their offsets; it is always written in Kafka transactions, so that only one producer at a
+time can write there.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -154,8 +154,8 @@ class KafkaSink:
         self._already_visible = recovered.visible_checksums
         self._visible_chunks = recovered.visible_chunks
         self.shown = recovered.shown
-        # Whether records that readers can see already were fragments is not known; without transactions a reader may see
-        # a record before the entry that counts it.
+        # Whether records that readers can see already were fragments is not known; without transactions a reader may
+        # see a record before the entry that counts it.
         self._fragmented = bool(
             plain or recovered.visible_checksums or (recovered.entry and recovered.entry.fragmented)
         )

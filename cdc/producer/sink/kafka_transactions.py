@@ -13,7 +13,7 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from cdc.config.profile import MESSAGE_BYTES
-from cdc.errors import Disconnected, PromiseError
+from cdc.errors import CdcError, Disconnected, PromiseError
 from cdc.kafka.errors import DISCONNECTED, RECORD_REFUSED, write_error
 from cdc.kafka.topic_times import TopicTimes, any_time_hint
 from cdc.producer.sink.record_parts import Headers
@@ -100,6 +100,10 @@ class Reports:
                 if error.code() == KafkaError.INVALID_TIMESTAMP
                 else "change the topic's settings so that it takes the record",
             )
+
+    def error(self, topic: str) -> CdcError | None:
+        """Why a message was not delivered, if a transaction does not show it; ``topic`` is the one that errors name."""
+        return self.refused
 
     def on_error(self, error: KafkaError) -> None:
         if error.code() in DISCONNECTED:
@@ -277,8 +281,8 @@ class KafkaTransactions:
     def _raise_refused(self) -> None:
         """Raises the error of a delivery report: it is the reason why the transaction fails."""
         self._poll()
-        if self._reports.refused:
-            raise self._reports.refused
+        if error := self._reports.error(self._topic):
+            raise error
 
     def _too_large(self, topic: str, key: bytes, value: bytes) -> PromiseError:
         """The error for a record that librdkafka does not accept."""

@@ -12,7 +12,7 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from cdc.config.profile import MESSAGE_BYTES
-from cdc.errors import Disconnected
+from cdc.errors import CdcError, Disconnected
 from cdc.kafka.errors import write_error
 from cdc.producer.sink.kafka_transactions import LIMIT, NEVER, BatchSize, KafkaTransactions, Reports, queue_kb
 from cdc.service.logs import LIBRDKAFKA
@@ -31,6 +31,9 @@ class _FirstFailure(Reports):
     def on_delivery(self, error: KafkaError, message: Message) -> None:
         super().on_delivery(error, message)
         self.failed = self.failed or error
+
+    def error(self, topic: str) -> CdcError | None:
+        return self.refused or (write_error(KafkaException(self.failed), topic) if self.failed else None)
 
 
 class PlainWrites(KafkaTransactions):
@@ -94,9 +97,3 @@ class PlainWrites(KafkaTransactions):
         with suppress(KafkaException, SystemError):
             self.producer.purge()
             self.producer.poll(0)
-
-    def _raise_refused(self) -> None:
-        super()._raise_refused()
-        failed = self._reports.failed if isinstance(self._reports, _FirstFailure) else None
-        if failed is not None:
-            raise write_error(KafkaException(failed), self._topic)

@@ -121,10 +121,10 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
 
 
 def located(properties: Mapping[str, Any], partition: Partition, marks: Collection[Mark]) -> tuple[Mark, ...]:
-    """The ``marks`` of the partition with the offsets of all; of those that retention has deleted only the newest.
+    """The ``marks`` of the partition with their offsets; of the marks that retention has deleted only the newest.
 
-    A mark commits with the entry that is the first to name it, so the entry lacks its offset. Raises as ``backwards``, and
-    Disconnected where a broker does not show a mark yet.
+    A mark commits with the entry that is the first to name it, so the entry lacks its offset. Raises as ``backwards``,
+    and Disconnected if a broker does not show a mark yet.
     """
     if not marks:
         return ()
