@@ -29,17 +29,14 @@ __all__ = ["measure_lag"]
 
 def measure_lag(folder: Path, *, fill: Callable[[MySql], None]) -> None:
     """Writes on the leader with both programs running, and reads the follower's checkpoint meanwhile; then does the
-    same with MySQL's own replica and its GTIDs.
+    same without Kafka transactions, and with MySQL's own replica and its GTIDs.
     """
-    leader, follower, third = (MySql(folder / f"s{number}", server_id=number).start() for number in (1, 2, 3))
+    leader, follower, third, plain = (MySql(folder / f"s{number}", server_id=number).start() for number in (1, 2, 3, 4))
     kafka = Kafka(folder / "kafka").start()
-    source, target = (profile(folder / f"{server.server_id}.toml", server, kafka) for server in (leader, follower))
     fill(leader)
-    run_program("cdc-producer", source)
-    run_program("cdc-consumer", target)
     found: list[Written] = []
-    with running("cdc-producer", source), running("cdc-consumer", target):
-        found += written("cdc", leader, follower, CHECKPOINT)
+    source = _through(folder, (leader, follower), kafka, found)
+    _through(folder, (leader, plain), kafka, found, transactions=False)
     replica = NativeReplica(leader, third)
     replica.receive()
     replica.apply()
@@ -48,11 +45,27 @@ def measure_lag(folder: Path, *, fill: Callable[[MySql], None]) -> None:
     run_program("cdc-producer", source)  # the topic has the commit times on the leader
     for title, counted_from, until, times, applied in found:
         print(f"{title}: {percentiles(list(ages(commits(kafka, applied), times, counted_from, until)))}", flush=True)
-    for each in (leader, follower, third, kafka):
+    for each in (leader, follower, third, plain, kafka):
         each.kill()
 
 
 Written = tuple[str, float, float, list[tuple[float, int]], str]
+
+
+def _through(
+    folder: Path, servers: tuple[MySql, MySql], kafka: Kafka, found: list[Written], *, transactions: bool = True
+) -> Path:
+    """Adds the observations of one pair of servers, with both programs between them; returns the leader's profile."""
+    topic, who = ("bench", "cdc") if transactions else ("plain", "cdc without Kafka transactions")
+    source, target = (
+        profile(folder / f"{topic}{server.server_id}.toml", server, kafka, topic=topic, transactions=transactions)
+        for server in servers
+    )
+    run_program("cdc-producer", source)
+    run_program("cdc-consumer", target)
+    with running("cdc-producer", source), running("cdc-consumer", target):
+        found += written(who, *servers, CHECKPOINT)
+    return source
 
 
 def written(who: str, leader: MySql, follower: MySql, applied: str) -> Iterator[Written]:

@@ -24,10 +24,11 @@ __all__ = [
 BIN = Path(sys.executable).parent
 
 
-def profile(path: Path, server: MySql, kafka: Kafka) -> Path:
+def profile(path: Path, server: MySql, kafka: Kafka, *, topic: str = "bench", transactions: bool = True) -> Path:
     path.write_text(
         f'[database]\nport = {server.port}\nuser = "{USER}"\npassword = "{PASSWORD}"\n'
-        f'[kafka]\nbootstrap_servers = "{kafka.bootstrap_servers}"\ntopic = "bench"\n[log]\nlevel = "warning"\n'
+        f'[kafka]\nbootstrap_servers = "{kafka.bootstrap_servers}"\ntopic = "{topic}"\n'
+        f'transactions = {str(transactions).lower()}\n[log]\nlevel = "warning"\n'
     )
     return path
 

@@ -127,6 +127,7 @@ class Kafka:
     tables: tuple[str, ...] = ("*",)
     prefix: str = ""
     events: bool = False
+    transactions: bool = True
     partitions: int = field(default=1, metadata={"range": (1, 10_000)})
     replicas: int = field(default=1, metadata={"range": (1, 32767)})
     min_insync_replicas: int = field(default=0, metadata={"range": (0, 32767)})
@@ -142,6 +143,13 @@ class Kafka:
                 code="CDC-PROFILE-PARTITIONS",
                 where="profile key kafka.partitions",
                 hint='leave it out, or set kafka.layout = "per_table"',
+            )
+        if not self.transactions and (self.layout != SINGLE or self.events):
+            raise UserError(
+                "without Kafka transactions there is one topic only, which has all records in order",
+                code="CDC-PROFILE-TRANSACTIONS",
+                where="profile key kafka.transactions",
+                hint='leave it out, or set kafka.layout = "single" and leave out kafka.events',
             )
         if self.min_insync_replicas > self.replicas:
             raise UserError(

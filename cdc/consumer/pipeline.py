@@ -239,5 +239,6 @@ def _reader(profile: Profile) -> KafkaReader:
         group=group_of(profile.mysql_resource_name, f"{database.ip_or_host}:{database.port}"),
         properties=profile.kafka.properties(),
         retry_seconds=profile.consumer.retry_seconds,
+        commits=profile.kafka.topics().commits,
         note=note_of(profile.kafka.topic, delayed=bool(profile.consumer.delay_seconds)),
     )

@@ -5,15 +5,17 @@ fragments, and the CRC-32 of the whole record, separated by blanks. All fragment
 after the other, and commit in one Kafka transaction: a reader of committed messages gets all of them or none.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from io import BytesIO
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 from zlib import crc32
 
 from confluent_kafka import Message
 
 from cdc.errors import CdcError, PromiseError
+from cdc.kafka.epochs import Epochs
 from cdc.large_rows.large_record import LargeRecord, LargeRecordWriter
+from cdc.model.commit_entry import Mark
 from cdc.model.partition import Partition
 from cdc.model.record import Record
 
@@ -35,11 +37,13 @@ class Fragment(NamedTuple):
     checksum: int
 
     @classmethod
-    def of(cls, message: Message) -> Self | None:
+    def of(cls, message: Message, headers: Mapping[str, Any] | None = None) -> Self | None:
         """The header of a message; None if the message is not a fragment. Raises PromiseError for a header that can't
         be read.
+
+        ``headers`` are the message's, if the caller has read them already.
         """
-        value = dict(message.headers() or ()).get(HEADER)
+        value = (dict(message.headers() or ()) if headers is None else headers).get(HEADER)
         if value is None:
             return None
         try:
@@ -120,11 +124,13 @@ class _Begun:
 class Fragments:
     """Joins the fragments that one connection reads, and keeps those of incomplete records, by partition.
 
-    ``on_disk``: a record of many fragments becomes a LargeRecord.
+    ``on_disk``: a record of many fragments becomes a LargeRecord. Messages that do not count (module epochs) are left
+    out; ``marks`` gives a partition's marks.
     """
 
-    def __init__(self, *, on_disk: bool = False) -> None:
+    def __init__(self, marks: Callable[[Partition], Iterable[Mark]] = lambda _: (), *, on_disk: bool = False) -> None:
         self._on_disk = on_disk
+        self._epochs = Epochs(marks)
         self._begun: dict[Partition, _Begun] = {}
         self._read: set[Partition] = set()
         self._broken: CdcError | None = None
@@ -135,6 +141,7 @@ class Fragments:
         for partition in partitions:
             self._begun.pop(partition, None)
             self._read.discard(partition)
+            self._epochs.forget(partition)
 
     def all_whole(self, messages: Iterable[Message]) -> list[Message]:
         """Applies ``whole`` to each message. If complete messages precede an error, the next call raises it."""
@@ -160,7 +167,10 @@ class Fragments:
         """
         if message.error() is not None:
             return message
-        fragment, partition = Fragment.of(message), (message.topic() or "", message.partition() or 0)
+        headers = dict(message.headers() or ())
+        if not self._epochs.counts(message, headers):
+            return None
+        fragment, partition = Fragment.of(message, headers), (message.topic() or "", message.partition() or 0)
         begun = self._begun.pop(partition, None)
         if begun is None:
             if fragment is not None and fragment.number and partition not in self._read:

@@ -91,8 +91,10 @@ def newest_within(
     return found
 
 
-def oldest(properties: Mapping[str, Any], partition: Partition) -> Message | None:
-    """The oldest committed message of the partition; None if it has none.
+def oldest(
+    properties: Mapping[str, Any], partition: Partition, *, passes: Callable[[Message], bool] = lambda _: True
+) -> Message | None:
+    """The oldest committed message of the partition that ``passes``; None if it has none.
 
     Raises Disconnected or KafkaException if the brokers do not answer.
     """
@@ -101,7 +103,7 @@ def oldest(properties: Mapping[str, Any], partition: Partition) -> Message | Non
         return None
     consumer = _consumer(properties, committed=True)
     try:
-        return next(_between(consumer, begins, ends), None)
+        return next(filter(passes, _between(consumer, begins, ends)), None)
     finally:
         consumer.close()
 

@@ -2,7 +2,8 @@
 
 Each entry has the ``version`` of its format; the oldest entries have none. The version increases with a change that
 older readers would misread. Packed entries have version 2, those of a stream with chunks of tables version 3, with
-repairs version 4, so that only these need readers that know them.
+repairs version 4, those of a stream that was once written without Kafka transactions version 5, so that only these need
+readers that know them.
 
 Large entries are packed into a fraction of their bytes. Kafka takes messages of up to 1 MB by default, and an entry is
 written with each commit. A GTID set of 100 000 intervals takes 1 MB, and so do the counts of 10 000 partitions. A
@@ -14,6 +15,7 @@ which compresses to a quarter of the size, and each partition is named once, wit
 import json
 import zlib
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
@@ -27,6 +29,7 @@ __all__ = [
     "VERSION",
     "Commits",
     "Entry",
+    "Mark",
     "Partial",
     "PreparedXa",
     "distances",
@@ -107,12 +110,12 @@ def _numbers(source: str) -> str:
     return ":".join(written)
 
 
-VERSION = 4
-_PACKED, _COPIED, _REPAIRED = 2, 3, 4  # the first versions whose readers know such entries
+VERSION = 5
+_PACKED, _COPIED, _REPAIRED, _MARKED = 2, 3, 4, 5  # the first versions whose readers know such entries
 _NOT_PACKED = 1
 _LARGE = 32_768  # bytes of an entry that is packed
 _LEFT_OUT = frozenset(
-    {"prepared", "last", "shown", "fragmented", "copy", "server_version"}
+    {"prepared", "last", "shown", "fragmented", "copy", "server_version", "marks"}
 )  # omitted if they are empty
 
 
@@ -124,6 +127,14 @@ class PreparedXa(NamedTuple):
     file: str
     offset: int
     sql_mode: str | None = None
+
+
+class Mark(NamedTuple):
+    """Where a start of a producer that writes without Kafka transactions begins in the topic: its epoch, and the offset
+    of its mark (module kafka.epochs); -1 where that is not known yet."""
+
+    epoch: int
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +163,10 @@ class Entry:
     "single" with its one partition. ``shown`` is the position of the newest of the binlog's other events that was
     written. ``fragmented``: a record was written as several messages, so that readers must join them. ``copy`` is the
     state of table copies, running and finished (module producer.copy.pending). ``server_version`` is the leader's.
-    These six are left out of the JSON when empty. ``filters`` are the producer's at that time, in the form of
-    ``Filters.listed``. ``origin`` are the GTIDs of the transactions before the first record; None if some of them may
-    have no GTID. Both are None in entries of older versions, ``origin`` also in those that continue such a log.
+    ``marks`` are the starts without Kafka transactions, in the order of their epochs. These seven are left out of the
+    JSON when empty. ``filters`` are the producer's at that time, in the form of ``Filters.listed``. ``origin`` are the
+    GTIDs of the transactions before the first record; None if some of them may have no GTID. Both are None in entries
+    of older versions, ``origin`` also in those that continue such a log.
     """
 
     next_sequence: int
@@ -173,6 +185,7 @@ class Entry:
     origin: str | None = None
     copy: dict[str, Any] | None = None
     server_version: str = ""
+    marks: tuple[Mark, ...] = ()
 
     def to_json(self) -> bytes:
         shown = self.shown and self.shown._asdict()
@@ -180,9 +193,14 @@ class Entry:
         body = {key: value for key, value in body.items() if value or key not in _LEFT_OUT}
         body = {key: value for key, value in body.items() if value is not None or key not in ("filters", "origin")}
         copied = _REPAIRED if (self.copy or {}).get("repairs") else _COPIED
-        body["version"] = copied if self.copy else _NOT_PACKED
+        body["version"] = _MARKED if self.marks else copied if self.copy else _NOT_PACKED
         text = _text(body)
         return text if len(text) < _LARGE else _text(packed(body | {"version": max(body["version"], _PACKED)}))
+
+    @property
+    def epoch(self) -> int:
+        """The newest start without Kafka transactions; 0 where there was none."""
+        return self.marks[-1].epoch if self.marks else 0
 
     @property
     def partitions(self) -> list[Partition]:
@@ -208,6 +226,7 @@ class Entry:
             body["prepared"] = {xid: PreparedXa(*fields_) for xid, fields_ in body.get("prepared", {}).items()}
             if "shown" in body:
                 body["shown"] = Position(**body["shown"])
+            body["marks"] = _marks(body)
             entry = cls(**body)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
@@ -215,6 +234,10 @@ class Entry:
             # The next entry would be written without these fields, so their content could be lost.
             raise _newer(f"it has {', '.join(map(repr, unknown))}", where=where)
         return entry
+
+
+def _marks(body: Mapping[str, Any]) -> tuple[Mark, ...]:
+    return tuple(Mark(*map(int, mark)) for mark in body.get("marks", ()))
 
 
 def _unknown(kind: type[Entry] | type[Partial], body: object) -> list[str]:
@@ -232,7 +255,7 @@ class Commits:
     of the transactions before the first record, None if that is not known. ``of_open`` counts the newest records that
     belong to a transaction whose rest is not committed yet. ``written_at`` is when the producer wrote the entry, in
     seconds since 1970; None if the topic does not record it. ``server_version`` is the leader's, empty in entries of
-    older versions.
+    older versions. ``marks`` are the starts without Kafka transactions.
     """
 
     next_sequence: int
@@ -243,6 +266,7 @@ class Commits:
     of_open: int = 0
     written_at: float | None = None
     server_version: str = ""
+    marks: tuple[Mark, ...] = ()
 
     def silence(self, *, now: float) -> float | None:
         """Seconds at ``now`` since the producer last wrote an entry; None if that is not known."""
@@ -261,7 +285,7 @@ class Commits:
             gtids, origin = str(body.get("gtid_set", "")), body.get("origin")
             of_open = int((body.get("partial") or {}).get("records", 0))
             whole = cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")), gtids, origin, of_open)
-            return replace(whole, server_version=str(body.get("server_version", "")))
+            return replace(whole, server_version=str(body.get("server_version", "")), marks=_marks(body))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
 

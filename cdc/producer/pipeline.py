@@ -72,7 +72,7 @@ def find_leader(profile: Profile, problems: list[UserError] | None = None) -> Le
 
 def topic_admin(profile: Profile) -> TopicAdmin:
     kafka = profile.kafka
-    return TopicAdmin(
+    topics = TopicAdmin(
         kafka.properties(),
         kafka.topics(),
         partitions=kafka.partitions,
@@ -80,6 +80,8 @@ def topic_admin(profile: Profile) -> TopicAdmin:
         retention_hours=kafka.retention_hours,
         min_insync_replicas=kafka.min_insync_replicas,
     )
+    topics.transactional = kafka.transactions
+    return topics
 
 
 def make_dumps(profile: Profile, leader: Leader) -> Dumps:

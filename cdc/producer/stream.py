@@ -11,7 +11,16 @@ from dataclasses import dataclass
 
 from cdc.config.profile import Producer as Limits
 from cdc.errors import Disconnected, PromiseError
-from cdc.producer.decode.changes import Change, Commit, Held, Idle, OtherEvent, PositionAdvanced, RowsTransaction
+from cdc.producer.decode.changes import (
+    Change,
+    Commit,
+    Copied,
+    Held,
+    Idle,
+    OtherEvent,
+    PositionAdvanced,
+    RowsTransaction,
+)
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
@@ -19,12 +28,9 @@ from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_sink import KafkaSink
 from cdc.producer.sink.router import Router
 
-__all__ = ["Stream", "must_commit", "pause_seconds"]
+__all__ = ["Stream", "must_commit"]
 
 _MAX_OPEN_SECONDS = 10.0  # how long a Kafka transaction may stay open inside one leader transaction
-_BROKER_SECONDS = 0.002
-_SECONDS_PER_RECORD = 20e-6
-_MAX_GATHER_SECONDS = 0.05
 
 
 def must_commit(change: Change, sink: KafkaSink, progress: Progress, limits: Limits) -> bool:
@@ -38,16 +44,6 @@ def must_commit(change: Change, sink: KafkaSink, progress: Progress, limits: Lim
     if type(change) is Idle:
         return sink.records > 0 or progress.is_stale(now)
     return full or (now - sink.begun_at) * 1000 > limits.commit_ms or progress.is_stale(now)
-
-
-def pause_seconds(records: int) -> float:
-    """Seconds to pause after committing ``records`` while the leader has no more, so that events gather.
-
-    A broker is still busy with the end of a transaction for a moment after it has reported the commit; a client that
-    begins the next one in that time must ask again, 20 ms later. Beyond that moment, a busy leader gets larger Kafka
-    transactions: their number costs, not their size.
-    """
-    return _BROKER_SECONDS + min(records * _SECONDS_PER_RECORD, _MAX_GATHER_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +80,7 @@ class Stream:
                     records = self.sink.records
                     self._commit(self.router.sent)
                     if isinstance(change, Idle):
-                        stop.wait(pause_seconds(records))
+                        stop.wait(self.sink.pause_seconds(records))
                 if isinstance(change, Idle | Held):
                     self.sink.check()
                 if isinstance(change, Idle) and not change.inside:
@@ -101,7 +97,8 @@ class Stream:
             return
         if not self.sink.has_one_topic:
             self._make_ready(self.router.topics(change))
-        self.sink.write(self.router.route(change))
+        write = self.sink.write_with_entry if isinstance(change, Copied) else self.sink.write
+        write(self.router.route(change))
 
     def _make_ready(self, topics: set[str]) -> None:
         """Create ``topics`` where missing, while no Kafka transaction is open: creating many takes longer than one may

@@ -111,6 +111,7 @@ class _Ends:
                 group=group_of(follower.mysql_resource_name, f"{database.ip_or_host}:{database.port}"),
                 properties=follower.kafka.properties(),
                 retry_seconds=follower.consumer.retry_seconds,
+                commits=names.commits,
             )
         )
         source: RecordSource

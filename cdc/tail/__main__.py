@@ -63,7 +63,7 @@ def _messages(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.E
         require_first_only(kafka.properties(), kafka.topics().first)
         consumer = _consumer(kafka)
         if kafka.layout == SINGLE:
-            topics = TailedTopic(consumer, kafka.properties(), kafka.topic, last=last)
+            topics = TailedTopic(consumer, kafka.properties(), kafka.topics(), last=last)
         else:
             topics = TailedTopics(consumer, kafka.properties(), kafka.topics(), last=last)
         while not stop.is_set() and not (topics.at_end and not follow):

@@ -6,22 +6,26 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from cdc.config.topic_names import Topics
+from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.fragments import Fragments
 from cdc.kafka.partitions import begin_offsets, end_offsets
+from cdc.model.commit_entry import Mark
 
 __all__ = ["TailedTopic"]
 
 
 class TailedTopic:
-    """The ``last`` records of the topic ``name``, or all (None), then new ones. ``properties`` are librdkafka's.
+    """The ``last`` records of the one topic of ``names``, or all (None), then new ones.
 
-    Raises KafkaException.
+    ``properties`` are librdkafka's. Raises KafkaException.
     """
 
-    def __init__(self, consumer: Consumer, properties: Mapping[str, Any], name: str, *, last: int | None) -> None:
+    def __init__(self, consumer: Consumer, properties: Mapping[str, Any], names: Topics, *, last: int | None) -> None:
+        name, commits = names.topic, names.commits
         self._consumer = consumer
         self._name = name
-        self._fragments = Fragments()
+        self._fragments = Fragments(lambda _: _marks(properties, commits))
         self._last: deque[tuple[bytes, str]] | None = None if last is None else deque(maxlen=last)
         self.at_end = False
         place = name, 0
@@ -68,3 +72,8 @@ class TailedTopic:
             if self._last:
                 yield from self._last
                 self._last.clear()
+
+
+def _marks(properties: Mapping[str, Any], commits: str) -> tuple[Mark, ...]:
+    newest = newest_commits(properties, commits)
+    return newest.marks if newest else ()

@@ -5,7 +5,7 @@ from types import ModuleType
 __all__ = ["replace"]
 
 
-def replace(module: ModuleType, name: str, value: object) -> None:
+def replace(module: ModuleType | type, name: str, value: object) -> None:
     """Raises AssertionError where there is no such name, or where it is that already: nothing would change."""
     assert hasattr(module, name), f"{module.__name__} has no {name}"
     assert getattr(module, name) != value, f"{name} of {module.__name__} is {value!r} already"

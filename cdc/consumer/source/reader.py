@@ -17,12 +17,14 @@ from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.commit_log import newest_commits
+from cdc.kafka.epochs import stamp_of
 from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, settings_refused, unreachable
 from cdc.kafka.first_partition import FIRST, require_others_empty
 from cdc.kafka.follower_places import place_note
 from cdc.kafka.fragments import Fragments, first_whole_sequence
 from cdc.kafka.partitions import begin_offsets, end_offsets, oldest
-from cdc.model.commit_entry import Commits
+from cdc.model.commit_entry import Commits, Mark
+from cdc.model.partition import Partition
 from cdc.service.logs import event
 
 __all__ = ["GroupOffsets", "KafkaReader", "Topic", "note_of"]
@@ -96,7 +98,8 @@ class Topic:
 class KafkaReader:
     """Reads assigned partitions. ``properties`` are librdkafka's, from the profile.
 
-    ``group``, and the metadata that ``note`` gives for each applied sequence, are for outside observers.
+    ``group``, and the metadata that ``note`` gives for each applied sequence, are for outside observers. ``commits`` is
+    the commit log.
     """
 
     def __init__(
@@ -106,6 +109,7 @@ class KafkaReader:
         group: str,
         properties: Mapping[str, Any],
         retry_seconds: float,
+        commits: str,
         note: Callable[[int], str] = lambda _: "",
     ) -> None:
         self._servers = bootstrap_servers
@@ -116,7 +120,8 @@ class KafkaReader:
         self._unseen: set[str] = set()
         self._last_error = ""
         self._answered = False
-        self._fragments = Fragments(on_disk=True)
+        self._commits = commits
+        self._fragments = Fragments(self._marks, on_disk=True)
         # librdkafka's own log is for its developers; important events are reported as errors.
         self._connection = {"log_level": 2, **properties, "bootstrap.servers": bootstrap_servers}
         # These come last and override the profile's: correctness depends on them.
@@ -210,6 +215,11 @@ class KafkaReader:
         except Disconnected as error:
             raise brokers_gone(str(error), self._servers) from None
 
+    def _marks(self, _: Partition) -> tuple[Mark, ...]:
+        """The marks of the one partition that may have any. Raises as ``commits``."""
+        newest = self.commits(self._commits)
+        return newest.marks if newest else ()
+
     def first_sequence(self, topic: str, commits: str) -> int | None:
         """The sequence of the oldest complete record in the only partition of ``topic``; if it is empty, of the next
         one.
@@ -218,7 +228,7 @@ class KafkaReader:
         reached, PromiseError for a message that is not a record.
         """
         try:
-            message = oldest(self._connection, (topic, 0))
+            message = oldest(self._connection, (topic, 0), passes=lambda each: not stamp_of(each).is_mark)
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from None
         except Disconnected as error:

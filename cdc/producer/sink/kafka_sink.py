@@ -12,19 +12,21 @@ from typing import Self
 
 from confluent_kafka import KafkaException
 
-from cdc.config.topic_names import PER_TABLE
+from cdc.config.topic_names import PER_TABLE, Topics
 from cdc.errors import CdcError, Disconnected, PromiseError
+from cdc.kafka import epochs
 from cdc.kafka.errors import open_error
 from cdc.kafka.fragments import HEADER, cut, cut_blocks
-from cdc.model.commit_entry import Entry
+from cdc.model.commit_entry import Entry, Mark
 from cdc.model.partition import Partition, partition_name
 from cdc.model.position import Position
 from cdc.producer.large_rows.large_text import LargeText
 from cdc.producer.large_rows.large_text import checksum as checksum_of
 from cdc.producer.sink.kafka_transactions import NEVER, BatchSize, KafkaTransactions
 from cdc.producer.sink.partial_record import Begun, rest
+from cdc.producer.sink.plain_writes import PlainWrites
 from cdc.producer.sink.record_parts import Headers, Message
-from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, recover, without_types
+from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, located, recover, without_types
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.service.process_name import described
 
@@ -109,20 +111,41 @@ _ANSWER_SECONDS = 10.0
 _SUCCESSOR_SECONDS = 5.0
 _POLL_SECONDS = 0.2
 _QUOTED_BYTES = 160
+_ENTRY_SECONDS = 1.0  # between two entries of the commit log without Kafka transactions
+_BROKER_SECONDS, _PLAIN_SECONDS = 0.002, 0.0005
+_SECONDS_PER_RECORD = 20e-6
+_MAX_GATHER_SECONDS = 0.05
 
 
 class KafkaSink:
-    """One transactional producer, from its takeover of the topics to its end.
+    """One producer, from its takeover of the topics to its end.
 
-    ``entry`` is the newest entry of the commit log, None if there is none. ``rolled_back`` names the topics in which a
-    transaction without an end was found. ``shown`` is the newest of the binlog's other events that is committed or in
-    the open transaction. ``records`` and ``bytes`` count the content of the open transaction.
+    With ``plain`` it writes records without Kafka transactions, an entry of the commit log each second at most, in a
+    transaction of its own. What a copy writes can't be read again, so it commits with its entry all the same. A batch
+    is what is written from one ``commit`` to the next.
+
+    ``entry`` is the newest entry of the commit log, None if there is none. ``rolled_back`` names the topics in which
+    a transaction without an end was found. ``shown`` is the newest of the binlog's other events that is committed or in
+    the open batch. ``records`` and ``bytes`` count what is in the open batch.
     """
 
     def __init__(
-        self, transactions: KafkaTransactions, topics: TopicAdmin, recovered: Recovered, *, resource: str
+        self,
+        transactions: KafkaTransactions,
+        topics: TopicAdmin,
+        recovered: Recovered,
+        *,
+        resource: str,
+        plain: PlainWrites | None = None,
     ) -> None:
         self._transactions = transactions
+        self._plain = plain
+        self._open: KafkaTransactions = plain or transactions
+        self._owed: Entry | None = None
+        self._marks = recovered.marks
+        if plain is not None and not self._marks:
+            self._marks = (Mark(1, -1),)
+        self._stamp: Headers = _stamp(self._marks)
         self._topics = topics
         self._names = topics.names
         self._resource = resource
@@ -131,8 +154,11 @@ class KafkaSink:
         self._already_visible = recovered.visible_checksums
         self._visible_chunks = recovered.visible_chunks
         self.shown = recovered.shown
-        # Whether records that readers can see already were fragments is not known.
-        self._fragmented = bool(recovered.visible_checksums or (recovered.entry and recovered.entry.fragmented))
+        # Whether records that readers can see already were fragments is not known; without transactions a reader may
+        # see a record before the entry that counts it.
+        self._fragmented = bool(
+            plain or recovered.visible_checksums or (recovered.entry and recovered.entry.fragmented)
+        )
         known = [topic for topic, _ in recovered.entry.partitions] if recovered.entry else []
         # A topic may be known by its records alone: it was created in a transaction whose end Kafka lost.
         self._ahead = recovered.ahead
@@ -173,43 +199,55 @@ class KafkaSink:
             )
             transactions.times = topics.times
             topics.require_matching(topics.newest_entry(resource))
-            recovered = recover(topics.properties, transactions.producer, topics, resource=resource)
+            recovered = _recovered(transactions, topics, resource=resource, instance=instance)
+            plain = None
+            if not topics.transactional:
+                plain = PlainWrites.open(topics.properties, batch_size, topic=topic, resource=resource, stop=stop)
+                plain.times = topics.times
         except KafkaException as error:
             raise open_error(error, topic, topics.properties, answered=reopening) from None
         transactions.forget_lost_brokers()
-        return cls(transactions, topics, recovered, resource=resource)
+        return cls(transactions, topics, recovered, resource=resource, plain=plain)
 
     @property
     def begun_at(self) -> float:
-        """When the open Kafka transaction began (``time.monotonic()``), infinity while none is open."""
-        return self._transactions.begun_at
+        """When the open batch began (``time.monotonic()``), infinity while none is open."""
+        return self._open.begun_at
 
     @property
     def is_full(self) -> bool:
-        """Whether the open Kafka transaction has as many bytes as one may have now."""
+        """Whether the open batch has as many bytes as a Kafka transaction may have now."""
         return self.bytes >= self._transactions.batch_size.bytes
 
     def write(self, messages: Iterable[Message]) -> None:
-        """Adds records to the open Kafka transaction, each in a partition of its topic, which is created if missing.
+        """Adds records to the open batch, each in a partition of its topic, which is created if missing.
 
         Raises PromiseError for a record that is too large, UserError for a topic that another client writes to.
         """
-        transactions, partitioner = self._transactions, self._partitioner
+        batch, partitioner = self._open, self._partitioner
         for message in messages:
             topic, key, value, time_ms, headers = message
-            if transactions.begun_at == NEVER:
-                transactions.begin()
+            if batch.begun_at == NEVER:
+                batch.begin()
             partition = partitioner.next_partition(topic)
             if not self._already_visible or not self._is_visible(message, partition):
-                if len(value) > transactions.message_bytes:
+                if len(value) > batch.message_bytes:
                     self._write_fragments(message, partition)
                 elif isinstance(value, LargeText):
-                    transactions.produce(topic, key, bytes(value), time_ms, headers, partition)
+                    batch.produce(topic, key, bytes(value), time_ms, [*headers, *self._stamp], partition)
                 else:
-                    transactions.produce(topic, key, value, time_ms, headers, partition)
+                    batch.produce(topic, key, value, time_ms, [*headers, *self._stamp], partition)
             partitioner.count(topic, partition)
             self.records += 1
             self.bytes += len(value)
+
+    def write_with_entry(self, messages: Iterable[Message]) -> None:
+        """``write`` what must be visible with the next entry or not at all: in a Kafka transaction in any case."""
+        if self._open is self._plain:
+            if self.begun_at != NEVER:
+                self._open.commit(self.bytes)  # what comes after it in the topic must not come before it there
+            self._open = self._transactions
+        self.write(messages)
 
     def _write_fragments(self, message: Message, partition: int, *, after: Begun | None = None) -> None:
         """Adds a record that is too large for one message as fragments, all in this partition; with ``after`` only the
@@ -219,7 +257,7 @@ class KafkaSink:
         """
         topic, key, value, time_ms, headers = message
         self._fragmented = True
-        sequence, size = self._partitioner.next_sequence, self._transactions.message_bytes
+        sequence, size = self._partitioner.next_sequence, self._open.message_bytes
         fragments = (
             cut(value, size, sequence=sequence)
             if isinstance(value, bytes)
@@ -229,11 +267,11 @@ class KafkaSink:
             fragments = rest(fragments, after, where=f"topic {topic}, partition {partition}")
         for mark, fragment in fragments:
             try:
-                marked: Headers = [*headers, (HEADER, mark)]
-                self._transactions.produce(topic, key, fragment, time_ms, marked, partition)
+                marked: Headers = [*headers, *self._stamp, (HEADER, mark)]
+                self._open.produce(topic, key, fragment, time_ms, marked, partition)
             except PromiseError as error:
                 # Complete transactions are committed before an error ends the stream; the first fragments must not be.
-                self._transactions.spoil(error)
+                self._open.spoil(error)
                 raise
 
     @property
@@ -275,14 +313,14 @@ class KafkaSink:
         """
         self._partitioner.opened(message.topic)
         if self.begun_at == NEVER:
-            self._transactions.begin()
+            self._open.begin()
         if position.offset:
             self.shown = position
         marks: Headers = [(AFTER, str(self._partitioner.next_sequence - 1)), (SHOWN, str(self.shown or ""))]
         # Events that the leader makes up for the connection have no time, and 1970 would be older than any retention.
         time_ms = message.time_ms or int(time.time() * 1000)
         value = bytes(message.value)
-        self._transactions.produce(message.topic, message.key, value, time_ms, [*message.headers, *marks], 0)
+        self._open.produce(message.topic, message.key, value, time_ms, [*message.headers, *marks], 0)
         self.records += 1
         self.bytes += len(value)
 
@@ -316,18 +354,40 @@ class KafkaSink:
         return True
 
     def commit(self, entry: Entry) -> None:
-        """Commits the written records and ``entry`` together: a crash leaves both or neither."""
-        if self.begun_at == NEVER:
-            self._transactions.begin()
+        """Commits the written records and ``entry`` together: a crash leaves both or neither.
+
+        Without Kafka transactions the records are visible now, and the entry at the latest a second after the last one.
+        """
         last = self._partitioner.last() if self._names.layout == PER_TABLE else {}
         counts = self._partitioner.counts()
-        entry = replace(entry, counts=counts, last=last, shown=self.shown, fragmented=self._fragmented)
+        entry = replace(
+            entry, counts=counts, last=last, shown=self.shown, fragmented=self._fragmented, marks=self._marks
+        )
+        if self._open is self._plain:
+            if self.begun_at != NEVER:
+                self._open.commit(self.bytes)
+            self._owed = entry
+            if self._is_due():
+                self._write_entry(entry)
+        else:
+            self._write_entry(entry)
+        self.entry = entry
+        self.records = self.bytes = 0
+        self._open = self._plain or self._transactions
+
+    def _write_entry(self, entry: Entry) -> None:
+        """Commit ``entry`` with what is in the open Kafka transaction."""
+        if self._transactions.begun_at == NEVER:
+            self._transactions.begin()
         now_ms = int(time.time() * 1000)
         self._transactions.produce(self._names.commits, self._resource.encode(), entry.to_json(), now_ms, [], 0)
-        self._transactions.commit(self.bytes)
-        self.entry = entry
+        self._transactions.commit(0 if self._open is self._plain else self.bytes)
+        self._owed = None
         self._committed_at = time.monotonic()
-        self.records = self.bytes = 0
+
+    def _is_due(self) -> bool:
+        """Whether the owed entry is to be written now."""
+        return self._owed is not None and time.monotonic() - self._committed_at > _ENTRY_SECONDS
 
     def start(self, entry: Entry) -> None:
         """Commits the entry from which the stream continues.
@@ -337,13 +397,35 @@ class KafkaSink:
         is_first = self.entry is None
         if self.entry is None or self.entry.server_uuid != entry.server_uuid:
             self.shown = None  # another server has positions of its own
+        if self._plain is not None:
+            self._open = self._transactions
+            if is_first:
+                self._transactions.begin()
+                _produce_mark(self._transactions, self._names, self._resource, self._marks[-1].epoch)
         self.commit(entry)
         if is_first:
             self._topics.require_alone(self._resource)
+        if is_first and self._plain is not None:
+            self._topics.unended([(self._names.topic, 0)])
+            self._marks = located(self._topics.properties, (self._names.topic, 0), self._marks)
 
     def check(self) -> None:
-        """Raises Disconnected if a broker went away, even if it is back."""
+        """Raises Disconnected if a broker went away, even if it is back. Writes an entry that is due."""
         self._transactions.check()
+        if self._plain is not None:
+            self._plain.check()
+        if self._owed is not None and self.begun_at == NEVER and self._is_due():
+            self._write_entry(self._owed)
+
+    def pause_seconds(self, records: int) -> float:
+        """Seconds to pause after committing ``records`` while the leader has no more, so that events gather.
+
+        A broker is still busy with the end of a transaction for a moment after it has reported the commit; a client
+        that begins the next one in that time must ask again, 20 ms later. Beyond that moment, a busy leader gets larger
+        batches: their number costs, not their size.
+        """
+        least = _BROKER_SECONDS if self._plain is None else _PLAIN_SECONDS
+        return least + min(records * _SECONDS_PER_RECORD, _MAX_GATHER_SECONDS)
 
     def close(self) -> None:
         """Aborts an open transaction, so that readers need not wait for its timeout; else waits until readers can see
@@ -351,10 +433,13 @@ class KafkaSink:
 
         Never raises.
         """
-        if self.begun_at == NEVER:
-            self._await_readers()
-        else:
-            self._transactions.abort()
+        if self.begun_at != NEVER:
+            self._open.abort()
+            return
+        if self._owed is not None:
+            with suppress(CdcError):
+                self._write_entry(self._owed)
+        self._await_readers()
 
     def _await_readers(self) -> None:
         """Waits until readers can see the last commit: one that starts after this process must not miss it."""
@@ -390,3 +475,32 @@ def _require_own(entry: Entry | None, instance: str) -> None:
             code="CDC-PRODUCER-REPLACED",
             hint="end that one first, or leave this one ended; no supervisor may start it again (docs/operations.md)",
         )
+
+
+def _recovered(transactions: KafkaTransactions, topics: TopicAdmin, *, resource: str, instance: str) -> Recovered:
+    """What readers can see, once nothing of another start of a producer counts any more. Raises as ``recover``."""
+    found = recover(topics.properties, transactions.producer, topics, resource=resource)
+    if found.entry is None or not (found.marks or not topics.transactional):
+        return found
+    # Records without transactions may still come from another process, or a connection of before. Behind the mark they
+    # are void; what came before it is read now.
+    transactions.forget_lost_brokers()
+    mark = Mark(found.entry.epoch + 1, -1)
+    transactions.begin()
+    _produce_mark(transactions, topics.names, resource, mark.epoch)
+    entry = replace(found.entry, marks=(*found.marks, mark), instance=instance)
+    transactions.produce(topics.names.commits, resource.encode(), entry.to_json(), int(time.time() * 1000), [], 0)
+    transactions.commit(0)
+    topics.unended([(topics.names.topic, 0), (topics.names.commits, 0)])
+    again = recover(topics.properties, transactions.producer, topics, resource=resource)
+    return replace(again, entry=again.entry and replace(again.entry, instance=found.entry.instance))
+
+
+def _produce_mark(transactions: KafkaTransactions, names: Topics, resource: str, epoch: int) -> None:
+    stamp = _stamp((Mark(epoch, -1),))
+    transactions.produce(names.topic, resource.encode(), None, int(time.time() * 1000), stamp, 0)
+
+
+def _stamp(marks: tuple[Mark, ...]) -> Headers:
+    """The header of all that is written after these marks."""
+    return [(epochs.HEADER, str(marks[-1].epoch))] if marks else []

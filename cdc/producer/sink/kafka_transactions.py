@@ -13,13 +13,13 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from cdc.config.profile import MESSAGE_BYTES
-from cdc.errors import Disconnected, PromiseError
+from cdc.errors import CdcError, Disconnected, PromiseError
 from cdc.kafka.errors import DISCONNECTED, RECORD_REFUSED, write_error
 from cdc.kafka.topic_times import TopicTimes, any_time_hint
 from cdc.producer.sink.record_parts import Headers
 from cdc.service.logs import LIBRDKAFKA
 
-__all__ = ["NEVER", "BatchSize", "KafkaTransactions"]
+__all__ = ["LIMIT", "NEVER", "BatchSize", "KafkaTransactions", "Reports", "queue_kb"]
 
 _MIN_BYTES = 65_536
 _SLOW_SECONDS = 10.0  # a commit that takes longer halves the size; one that takes a tenth of it may double the size
@@ -70,12 +70,12 @@ _USABLE_PART_OF_TIMEOUT = 0.8  # after that the brokers are about to end the tra
 _LINGER_MS = 50
 _QUEUE_KB = 65_536
 _HEADERS_KB = 1_024  # room for the key and the headers of a record
-_LIMIT = "message.max.bytes"
+LIMIT = "message.max.bytes"
 _KEY_BYTES, _LEAST_BYTES = 4_096, 1_000
 
 
-@dataclass(slots=True)
-class _Reports:
+@dataclass
+class Reports:
     """The events that librdkafka reports in its callbacks, which run inside of our calls. ``properties`` are the
     producer's.
     """
@@ -100,6 +100,10 @@ class _Reports:
                 if error.code() == KafkaError.INVALID_TIMESTAMP
                 else "change the topic's settings so that it takes the record",
             )
+
+    def error(self, topic: str) -> CdcError | None:
+        """Why a message was not delivered, if a transaction does not show it; ``topic`` is the one that errors name."""
+        return self.refused
 
     def on_error(self, error: KafkaError) -> None:
         if error.code() in DISCONNECTED:
@@ -140,7 +144,7 @@ class KafkaTransactions:
     def __init__(
         self,
         producer: Producer,
-        reports: _Reports,
+        reports: Reports,
         batch_size: BatchSize,
         *,
         topic: str,
@@ -154,7 +158,7 @@ class KafkaTransactions:
         self._topic = topic
         self._stop = stop
         # librdkafka's limit is for value and key, and a key of two names can have some 1500 bytes.
-        largest = int(reports.properties[_LIMIT]) - _KEY_BYTES
+        largest = int(reports.properties[LIMIT]) - _KEY_BYTES
         self.message_bytes = max(_LEAST_BYTES, min(batch_size.message_bytes, largest))
         self.begun_at = NEVER
         self.times = TopicTimes(reports.properties["bootstrap.servers"])
@@ -164,15 +168,15 @@ class KafkaTransactions:
         cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
     ) -> Self:
         """Fences an older producer of the same topic and leader, and ends its transaction. Raises KafkaException."""
-        properties = {_LIMIT: MESSAGE_BYTES} | properties
-        reports = _Reports(properties)
+        properties = {LIMIT: MESSAGE_BYTES} | properties
+        reports = Reports(properties)
         settings = {
             "transactional.id": f"cdc-producer:{topic}:{resource}",
             "compression.type": "lz4",
             # A commit sends waiting messages at once. In a large transaction the default of 5 ms sends batches that are
             # not full, which takes a tenth of the producer's CPU time.
             "linger.ms": _LINGER_MS,
-            "queue.buffering.max.kbytes": _queue_kb(batch_size.message_bytes),
+            "queue.buffering.max.kbytes": queue_kb(batch_size.message_bytes),
             "delivery.report.only.error": True,
             "on_delivery": reports.on_delivery,
             "error_cb": reports.on_error,
@@ -199,7 +203,9 @@ class KafkaTransactions:
             raise write_error(error, self._topic) from None
         self.begun_at = time.monotonic()
 
-    def produce(self, topic: str, key: bytes, value: bytes, time_ms: int, headers: Headers, partition: int) -> None:
+    def produce(
+        self, topic: str, key: bytes, value: bytes | None, time_ms: int, headers: Headers, partition: int
+    ) -> None:
         """Adds a message to the open transaction. Raises PromiseError for one that Kafka refuses."""
         deadline: _Deadline | None = None
         is_only = False
@@ -210,7 +216,7 @@ class KafkaTransactions:
                 return
             except BufferError:
                 if is_only:
-                    raise self._too_large(topic, key, value) from None
+                    raise self._too_large(topic, key, value or b"") from None
                 # The brokers are slower than the leader: wait for room.
                 deadline = deadline or self._deadline()
                 self._poll(0.1)
@@ -222,7 +228,7 @@ class KafkaTransactions:
                     ) from None
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
-                    raise self._too_large(topic, key, value) from None
+                    raise self._too_large(topic, key, value or b"") from None
                 self._raise_refused()
                 raise write_error(error, topic) from None
 
@@ -275,13 +281,13 @@ class KafkaTransactions:
     def _raise_refused(self) -> None:
         """Raises the error of a delivery report: it is the reason why the transaction fails."""
         self._poll()
-        if self._reports.refused:
-            raise self._reports.refused
+        if error := self._reports.error(self._topic):
+            raise error
 
     def _too_large(self, topic: str, key: bytes, value: bytes) -> PromiseError:
         """The error for a record that librdkafka does not accept."""
         hint = (
-            f"in [kafka.librdkafka], raise queue.buffering.max.kbytes and {_LIMIT} above that size, or leave them out; "
+            f"in [kafka.librdkafka], raise queue.buffering.max.kbytes and {LIMIT} above that size, or leave them out; "
             "or set producer.message_bytes to less"
         )
         return _size_error(topic, key, value, "librdkafka", hint)
@@ -305,13 +311,13 @@ def _size_error(topic: str, key: bytes, value: bytes, who: str, hint: str) -> Pr
 
 def _command(properties: Mapping[str, Any], topic: str, size: int) -> str:
     """The command after which ``topic`` accepts a message of ``size`` bytes, and all others of the producer."""
-    largest = max(size + _HEADERS_KB * 1024, int(properties[_LIMIT]))
+    largest = max(size + _HEADERS_KB * 1024, int(properties[LIMIT]))
     return (
         f"kafka-configs.sh --bootstrap-server {properties['bootstrap.servers']} --alter --entity-type topics "
         f"--entity-name {topic} --add-config max.message.bytes={largest}"
     )
 
 
-def _queue_kb(largest: int) -> int:
+def queue_kb(largest: int) -> int:
     """The size of librdkafka's queue in KiB: one message of ``largest`` bytes must fit."""
     return max(_QUEUE_KB, largest // 1024 + _HEADERS_KB)

@@ -30,9 +30,10 @@ from confluent_kafka import Message, Producer
 from cdc.config.topic_names import SINGLE, Topics
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.kafka import commit_log
+from cdc.kafka.epochs import stamp_of
 from cdc.kafka.fragments import Fragment
 from cdc.kafka.partitions import backwards, begin_offsets, newest, unended
-from cdc.model.commit_entry import Entry
+from cdc.model.commit_entry import Entry, Mark
 from cdc.model.partition import Partition, partition_name
 from cdc.model.position import Position
 from cdc.model.record import Record, Uri
@@ -41,7 +42,7 @@ from cdc.producer.sink.partial_record import Begun
 from cdc.producer.sink.record_parts import COPIED
 from cdc.producer.sink.topic_admin import TopicAdmin
 
-__all__ = ["AFTER", "SHOWN", "Recovered", "recover", "require_chunks_before", "true_entry", "without_types"]
+__all__ = ["AFTER", "SHOWN", "Recovered", "located", "recover", "require_chunks_before", "true_entry", "without_types"]
 
 # Headers of the binlog's other events: the newest sequence, and the newest event with a position, written by then.
 AFTER, SHOWN = "cdc_after", "cdc_shown"
@@ -63,7 +64,8 @@ class Recovered:
     ``ahead`` are the partitions that have such records, with the newest sequence in each. ``shown`` is the newest of
     the binlog's other events that readers can see. ``begun`` has, by sequence, the newest visible fragment, with its
     bytes, of each record of which readers see only the first fragments. ``visible_chunks`` has topic and COPIED, by
-    sequence, of the chunks among the visible records, since they can't be read again.
+    sequence, of the chunks among the visible records, since they can't be read again. ``marks`` are those of the topic,
+    with their offsets.
     """
 
     entry: Entry | None
@@ -73,6 +75,7 @@ class Recovered:
     ahead: dict[Partition, int] = field(default_factory=dict)
     visible_chunks: dict[int, tuple[str, str]] = field(default_factory=dict)
     begun: dict[int, Begun] = field(default_factory=dict)
+    marks: tuple[Mark, ...] = ()
 
 
 def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, *, resource: str) -> Recovered:
@@ -90,7 +93,9 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     partitions = _written(topics, committed, uncommitted)
     open_in = unended(properties, [*partitions, (commits, 0)])
     # Compared also when no transaction is open: one may have been rolled back just before a crash.
-    visible, begun = _visible(properties, partitions, open_in, resource, topics.suspects)
+    marks = located(properties, (topics.names.topic, 0), committed.marks if committed else ())
+    counting = _Counting(properties, marks)
+    visible, begun = _visible(counting, partitions, open_in, resource, topics.suspects)
     every = commit_log.entries(properties, topic=commits, resource=resource, committed=False)
     # Without such an entry there may be no event, and the search would read the whole topic.
     events = (committed is not None and committed.shown) or (uncommitted is not None and uncommitted.shown)
@@ -108,10 +113,65 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
                 hint="only one cdc-producer may write there; kafka-transactions.sh finds and aborts such transactions",
             )
     next_sequence = entry.next_sequence if entry else 0
-    checksums, chunks = _visible_records(properties, visible, next_sequence, resource)
+    checksums, chunks = _visible_records(counting, visible, next_sequence, resource)
     require_chunks_before(entry, chunks, begun)
     ahead = {partition: last for partition, last in visible.items() if next_sequence <= last < _EXPIRED}
-    return Recovered(entry, sorted({topic for topic, _ in open_in}), checksums, shown, ahead, chunks, begun)
+    rolled_back = sorted({topic for topic, _ in open_in})
+    return Recovered(entry, rolled_back, checksums, shown, ahead, chunks, begun, marks)
+
+
+def located(properties: Mapping[str, Any], partition: Partition, marks: Collection[Mark]) -> tuple[Mark, ...]:
+    """The ``marks`` of the partition with their offsets; of the marks that retention has deleted only the newest.
+
+    A mark commits with the entry that is the first to name it, so the entry lacks its offset. Raises as ``backwards``,
+    and Disconnected if a broker does not show a mark yet.
+    """
+    if not marks:
+        return ()
+    unknown = {mark.epoch for mark in marks if mark.offset < 0}
+    found: dict[int, int] = {}
+    for message in backwards(properties, partition, pick=_without_value) if unknown else ():
+        stamp = stamp_of(message)
+        # Until that mark had its entry, its producer has written nothing, so it is near the end.
+        if stamp.is_mark and stamp.epoch in unknown:
+            found[stamp.epoch] = message.offset() or 0
+        if found.keys() == unknown:
+            break
+    begin, last = begin_offsets(properties, [partition])[partition], max(mark.epoch for mark in marks)
+    if found.keys() != unknown and not begin:
+        missing = min(unknown - found.keys())
+        what = f"the mark of start {missing} can't be read yet"
+        raise Disconnected(what, code="CDC-BROKER-GONE", where=f"topic {partition[0]}")
+    # What retention has deleted is before all that is left.
+    known = [mark if mark.offset >= 0 else Mark(mark.epoch, found.get(mark.epoch, begin - 1)) for mark in marks]
+    return tuple(mark for mark in known if mark.offset >= begin or mark.epoch == last)
+
+
+class _Counting:
+    """Reads the messages of partitions that count (module kafka.epochs).
+
+    ``marks`` are those of the only partition, where records are or were written without Kafka transactions.
+    """
+
+    def __init__(self, properties: Mapping[str, Any], marks: tuple[Mark, ...]) -> None:
+        self.properties = properties
+        self._marks = marks
+
+    def backwards(self, partition: Partition) -> Iterator[Message]:
+        """The messages, newest first; of fragments without their values."""
+        messages = backwards(self.properties, partition, pick=_without_fragment)
+        return filter(self._counts, messages)
+
+    def newest(self, partitions: list[Partition]) -> dict[Partition, Message]:
+        """The newest message of each partition, with its value; one without any is absent."""
+        if not self._marks:
+            return newest(self.properties, partitions)
+        each = {place: next(filter(self._counts, backwards(self.properties, place)), None) for place in partitions}
+        return {place: message for place, message in each.items() if message is not None}
+
+    def _counts(self, message: Message) -> bool:
+        stamp, offset = stamp_of(message), message.offset() or 0
+        return not stamp.is_mark and not any(mark.epoch > stamp.epoch and mark.offset < offset for mark in self._marks)
 
 
 def _written(topics: TopicAdmin, *entries: Entry | None) -> list[Partition]:
@@ -124,7 +184,7 @@ def _written(topics: TopicAdmin, *entries: Entry | None) -> list[Partition]:
 
 
 def _visible(
-    properties: dict[str, Any], partitions: list[Partition], unended: list[Partition], resource: str, suspects: set[str]
+    counting: _Counting, partitions: list[Partition], unended: list[Partition], resource: str, suspects: set[str]
 ) -> tuple[dict[Partition, int], dict[int, Begun]]:
     """The newest sequence that readers can see in each partition, _EXPIRED if retention has removed all records; and
     the newest fragment, by sequence, of each record that is cut off after it.
@@ -133,14 +193,14 @@ def _visible(
     """
     seen: dict[Partition, int] = {}
     begun: dict[int, Begun] = {}
-    for partition, message in newest(properties, partitions).items():
+    for partition, message in counting.newest(partitions).items():
         with suppress(*([UserError, PromiseError] if partition[0] in suspects else [])):
             seen[partition] = _sequence(message, resource)
             fragment = Fragment.of(message)
             if fragment is not None and fragment.number < fragment.total - 1:
                 begun[fragment.sequence] = Begun(fragment, message.value() or b"")
     empty = [partition for partition in partitions if partition not in seen and partition not in unended]
-    begins = begin_offsets(properties, empty)
+    begins = begin_offsets(counting.properties, empty)
     return seen | {partition: _EXPIRED for partition, begin in begins.items() if begin > 0}, begun
 
 
@@ -240,7 +300,7 @@ def _all_shown(entry: Entry, shown: Position | None) -> bool:
 
 
 def _visible_records(
-    properties: dict[str, Any], visible: Mapping[Partition, int], next_sequence: int, resource: str
+    counting: _Counting, visible: Mapping[Partition, int], next_sequence: int, resource: str
 ) -> tuple[dict[int, int], dict[int, tuple[str, str]]]:
     """The checksums and the chunks of the records from ``next_sequence`` on that readers can see."""
     found: dict[int, int] = {}
@@ -248,7 +308,7 @@ def _visible_records(
     for partition, newest_sequence in visible.items():
         if newest_sequence < next_sequence or newest_sequence == _EXPIRED:
             continue
-        for message in backwards(properties, partition, pick=_without_fragment):
+        for message in counting.backwards(partition):
             sequence, fragment = _sequence(message, resource), Fragment.of(message)
             if sequence < next_sequence:
                 break
@@ -300,6 +360,13 @@ def require_chunks_before(
             where=f"topic {chunks[last][0]}",
             hint=_ANEW,
         )
+
+
+def _without_value(message: Message) -> Message:
+    """The message; with a value the headers only, since many are read at once."""
+    if message.value() is not None:
+        message.set_value(b"")
+    return message
 
 
 def _without_fragment(message: Message) -> Message:

@@ -111,6 +111,7 @@ class TopicAdmin:
 
     It lives as long as the process. ``suspects`` are topics in which messages were found before their first record: a
     transaction without an end, which the recovery of the next sink rolls back, or records that no entry counts.
+    ``transactional``: records are written in Kafka transactions (profile key kafka.transactions).
     """
 
     def __init__(
@@ -133,6 +134,7 @@ class TopicAdmin:
         self.names = names
         self.times = TopicTimes(properties["bootstrap.servers"])
         self.suspects: set[str] = set()
+        self.transactional = True
 
     def require(self) -> None:
         """Creates the commit log, and in layout "single" the topic, if missing.

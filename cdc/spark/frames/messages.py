@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from cdc.config.profile import Kafka, Profile
 from cdc.config.topic_names import PER_TABLE, SINGLE
+from cdc.errors import UserError
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.first_partition import FIRST
 from cdc.kafka.fragments import HEADER
@@ -87,6 +88,14 @@ class Source:
 
         Spark fails at a record that was written as several messages: to put these together it would have to wait.
         """
+        if self.span.marks:
+            raise UserError(
+                "records that were written without Kafka transactions can't be read as a stream: which of them count "
+                "is known only behind them",
+                code="CDC-SPARK-NO-STREAM",
+                where=f"topic {self.kafka.topic} (profile key kafka.transactions)",
+                hint="read changes as a batch",
+            )
         topics = sorted({topic for topic, _ in self.span.partitions})
         if names is not None and self.kafka.layout == PER_TABLE:
             topics = sorted({self.kafka.topics().of_table(*name) for name in names})

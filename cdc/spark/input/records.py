@@ -32,6 +32,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
 from cdc.errors import UserError
+from cdc.kafka.epochs import HEADER as EPOCH
 from cdc.kafka.fragments import HEADER
 from cdc.model.partition import partition_name
 from cdc.spark.input.local_frame import local_frame
@@ -200,6 +201,8 @@ def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str)
 def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> DataFrame:
     """The committed messages between the offsets of ``span``, which has partitions, with Spark's columns for Kafka.
 
+    Those that do not count are left out (module cdc.kafka.epochs).
+
     Raises UserError where Spark has no Kafka connector.
     """
     first, end = (_offsets(span, which) for which in (0, 1))
@@ -211,13 +214,23 @@ def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> Dat
     reader = reader.option("assign", json.dumps({name: sorted(ends) for name, ends in first.items()}))
     reader = reader.option("startingOffsets", json.dumps(first)).option("endingOffsets", json.dumps(end))
     try:
-        return reader.option("minPartitions", str(parts)).load()
+        return counting(reader.option("minPartitions", str(parts)).load(), span)
     except AnalysisException as error:
         raise UserError(
             f"Spark has no Kafka connector ({str(error).splitlines()[0][:120]})",
             code="CDC-AUDIT-NO-CONNECTOR",
             hint=f"spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}",
         ) from None
+
+
+def counting(messages: DataFrame, span: Span) -> DataFrame:
+    """Those of the ``messages`` (with headers where the span has marks) that count: see module cdc.kafka.epochs."""
+    if not span.marks:
+        return messages
+    stamp = f"CAST(CAST(get(filter(headers, h -> h.key = '{EPOCH}'), 0).value AS STRING) AS BIGINT)"
+    known = [f"named_struct('epoch', {mark.epoch}L, 'at', {mark.offset}L)" for mark in span.marks if mark.offset >= 0]
+    is_void = f"exists(array({', '.join(known)}), m -> m.epoch > coalesce({stamp}, 0) AND m.at < offset)"
+    return messages.where(f"NOT (value IS NULL AND {stamp} IS NOT NULL)" + (f" AND NOT {is_void}" if known else ""))
 
 
 def _offsets(span: Span, which: int) -> dict[str, dict[int, int]]:

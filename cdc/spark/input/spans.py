@@ -17,7 +17,7 @@ from cdc.kafka.errors import question_error
 from cdc.kafka.first_partition import FIRST, require_first_only
 from cdc.kafka.fragments import Fragment
 from cdc.kafka.partitions import backwards, begin_offsets, end_offsets, newest_within
-from cdc.model.commit_entry import Commits
+from cdc.model.commit_entry import Commits, Mark
 from cdc.model.partition import Partition, partition_name
 from cdc.model.record import Record
 
@@ -33,12 +33,14 @@ class Span:
 
     ``limit`` is the first sequence that is not read, if the offsets alone can't define it: Kafka commits a transaction
     in one topic after the other, so a reader of several topics may see a part of the newest transaction.
-    ``fragmented``: some records were written as several messages (module cdc.kafka.fragments).
+    ``fragmented``: some records were written as several messages (module cdc.kafka.fragments). ``marks`` define which
+    messages count, if records were written without Kafka transactions (module cdc.kafka.epochs).
     """
 
     partitions: Mapping[Partition, tuple[int, int]]
     limit: int | None = None
     fragmented: bool = False
+    marks: tuple[Mark, ...] = ()
 
     @property
     def size(self) -> int:
@@ -91,10 +93,16 @@ def span(kafka: Kafka) -> Span:
         require_first_only(properties, names.first)
         if names.layout == PER_TABLE:
             return _span_of_all_tables(properties, names.main)
+        has_log = names.commits in topics
+        before = newest_commits(properties, names.commits) if has_log else None
         ranges = _ranges(properties, [(names.main, FIRST)])
         # After their ends: an entry commits with the records that it is about.
-        newest = newest_commits(properties, names.commits) if names.commits in topics else None
-        return _whole(properties, Span(ranges), newest)
+        newest = newest_commits(properties, names.commits) if has_log else None
+        found = _whole(properties, Span(ranges), newest)
+        if newest is None or not newest.marks:
+            return found
+        # Without Kafka transactions, what no entry counts may be of a producer that was replaced.
+        return replace(found, limit=before.next_sequence if before else 0, marks=newest.marks)
 
 
 def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:

@@ -26,18 +26,19 @@ KILLS = int(os.environ.get("CDC_KILLS", "5"))  # one of each process
 FEW = KILLS <= 5
 
 
-# Of the two layouts the one with more that can go wrong; both where there are many kills.
-@pytest.mark.parametrize("layout", ["per_table", "single"][: 1 if FEW else 2])
+# The two with more that can go wrong; all where there are many kills.
+@pytest.mark.parametrize("written", ["per_table", "plain", "single"][: 2 if FEW else 3])
 def test_random_kills(
     tmp_path: Path,
     mysql_server: MySqlFactory,
     kafka_broker: KafkaFactory,
     capsys: pytest.CaptureFixture[str],
-    layout: str,
+    written: str,
 ) -> None:
+    layout = "per_table" if written == "per_table" else "single"
     chance = random.Random(SEED)
     leader, follower, kafka = mysql_server(server_id=1), mysql_server(server_id=2), kafka_broker()
-    topics = {"layout": layout, "partitions": 2 if layout == "per_table" else 1}
+    topics = {"layout": layout, "partitions": 2 if layout == "per_table" else 1, "transactions": written != "plain"}
     limits = {"commit_records": 200, "message_bytes": 1000}  # rows of one event are several messages
     source = write_profile(tmp_path, leader, kafka, name="producer", topic="crash", kafka=topics, producer=limits)
     # With few rows in a commit there are several under way at once, wherever rows are only added.
@@ -66,7 +67,7 @@ def test_random_kills(
     differences += [f"table {name}" for name in here | there if here.get(name) != there.get(name)]
     with capsys.disabled():
         transactions = sum(record.last for record in found)
-        print(f"\n{layout}, {batches}: {KILLS} kills, {transactions} transactions, {len(found)} records")
+        print(f"\n{written}, {batches}: {KILLS} kills, {transactions} transactions, {len(found)} records")
         print(f"{len(differences)} differences")
     assert differences == [], f"CDC_SEED={SEED}"
 

@@ -546,7 +546,8 @@ def test_a_topic_that_is_deleted_while_it_is_quiet(kafka: Kafka, layout: str, mo
 
 
 def reader(kafka: Kafka) -> KafkaReader:
-    return KafkaReader(bootstrap_servers=kafka.bootstrap_servers, group="reader", properties={}, retry_seconds=10)
+    servers = kafka.bootstrap_servers
+    return KafkaReader(bootstrap_servers=servers, group="reader", properties={}, retry_seconds=10, commits="none")
 
 
 def written(kafka: Kafka, names: Topics, held: dict[str, list[int]]) -> None:

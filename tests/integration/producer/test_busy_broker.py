@@ -235,7 +235,9 @@ def test_a_broker_that_hangs_is_away(kafka_broker: KafkaFactory, monkeypatch: py
 
     monkeypatch.setattr(kafka_reader, "Consumer", HangsAfterwards)
     servers = kafka.bootstrap_servers
-    with KafkaReader(bootstrap_servers=servers, group="g", properties={}, retry_seconds=1) as reader:
+    with KafkaReader(
+        bootstrap_servers=servers, group="g", properties={}, retry_seconds=1, commits="t.commits"
+    ) as reader:
         try:
             with pytest.raises(UserError, match="Kafka cannot be reached"):
                 reader.topic("late")

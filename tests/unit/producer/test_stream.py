@@ -59,6 +59,9 @@ class Sink:
     def check(self) -> None:
         self.done.append("check")
 
+    def pause_seconds(self, _records: int) -> float:
+        return 0.0
+
 
 class Copying:
     """A stream with the smallest Kafka transactions, and what may be copied into it."""

@@ -1,0 +1,86 @@
+"""Decides which messages of a partition count where a producer writes records without Kafka transactions.
+
+Kafka fences a transactional producer when the next one starts. A producer without transactions may still write after
+that: it was paused, or a request of its own comes late over an old connection. So each start of such a producer has a
+number, its epoch, which is in the header ``cdc_epoch`` of all that it writes, and it begins with a mark: a message
+without a value that has this header. A message of a lower epoch behind a mark is void, as if it had never been written.
+Messages without the header are of epoch 0, in Kafka transactions, whose producers Kafka fences. The commit log knows
+the marks of a topic, with their offsets; it is always written in Kafka transactions, so that only one producer at a
+time can write there.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from confluent_kafka import Message
+
+from cdc.errors import PromiseError
+from cdc.model.commit_entry import Mark
+from cdc.model.partition import Partition
+
+__all__ = ["HEADER", "Epochs", "Stamp", "epoch_at", "stamp_of"]
+
+HEADER = "cdc_epoch"
+
+
+class Stamp(NamedTuple):
+    """The epoch that a message is of, and whether it is the mark with which that epoch begins."""
+
+    epoch: int
+    is_mark: bool
+
+
+def stamp_of(message: Message, headers: Mapping[str, object] | None = None) -> Stamp:
+    """The stamp of ``message``, which has no error and these ``headers``, where the caller has read them already.
+
+    Raises PromiseError for a header that can't be read.
+    """
+    value: Any = (dict(message.headers() or ()) if headers is None else headers).get(HEADER)
+    if value is None:
+        return Stamp(0, False)
+    try:
+        return Stamp(int(value), message.value() is None)
+    except (ValueError, TypeError):
+        raise PromiseError(
+            f"not an epoch of a producer: header {HEADER} is {value!r}",
+            code="CDC-TOPIC-NOT-A-RECORD",
+            where=f"topic {message.topic()}, partition {message.partition()}, offset {message.offset()}",
+            hint="something else writes to this topic; start over with a new one",
+        ) from None
+
+
+def epoch_at(marks: Iterable[Mark], offset: int) -> int:
+    """The epoch in which a partition with these ``marks`` is before ``offset``."""
+    return max((mark.epoch for mark in marks if 0 <= mark.offset < offset), default=0)
+
+
+class Epochs:
+    """The epochs of the partitions that one connection reads, each in the order of its offsets.
+
+    ``marks`` gives those of a partition that the commit log knows. It is asked once a partition, at the first message
+    of an epoch, since the mark of that epoch may be before the offset at which reading began.
+    """
+
+    def __init__(self, marks: Callable[[Partition], Iterable[Mark]]) -> None:
+        self._marks = marks
+        self._now: dict[Partition, int] = {}
+
+    def forget(self, partition: Partition) -> None:
+        """To be called when the partition is read from another offset on."""
+        self._now.pop(partition, None)
+
+    def counts(self, message: Message, headers: Mapping[str, object] | None = None) -> bool:
+        """Whether the next ``message`` of its partition is one to read: neither void nor a mark.
+
+        Raises as ``stamp_of`` and ``marks``.
+        """
+        stamp = stamp_of(message, headers)
+        if not stamp.epoch and not self._now:
+            return True
+        partition = message.topic() or "", message.partition() or 0
+        if stamp.epoch and partition not in self._now:
+            self._now[partition] = epoch_at(self._marks(partition), message.offset() or 0)
+        now = self._now.get(partition, 0)
+        if stamp.is_mark:
+            self._now[partition] = max(now, stamp.epoch)
+        return stamp.epoch >= now and not stamp.is_mark

@@ -1,0 +1,99 @@
+"""Writes records without Kafka transactions: the brokers show each as soon as they have it.
+
+librdkafka's idempotent producer keeps the order within a partition and writes nothing twice in one session. What the
+session before may still have on the way is void (module kafka.epochs).
+"""
+
+import threading
+import time
+from contextlib import suppress
+from typing import Any, Self
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from cdc.config.profile import MESSAGE_BYTES
+from cdc.errors import CdcError, Disconnected
+from cdc.kafka.errors import write_error
+from cdc.producer.sink.kafka_transactions import LIMIT, NEVER, BatchSize, KafkaTransactions, Reports, queue_kb
+from cdc.service.logs import LIBRDKAFKA
+
+__all__ = ["PlainWrites"]
+
+_FLUSH_SECONDS = 0.2
+_LINGER_MS = 5  # between two flushes; a flush sends at once what waits
+
+
+class _FirstFailure(Reports):
+    """Remembers the first message that was not delivered: without a transaction nothing else shows that it is lost."""
+
+    failed: KafkaError | None = None
+
+    def on_delivery(self, error: KafkaError, message: Message) -> None:
+        super().on_delivery(error, message)
+        self.failed = self.failed or error
+
+    def error(self, topic: str) -> CdcError | None:
+        return self.refused or (write_error(KafkaException(self.failed), topic) if self.failed else None)
+
+
+class PlainWrites(KafkaTransactions):
+    """Takes the place of the Kafka transactions: a batch begins with its first message, and ends when the brokers have
+    all of them."""
+
+    @classmethod
+    def open(
+        cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
+    ) -> Self:
+        """Connect. Kafka fences no older producer of this kind. Raises KafkaException."""
+        properties = {LIMIT: MESSAGE_BYTES} | properties
+        reports = _FirstFailure(properties)
+        settings = {
+            "compression.type": "lz4",
+            "linger.ms": _LINGER_MS,
+            "queue.buffering.max.kbytes": queue_kb(batch_size.message_bytes),
+        }
+        # These come last: exactly once depends on them. Without a transaction, a message that is given up would leave
+        # a gap before those that follow.
+        required = {
+            "enable.idempotence": True,
+            "acks": "all",
+            "enable.gapless.guarantee": True,
+            "delivery.report.only.error": True,
+            "on_delivery": reports.on_delivery,
+            "error_cb": reports.on_error,
+        }
+        producer = Producer(settings | properties | required, logger=LIBRDKAFKA)
+        return cls(producer, reports, batch_size, topic=topic, limit=NEVER, stop=stop)
+
+    def begin(self) -> None:
+        """Begin a batch. Raises Disconnected, as all methods below do."""
+        self.check()
+        self.begun_at = time.monotonic()
+
+    def commit(self, size: int) -> None:
+        """Wait until the brokers have the messages added, ``size`` bytes. Raises PromiseError where they refuse one."""
+        started, deadline = time.monotonic(), self._deadline()
+        while left := self._flushed():
+            self._raise_refused()
+            if deadline.is_over(left):
+                self.batch_size.failed()
+                raise Disconnected("the brokers take no records", code="CDC-BROKER-GONE", where=f"topic {self._topic}")
+        self._raise_refused()
+        self.begun_at = NEVER
+        self.batch_size.committed(size, time.monotonic() - started)
+
+    def _flushed(self) -> int:
+        """Sends what waits; the number of messages that the brokers do not have yet."""
+        try:
+            return self.producer.flush(_FLUSH_SECONDS)
+        except SystemError as error:
+            # A fatal error of the client is raised amid a delivery report, which Python takes for a defect.
+            cause = error.__cause__
+            raise write_error(cause, self._topic) if isinstance(cause, KafkaException) else error from None
+
+    def abort(self) -> None:
+        """Send nothing more. What readers have seen of the batch, the next sink goes on after. Never raises."""
+        self.begun_at = NEVER
+        with suppress(KafkaException, SystemError):
+            self.producer.purge()
+            self.producer.poll(0)
