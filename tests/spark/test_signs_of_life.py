@@ -57,4 +57,4 @@ def test_a_dead_capture_is_no_verdict_and_an_idle_server_is_not_dead(
     assert audit.behind_seconds is not None
     assert 0 < audit.behind_seconds < 600
     told = (tmp_path / "after/report.html").read_text()
-    assert "1 record is in the leader&#x27;s topic that the follower has not applied" in told
+    assert "1 record is in the leader&#39;s topic that the follower has not applied" in told
