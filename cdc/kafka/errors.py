@@ -20,6 +20,7 @@ __all__ = [
     "RECORD_REFUSED",
     "SETTING_REFUSED",
     "brokers_gone",
+    "client_error",
     "denied",
     "is_transient",
     "open_error",
@@ -191,6 +192,15 @@ def write_error(error: KafkaException, topic: str, *, operation: str = "WRITE") 
     return Disconnected(
         f"Kafka does not answer: {text}", code="CDC-KAFKA-GONE", where=where, hint="are the brokers running?"
     )
+
+
+def client_error(error: KafkaException | SystemError, topic: str) -> CdcError:
+    """``write_error`` for an error that librdkafka's callbacks raise: amid a delivery report Python takes a fatal one
+    for a defect, whose cause it is. Raises ``error`` if it is another defect."""
+    cause = error if isinstance(error, KafkaException) else error.__cause__
+    if not isinstance(cause, KafkaException):
+        raise error
+    return write_error(cause, topic)
 
 
 def _why(error: KafkaError, properties: Mapping[str, Any]) -> Reason | None:

@@ -64,6 +64,10 @@ class Column(NamedTuple):
         return Rounded(f"{kind} UNSIGNED" if "UNSIGNED" in more else kind, self.digits, self.decimals)
 
 
+# A query can be told to use a visible index only.
+_VISIBLE_FIRST = "ORDER BY INDEX_NAME <> 'PRIMARY', IS_VISIBLE = 'NO', INDEX_NAME, SEQ_IN_INDEX"
+
+
 class SchemaCache:
     """Caches table definitions until ``forget``: a DDL statement may change them.
 
@@ -200,7 +204,7 @@ class SchemaCache:
         first: dict[str, str | None] = {}
         functional = False
         what = "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, NULLABLE, NON_UNIQUE FROM information_schema.STATISTICS"
-        for name, column, length, nullable, many in self._ask(what, table, "ORDER BY INDEX_NAME, SEQ_IN_INDEX"):
+        for name, column, length, nullable, many in self._ask(what, table, _VISIBLE_FIRST):
             functional = functional or column is None
             first.setdefault(name, column)
             if not many:

@@ -12,7 +12,7 @@ from typing import Self
 
 from confluent_kafka import KafkaException
 
-from cdc.config.topic_names import PER_TABLE, Topics
+from cdc.config.topic_names import PER_TABLE
 from cdc.errors import CdcError, Disconnected, PromiseError
 from cdc.kafka import epochs
 from cdc.kafka.errors import open_error
@@ -26,7 +26,7 @@ from cdc.producer.sink.kafka_transactions import NEVER, BatchSize, KafkaTransact
 from cdc.producer.sink.partial_record import Begun, rest
 from cdc.producer.sink.plain_writes import PlainWrites
 from cdc.producer.sink.record_parts import Headers, Message
-from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, located, recover, without_types
+from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, located, recover, require_ended, without_types
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.service.process_name import described
 
@@ -142,9 +142,8 @@ class KafkaSink:
         self._plain = plain
         self._open: KafkaTransactions = plain or transactions
         self._owed: Entry | None = None
+        self._kept = _kept(recovered.entry)
         self._marks = recovered.marks
-        if plain is not None and not self._marks:
-            self._marks = (Mark(1, -1),)
         self._stamp: Headers = _stamp(self._marks)
         self._topics = topics
         self._names = topics.names
@@ -367,10 +366,13 @@ class KafkaSink:
             if self.begun_at != NEVER:
                 self._open.commit(self.bytes)
             self._owed = entry
-            if self._is_due():
+            if self._is_due() or _kept(entry) != self._kept:
                 self._write_entry(entry)
         else:
             self._write_entry(entry)
+            if self._plain is not None:
+                # Records that follow must not be behind a transaction that the broker takes for ended.
+                require_ended(self._topics, [(self._names.topic, 0)])
         self.entry = entry
         self.records = self.bytes = 0
         self._open = self._plain or self._transactions
@@ -382,7 +384,7 @@ class KafkaSink:
         now_ms = int(time.time() * 1000)
         self._transactions.produce(self._names.commits, self._resource.encode(), entry.to_json(), now_ms, [], 0)
         self._transactions.commit(0 if self._open is self._plain else self.bytes)
-        self._owed = None
+        self._owed, self._kept = None, _kept(entry)
         self._committed_at = time.monotonic()
 
     def _is_due(self) -> bool:
@@ -397,17 +399,15 @@ class KafkaSink:
         is_first = self.entry is None
         if self.entry is None or self.entry.server_uuid != entry.server_uuid:
             self.shown = None  # another server has positions of its own
-        if self._plain is not None:
-            self._open = self._transactions
-            if is_first:
-                self._transactions.begin()
-                _produce_mark(self._transactions, self._names, self._resource, self._marks[-1].epoch)
+        self._open = self._transactions
         self.commit(entry)
         if is_first:
             self._topics.require_alone(self._resource)
-        if is_first and self._plain is not None:
-            self._topics.unended([(self._names.topic, 0)])
-            self._marks = located(self._topics.properties, (self._names.topic, 0), self._marks)
+        if self._plain is not None and not self._marks:
+            # After the entry: a topic with a mark and no entry would look like another's.
+            _write_mark(self._transactions, self._topics, Mark(1, -1), self._resource, self.entry or entry)
+            self._marks = located(self._topics.properties, (self._names.topic, 0), [Mark(1, -1)])
+            self._stamp = _stamp(self._marks)
 
     def check(self) -> None:
         """Raises Disconnected if a broker went away, even if it is back. Writes an entry that is due."""
@@ -433,13 +433,13 @@ class KafkaSink:
 
         Never raises.
         """
-        if self.begun_at != NEVER:
+        if is_open := self.begun_at != NEVER:
             self._open.abort()
-            return
         if self._owed is not None:
-            with suppress(CdcError):
+            with suppress(KafkaException, CdcError):
                 self._write_entry(self._owed)
-        self._await_readers()
+        if not is_open:
+            self._await_readers()
 
     def _await_readers(self) -> None:
         """Waits until readers can see the last commit: one that starts after this process must not miss it."""
@@ -485,22 +485,30 @@ def _recovered(transactions: KafkaTransactions, topics: TopicAdmin, *, resource:
     # Records without transactions may still come from another process, or a connection of before. Behind the mark they
     # are void; what came before it is read now.
     transactions.forget_lost_brokers()
-    mark = Mark(found.entry.epoch + 1, -1)
-    transactions.begin()
-    _produce_mark(transactions, topics.names, resource, mark.epoch)
-    entry = replace(found.entry, marks=(*found.marks, mark), instance=instance)
-    transactions.produce(topics.names.commits, resource.encode(), entry.to_json(), int(time.time() * 1000), [], 0)
-    transactions.commit(0)
-    topics.unended([(topics.names.topic, 0), (topics.names.commits, 0)])
+    number = max((mark.epoch for mark in found.marks), default=0) + 1
+    entry = replace(found.entry, marks=found.marks, instance=instance)
+    _write_mark(transactions, topics, Mark(number, -1), resource, entry)
     again = recover(topics.properties, transactions.producer, topics, resource=resource)
     return replace(again, entry=again.entry and replace(again.entry, instance=found.entry.instance))
 
 
-def _produce_mark(transactions: KafkaTransactions, names: Topics, resource: str, epoch: int) -> None:
-    stamp = _stamp((Mark(epoch, -1),))
-    transactions.produce(names.topic, resource.encode(), None, int(time.time() * 1000), stamp, 0)
+def _write_mark(transactions: KafkaTransactions, topics: TopicAdmin, mark: Mark, resource: str, entry: Entry) -> None:
+    """Commits a mark in the topic, and ``entry`` with it. Raises Disconnected where a broker does not show it."""
+    names, now_ms = topics.names, int(time.time() * 1000)
+    # A reader of the records behind it looks for fragments then, and for epochs.
+    entry = replace(entry, marks=(*entry.marks, mark), fragmented=True)
+    transactions.begin()
+    transactions.produce(names.topic, resource.encode(), None, now_ms, _stamp((mark,)), 0)
+    transactions.produce(names.commits, resource.encode(), entry.to_json(), now_ms, [], 0)
+    transactions.commit(0)
+    require_ended(topics, [(names.topic, 0), (names.commits, 0)])
 
 
 def _stamp(marks: tuple[Mark, ...]) -> Headers:
     """The header of all that is written after these marks."""
     return [(epochs.HEADER, str(marks[-1].epoch))] if marks else []
+
+
+def _kept(entry: Entry | None) -> tuple[object, ...]:
+    """What of an entry can't be read from the binlog again: later records depend on it, and must not come before it."""
+    return (entry.copy, entry.filters, entry.server_uuid) if entry else ()

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from cdc.config.profile import MESSAGE_BYTES
 from cdc.errors import CdcError, Disconnected, PromiseError
-from cdc.kafka.errors import DISCONNECTED, RECORD_REFUSED, write_error
+from cdc.kafka.errors import DISCONNECTED, RECORD_REFUSED, client_error, write_error
 from cdc.kafka.topic_times import TopicTimes, any_time_hint
 from cdc.producer.sink.record_parts import Headers
 from cdc.service.logs import LIBRDKAFKA
@@ -296,8 +296,8 @@ class KafkaTransactions:
         """Runs the callbacks. Raises errors that are fatal to librdkafka's producer, such as being fenced."""
         try:
             self.producer.poll(seconds)
-        except KafkaException as error:
-            raise write_error(error, self._topic) from None
+        except (KafkaException, SystemError) as error:
+            raise client_error(error, self._topic) from None
 
 
 def _size_error(topic: str, key: bytes, value: bytes, who: str, hint: str) -> PromiseError:

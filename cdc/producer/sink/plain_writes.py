@@ -13,13 +13,14 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from cdc.config.profile import MESSAGE_BYTES
 from cdc.errors import CdcError, Disconnected
-from cdc.kafka.errors import write_error
+from cdc.kafka.errors import client_error, write_error
 from cdc.producer.sink.kafka_transactions import LIMIT, NEVER, BatchSize, KafkaTransactions, Reports, queue_kb
 from cdc.service.logs import LIBRDKAFKA
 
 __all__ = ["PlainWrites"]
 
 _FLUSH_SECONDS = 0.2
+_REFUSED = "where it comes again, set kafka.transactions = true, with which the record that the brokers refuse is named"
 _LINGER_MS = 5  # between two flushes; a flush sends at once what waits
 
 
@@ -86,10 +87,10 @@ class PlainWrites(KafkaTransactions):
         """Sends what waits; the number of messages that the brokers do not have yet."""
         try:
             return self.producer.flush(_FLUSH_SECONDS)
-        except SystemError as error:
-            # A fatal error of the client is raised amid a delivery report, which Python takes for a defect.
-            cause = error.__cause__
-            raise write_error(cause, self._topic) if isinstance(cause, KafkaException) else error from None
+        except (KafkaException, SystemError) as error:
+            found = client_error(error, self._topic)
+            found.hint = found.hint or _REFUSED
+            raise found from None
 
     def abort(self) -> None:
         """Send nothing more. What readers have seen of the batch, the next sink goes on after. Never raises."""

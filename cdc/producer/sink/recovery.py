@@ -18,10 +18,10 @@ part of its records, and there is no entry for them. They are distinguished in t
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain, takewhile
+from itertools import chain, pairwise, takewhile
 from typing import Any, overload
 from zlib import crc32
 
@@ -42,7 +42,17 @@ from cdc.producer.sink.partial_record import Begun
 from cdc.producer.sink.record_parts import COPIED
 from cdc.producer.sink.topic_admin import TopicAdmin
 
-__all__ = ["AFTER", "SHOWN", "Recovered", "located", "recover", "require_chunks_before", "true_entry", "without_types"]
+__all__ = [
+    "AFTER",
+    "SHOWN",
+    "Recovered",
+    "located",
+    "recover",
+    "require_chunks_before",
+    "require_ended",
+    "true_entry",
+    "without_types",
+]
 
 # Headers of the binlog's other events: the newest sequence, and the newest event with a position, written by then.
 AFTER, SHOWN = "cdc_after", "cdc_shown"
@@ -53,6 +63,7 @@ _OPERATION = b',"operation":{'
 _TYPES = re.compile(rb',"types":\[(?:"(?:[^"\\]|\\.)*"(?:, ?)?)*\]')
 # The checksums of so many records without an entry fit into memory: a few Kafka transactions of the largest kind.
 _MOST_UNANNOUNCED = 4_000_000
+_MARK_OFFSETS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +103,11 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     topics.suspects -= {topic for entry in (committed, uncommitted) if entry for topic, _ in entry.partitions}
     partitions = _written(topics, committed, uncommitted)
     open_in = unended(properties, [*partitions, (commits, 0)])
+    # A mark that is in a transaction without an end can't be found, and never counts.
+    has_marks = committed is not None and bool(committed.marks)
+    if open_in and has_marks:
+        _roll_back(producer, open_in)
+        require_ended(topics, open_in)
     # Compared also when no transaction is open: one may have been rolled back just before a crash.
     marks = located(properties, (topics.names.topic, 0), committed.marks if committed else ())
     counting = _Counting(properties, marks)
@@ -103,15 +119,9 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     # An entry counts complete records.
     whole = {partition: sequence - (sequence in begun) for partition, sequence in visible.items()}
     entry = true_entry(whole, shown, chain([committed] if committed else [], every), topics.names)
-    if open_in:
+    if open_in and not has_marks:
         _roll_back(producer, open_in)
-        if topics.unended(open_in):
-            raise Disconnected(
-                "a transaction of another client is open",
-                code="CDC-KAFKA-TRANSACTION-OPEN",
-                where=f"topics {' and '.join(sorted({topic for topic, _ in open_in}))}",
-                hint="only one cdc-producer may write there; kafka-transactions.sh finds and aborts such transactions",
-            )
+        require_ended(topics, open_in)
     next_sequence = entry.next_sequence if entry else 0
     checksums, chunks = _visible_records(counting, visible, next_sequence, resource)
     require_chunks_before(entry, chunks, begun)
@@ -120,11 +130,23 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     return Recovered(entry, rolled_back, checksums, shown, ahead, chunks, begun, marks)
 
 
-def located(properties: Mapping[str, Any], partition: Partition, marks: Collection[Mark]) -> tuple[Mark, ...]:
-    """The ``marks`` of the partition with their offsets; of the marks that retention has deleted only the newest.
+def require_ended(topics: TopicAdmin, partitions: list[Partition]) -> None:
+    """Raises Disconnected if a transaction has no end in one of ``partitions``, even after some seconds."""
+    if topics.unended(partitions):
+        raise Disconnected(
+            "a transaction of another client is open",
+            code="CDC-KAFKA-TRANSACTION-OPEN",
+            where=f"topics {' and '.join(sorted({topic for topic, _ in partitions}))}",
+            hint="only one cdc-producer may write there; kafka-transactions.sh finds and aborts such transactions",
+        )
 
-    A mark commits with the entry that is the first to name it, so the entry lacks its offset. Raises as ``backwards``,
-    and Disconnected if a broker does not show a mark yet.
+
+def located(properties: Mapping[str, Any], partition: Partition, marks: Collection[Mark]) -> tuple[Mark, ...]:
+    """The ``marks`` of the partition that matter, with their offsets, once all transactions there have ended.
+
+    A mark commits with the entry that is the first to name it, so the entry lacks its offset. A mark that is not found
+    was rolled back: its producer has written nothing. The newest mark is kept even so, since it numbers the next one.
+    Raises as ``backwards``.
     """
     if not marks:
         return ()
@@ -137,14 +159,23 @@ def located(properties: Mapping[str, Any], partition: Partition, marks: Collecti
             found[stamp.epoch] = message.offset() or 0
         if found.keys() == unknown:
             break
-    begin, last = begin_offsets(properties, [partition])[partition], max(mark.epoch for mark in marks)
-    if found.keys() != unknown and not begin:
-        missing = min(unknown - found.keys())
-        what = f"the mark of start {missing} can't be read yet"
-        raise Disconnected(what, code="CDC-BROKER-GONE", where=f"topic {partition[0]}")
-    # What retention has deleted is before all that is left.
-    known = [mark if mark.offset >= 0 else Mark(mark.epoch, found.get(mark.epoch, begin - 1)) for mark in marks]
-    return tuple(mark for mark in known if mark.offset >= begin or mark.epoch == last)
+    begin = begin_offsets(properties, [partition])[partition]
+    known = [mark if mark.offset >= 0 else Mark(mark.epoch, found.get(mark.epoch, -1)) for mark in marks]
+    return _mattering(known, begin)
+
+
+def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
+    """Those of ``marks`` behind which messages may be void that the next mark does not make void, and the newest.
+
+    ``begin`` is the partition's first offset. Between a mark and the next one there is at least a record, unless they
+    are two offsets apart: the end of the mark's transaction takes one.
+    """
+    kept = [
+        mark
+        for mark, following in pairwise(marks)
+        if begin <= mark.offset and (following.offset < 0 or following.offset - mark.offset > _MARK_OFFSETS)
+    ]
+    return (*kept, *marks[-1:])
 
 
 class _Counting:
@@ -171,7 +202,8 @@ class _Counting:
 
     def _counts(self, message: Message) -> bool:
         stamp, offset = stamp_of(message), message.offset() or 0
-        return not stamp.is_mark and not any(mark.epoch > stamp.epoch and mark.offset < offset for mark in self._marks)
+        is_void = any(mark.epoch > stamp.epoch and 0 <= mark.offset < offset for mark in self._marks)
+        return not stamp.is_mark and not is_void
 
 
 def _written(topics: TopicAdmin, *entries: Entry | None) -> list[Partition]:

@@ -65,6 +65,10 @@ def put_together(messages: DataFrame, span: Span) -> DataFrame:
         "value",
         *(F.get(numbers, F.lit(place)).try_cast("bigint").alias(name) for place, name in enumerate(_FIELDS)),
     )
+    if span.limit is not None:
+        fragments = fragments.where(
+            F.col("sequence") < span.limit
+        )  # of the next record there may be the first ones only
     fragment = F.struct("number", "offset", F.col("value").cast("string").alias("text"))
     grouped = fragments.groupBy("side", "partition", "sequence", "total", "checksum").agg(
         F.array_sort(F.collect_list(fragment)).alias("fragments")

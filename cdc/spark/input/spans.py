@@ -98,11 +98,10 @@ def span(kafka: Kafka) -> Span:
         ranges = _ranges(properties, [(names.main, FIRST)])
         # After their ends: an entry commits with the records that it is about.
         newest = newest_commits(properties, names.commits) if has_log else None
-        found = _whole(properties, Span(ranges), newest)
         if newest is None or not newest.marks:
-            return found
+            return _whole(properties, Span(ranges), newest)
         # Without Kafka transactions, what no entry counts may be of a producer that was replaced.
-        return replace(found, limit=before.next_sequence if before else 0, marks=newest.marks)
+        return Span(ranges, before.next_sequence if before else 0, True, newest.marks)
 
 
 def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:

@@ -21,15 +21,16 @@ ROWS = 300  # of 4 kB: no transaction of so many bytes is taken as a whole
 LARGE = 120  # rows: with 10 of them a record and 4 records a Kafka transaction, three commits in its midst
 
 
-@pytest.mark.parametrize("layout", ["single", "per_table"])
+@pytest.mark.parametrize("written", ["single", "per_table", "plain"])
 def test_kills_at_named_points(
-    tmp_path: Path, leader: MySql, kafka: Kafka, capsys: pytest.CaptureFixture[str], layout: str
+    tmp_path: Path, leader: MySql, kafka: Kafka, capsys: pytest.CaptureFixture[str], written: str
 ) -> None:
     chance = random.Random(SEED)
-    name = f"points_{layout}"
+    name = f"points_{written}"
+    layout = "per_table" if written == "per_table" else "single"
     # Most records are more than one message.
     limits = {"start": "now", "commit_records": 4, "record_bytes": 1000, "message_bytes": 1000}
-    topics = {"layout": layout, "prefix": name}
+    topics = {"layout": layout, "prefix": name, "transactions": written != "plain"}
     profile = write_profile(
         tmp_path,
         leader,
@@ -42,6 +43,8 @@ def test_kills_at_named_points(
     )
     with leader.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {name}")
+        for first in range(1, 4) if written == "plain" else ():
+            run("killed_producer", profile, "before commit", str(first))
         run_well("cdc-producer", profile, "--until-current")
         for table in "ab":
             cursor.execute(f"CREATE TABLE {name}.{table} (i INT PRIMARY KEY, t VARCHAR(100))")
@@ -60,7 +63,7 @@ def test_kills_at_named_points(
     values = [row.after[0]["SignedInteger"] for record in found for row in record.rows if row.after]
     assert values == list(range(wanted)), f"seed {SEED}"
     with capsys.disabled():
-        print(f"\n{layout}: {killed.total()} kills in {KILLS} runs, {dict(killed)}; {len(found)} records")
+        print(f"\n{written}: {killed.total()} kills in {KILLS} runs, {dict(killed)}; {len(found)} records")
     assert killed.total() > 0.9 * KILLS, "the points were hardly met"
 
 
