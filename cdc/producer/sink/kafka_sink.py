@@ -480,12 +480,15 @@ def _require_own(entry: Entry | None, instance: str) -> None:
 def _recovered(transactions: KafkaTransactions, topics: TopicAdmin, *, resource: str, instance: str) -> Recovered:
     """What readers can see, once nothing of another start of a producer counts any more. Raises as ``recover``."""
     found = recover(topics.properties, transactions.producer, topics, resource=resource)
-    if found.entry is None or not (found.marks or not topics.transactional):
+    if topics.transactional and not found.marks:
         return found
+    if topics.newest_entry(resource) is None:
+        return found  # a topic with a mark and no committed entry would look like another's
     # Records without transactions may still come from another process, or a connection of before. Behind the mark they
     # are void; what came before it is read now.
     transactions.forget_lost_brokers()
     number = max((mark.epoch for mark in found.marks), default=0) + 1
+    assert found.entry is not None
     entry = replace(found.entry, marks=found.marks, instance=instance)
     _write_mark(transactions, topics, Mark(number, -1), resource, entry)
     again = recover(topics.properties, transactions.producer, topics, resource=resource)

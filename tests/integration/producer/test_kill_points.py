@@ -4,6 +4,7 @@ import os
 import random
 import signal
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -43,8 +44,8 @@ def test_kills_at_named_points(
     )
     with leader.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {name}")
-        for first in range(1, 4) if written == "plain" else ():
-            run("killed_producer", profile, "before commit", str(first))
+        for point, first in product(["after a flush", "before commit"], range(1, 4)) if written == "plain" else ():
+            run("killed_producer", profile, point, str(first))  # the first start, of which nothing is there yet
         run_well("cdc-producer", profile, "--until-current")
         for table in "ab":
             cursor.execute(f"CREATE TABLE {name}.{table} (i INT PRIMARY KEY, t VARCHAR(100))")
