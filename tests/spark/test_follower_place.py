@@ -141,7 +141,7 @@ def test_a_checkpoint_that_went_back(pair: Pair, spark: SparkSession, tmp_path: 
     audit = pair.audit(spark, tmp_path)
     assert audit.verdict == "could not judge"
     assert "went back from sequence 5 to 4: until it is there again" in audit.reasons[0]
-    pair.on_follower("DROP TABLE cdc.rewinds")
+    pair.on_follower("SET sql_log_bin = 0", "DROP TABLE cdc.rewinds")  # others' captures have this database, too
     pair.replicate()
     audit = pair.audit(spark, tmp_path)
-    assert (audit.reasons, audit.drifted, audit.sequence, audit.foreign_writes) == ([], [], 5, 2)
+    assert (audit.reasons, audit.drifted, audit.sequence, audit.foreign_writes) == ([], [], 5, 1)
