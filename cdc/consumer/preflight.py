@@ -145,7 +145,9 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
 
 
 def _named(choice: tuple[str, ...], version: int) -> str:
-    """The privilege of a choice that a server of this version knows."""
+    """Chooses which privilege of ``choice`` to ask for: SET_USER_ID before MySQL 8.2 if it is among them, otherwise the
+    first.
+    """
     return _SET_USER_ID if version < _TWO_OF_ONE and _SET_USER_ID in choice else choice[0]
 
 

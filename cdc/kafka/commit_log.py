@@ -50,6 +50,6 @@ def oldest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
     ``newest_commits``.
     """
     message = oldest(properties, (topic, 0))
-    if message is None or not message.value():  # as in ``entries``
+    if message is None or not message.value():  # an empty one only ends a hanging transaction
         return None
     return Commits.parse(message.value() or b"", where=f"topic {topic}, offset {message.offset()}")

@@ -212,9 +212,9 @@ def _few_touched(both: Sides, streams: Streams, held: Held, *, exact: bool) -> b
     lineage = [each for history in both.sides.values() for each in history.lineage]
     names = {line.name for line in held.tally.lines} | both.copied.tables.keys()
     few = not exact and few_touched(held, streams.new_rows) and tables_unchanged(names, lineage)
-    # A copy that began, or is complete now, makes all rows of its table others, or known.
+    # When a copy begins, all rows of its table become uncertain; when it completes, all are known.
     few = few and both.copied_before.tables == both.copied.tables
-    # So does a CREATE, which shows a table's beginning.
+    # A CREATE does the same: it shows where the table begins, so all of its rows change their meaning.
     few = few and not any((both.copied_before.older ^ both.copied.older) & names)
     # Each row that is looked up has two folds, and so has each row that is held if all are compared.
     looked_up = 2 * (held.opened + streams.new_rows if few else held.rows + held.above)

@@ -73,7 +73,7 @@ class Streams:
 
     @property
     def last_whole(self) -> int:
-        """The follower's sequence with which its last complete transaction ends."""
+        """The sequence of the last record in the follower's last complete transaction."""
         open_from = self.watermark.open_from
         return self.contents[FOLLOWER].end if open_from is None else open_from - 1
 

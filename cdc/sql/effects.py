@@ -185,7 +185,11 @@ def needing_more(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
 
 
 def numbered_otherwise(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """``effects`` of a statement whose engine, or step of the numbers, makes the numbering uncertain."""
+    """Marks ``effects`` that number rows as unfaithful.
+
+    For a table that is not InnoDB, or with auto_increment_increment other than 1, servers may number the rows
+    differently.
+    """
     return tuple(
         effect._replace(unfaithful=effect.unfaithful or _OWN_NUMBERS) if effect.numbered or effect.any_order else effect
         for effect in effects

@@ -56,7 +56,7 @@ def in_order_of_key(clauses: list[SqlReader]) -> bool:
 
 
 def filled_column(clauses: list[SqlReader]) -> str:
-    """The column, by its former name, that a clause MODIFY or CHANGE makes AUTO_INCREMENT; else empty."""
+    """Returns the old name of the column that a MODIFY or CHANGE clause makes AUTO_INCREMENT; empty without one."""
     for clause in clauses:
         ahead = replace(clause)
         is_change = ahead.take("CHANGE")

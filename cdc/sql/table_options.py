@@ -72,7 +72,11 @@ def _of_alter(reader: SqlReader) -> list[tuple[int, str]]:
 
 
 def _of_partitions(reader: SqlReader) -> list[tuple[int, str]]:
-    """The options of all partitions and subpartitions; PARTITION is a reserved word."""
+    """Finds the options of all partitions and subpartitions.
+
+    After a bracket or comma, the word PARTITION can only begin a partition: as a reserved word it can't be an unquoted
+    name.
+    """
     options: list[tuple[int, str]] = []
     for at, (before, item) in enumerate(pairwise(reader.items), 1):
         if before in (_OPEN, _COMMA) and item.word() in ("PARTITION", "SUBPARTITION"):

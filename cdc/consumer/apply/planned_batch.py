@@ -65,7 +65,9 @@ class PlannedBatch:
     outstanding: Sequence[Statement] = ()  # the packet whose counts have not been received
 
     def sent(self, packet: Sequence[Statement]) -> None:
-        """A packet of its statements was sent; the counts of those before are right."""
+        """Moves the batch to SENT: ``packet`` is the one whose counts are outstanding. To be called once the counts of
+        the packet before are checked.
+        """
         self._move(State.SENT, since=(State.PLANNED, State.SENT))
         self.outstanding = packet
 

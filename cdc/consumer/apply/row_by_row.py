@@ -236,7 +236,7 @@ class RowByRow:
         checks = checks and (
             needs_comparison(leader_modes(record))
             or bool(self._tables.shape(record.uri).unpredictable)
-            or record.range is not None  # copied, so it is not known in which modes the leader computed them
+            or record.range is not None  # copied: with which sql_mode is unknown
         )
         before = self._non_strict.begin(change) if checks else 0
         try:

@@ -98,9 +98,11 @@ class SerialExecutor:
             self._session.run([*also, b"COMMIT"])
 
     def recover(self, checkpoint: Checkpoint) -> None:
-        """Forget what was lost with the former connection, unless its COMMIT has reached the server.
+        """Forgets the batches that the lost connection did not commit; a COMMIT that reached the server counts as
+        committed.
 
-        ``checkpoint`` is the one known to be committed. Raises PromiseError where the follower has another one.
+        ``checkpoint`` is the last one known to be committed. Raises PromiseError if the follower has neither this
+        checkpoint nor that batch's.
         """
         resolve_commit(self._session, self._committing, checkpoint)
         if self._committing is not None and self._committing.state is State.COMMITTED:

@@ -64,7 +64,7 @@ class Column(NamedTuple):
         return Rounded(f"{kind} UNSIGNED" if "UNSIGNED" in more else kind, self.digits, self.decimals)
 
 
-# A query can be told to use a visible index only.
+# A query can force a visible index only.
 _VISIBLE_FIRST = "ORDER BY INDEX_NAME <> 'PRIMARY', IS_VISIBLE = 'NO', INDEX_NAME, SEQ_IN_INDEX"
 
 

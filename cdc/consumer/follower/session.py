@@ -210,7 +210,7 @@ class Session:
         self._others: WeakSet[Session] = WeakSet()
         self._last_sent_at = 0.0
         self._sent: SentPacket | None = None
-        self._waits_since = 0.0  # the seconds of waiting for the next reply
+        self._waits_since = 0.0  # monotonic: when the wait for the next reply began
         self.local_infile = False  # whether the server takes LOAD DATA LOCAL
         self.max_packet = 0
         self.changes_doubles = False  # whether its JSON parser changes some doubles

@@ -158,7 +158,7 @@ def check_chunk(chunk: Record, schema: TableSchema) -> None:
     check_copying(chunk, schema)
     assert chunk.range is not None
     key = chunk.key or ()
-    # A range without ends has all keys, in whatever order they are.
+    # A range without ends covers all keys, so their order does not matter.
     for end in (chunk.range.after, chunk.range.through, *(chunk.range.keys or ())):
         for number, (column, value) in enumerate(zip(key, end or (), strict=bool(end))):
             tag = next(iter(value), "") if isinstance(value, dict) else str(value)

@@ -48,7 +48,9 @@ class Removal:
         return sum(map(len, self.gone.values()))
 
     def first(self) -> str:
-        """The query for the keys of the first rows that have one of the images, as many as go."""
+        """Returns a query for the keys of the first rows that match one of the images, limited to the number of rows to
+        delete.
+        """
         return f"SELECT {self.keys.expression} {self._from(self.gone)} LIMIT {self.rows}"
 
     def count(self) -> str:
@@ -58,7 +60,9 @@ class Removal:
         return f"SELECT /*+ NO_MERGE(x) */ k,COUNT(*) FROM ({found}) x GROUP BY k"
 
     def is_all(self, found: Iterable[str]) -> bool:
-        """Whether the keys of the ``first`` rows are those of all rows that go."""
+        """Whether ``found``, the result of the query ``first``, has exactly the keys of the rows to delete, each as
+        often as needed.
+        """
         counts: dict[str, int] = {}
         for key in found:
             counts[key] = counts.get(key, 0) + 1
@@ -95,7 +99,7 @@ class Removal:
             yield replace(self.step, operation="Delete", changes=[each for key in few for each in self.gone[key]])
 
     def _part(self, changes: Sequence[Change], key: str) -> Step:
-        """The deletion of some of the rows with an image."""
+        """Plans a DELETE of ``len(changes)`` of the rows whose image has this ``key``; there are more of them."""
         narrowed = narrowing(self.step.record.columns, [_image(changes[0])], indexed=self.indexed)
         sql = f"DELETE {replace(self, narrowed=narrowed)._from([key])} LIMIT {len(changes)}"
         return replace(self.step, changes=changes, prepared=((sql.encode(), len(changes)),))

@@ -122,7 +122,7 @@ class ParquetTables:
         self.replace(self._rows(folder).limit(0), folder, note)
 
     def clean(self, folder: str, versions: Collection[int]) -> None:
-        """Removes all folders but those of the table, of its version before, and of these ``versions``."""
+        """Removes all folders except those of the current version, the previous version and ``versions``."""
         pointer = self._pointer(folder)
         kept = {*pointer.before, *(each.name for each in pointer.folders), *map(version_folder, versions)}
         for name in self._folders(folder):

@@ -482,9 +482,10 @@ class SnapshotReader:
         return seen, Position(file, offset)
 
     def piece(self, max_bytes: int) -> ReadChunk:
-        """The next rows of the table, ``max_bytes`` or a little more; ``upto`` is None with the last ones, else empty.
+        """Reads the next rows of the table, ``max_bytes`` or a little more.
 
-        Raises as ``open``, PromiseError for a row that can't be read exactly.
+        ``upto`` of the result is None at the table's end, otherwise ``()``. Raises the errors of ``open``, and
+        PromiseError for a row that can't be read exactly.
         """
         table = self._table
         if table is None:

@@ -327,7 +327,7 @@ def _part_of(
 
 
 def _piece_of(definition: TableDefinition, read: ReadChunk, number: int, ts_us: int) -> Chunk:
-    """A piece of a table that is copied as a whole."""
+    """Builds the chunk for piece ``number`` of a table that is read in one snapshot."""
     table, after = (definition.database, definition.name), None if number == 0 else ()
     columns = definition.columns_json + ("" if number else definition.types_json)
     return Chunk(table, columns, (), after, read.upto, read.rows, ts_us, piece=number)

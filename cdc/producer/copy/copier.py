@@ -208,7 +208,8 @@ class Copier:
             with suppress(Overrun):
                 return chunk_of(asked, answer, piece=self.snapshot.pieces if self.snapshot else None)
         self._take_back()
-        # A statement that changed the key has the copy begin again when it comes, unless it was not logged.
+        # The key has changed. A logged ALTER would restart the copy when it arrives in the stream; an unlogged one does
+        # not arrive, so the copy restarts here.
         if not goes_on:
             self.pending = self.pending.begun_again()
         return None

@@ -40,7 +40,7 @@ __all__ = ["Answer", "Reader", "Wanted"]
 _FIRST_ROWS, _MOST_ROWS = 500, 20_000
 _CHUNK_BYTES = 800_000
 _MOST_KEYS = 500  # keys of a chunk: many alternatives make the server choose to read the whole table
-_END_SECONDS = 0.5  # in which the thread ends by itself, unless a table is locked
+_END_SECONDS = 0.5  # for the thread to end by itself; a locked table can block it
 _TRIES = 5
 _WAIT_SECONDS = 1  # of one question whether the leader has executed a GTID set
 

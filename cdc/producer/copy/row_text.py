@@ -251,7 +251,8 @@ def document_json(kind: bytes, members: bytes | None, elements: bytes | None, te
     kind_text = kind.decode()
     if members == b"0;" and elements == b"0;" and _is_told(kind_text, text):
         return f'{{"Json":{json.dumps(json.loads(text.decode()), ensure_ascii=False, separators=(",", ":"))}}}'
-    # As latin1, since not all is UTF-8: text of utf16 and the like is in documents, and shown, as its bytes.
+    # Decoded as latin1, which keeps every byte: a document may hold text that is not UTF-8, such as utf16, and the
+    # server returns its bytes unchanged.
     tree = json.loads(text.decode("latin1"), object_pairs_hook=_Object, parse_int=_Number, parse_float=_Number)
     return f'{{"JsonTyped":{_Typed(_types(members), _types(elements)).text(tree, kind_text)}}}'
 

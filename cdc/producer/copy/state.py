@@ -18,15 +18,16 @@ Table = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """With ``structure`` the stream is still to begin, by the statements that create the leader's objects.
+    """The tables that are left to copy, in order (first ``fresh``, then ``again``), and the progress of the first.
 
-    ``fresh`` are tables of which the stream had nothing before, ``again`` those of which it had all changes. They
-    are copied in this order. A table that is asked for amid its copy is there once more. ``after`` is the key, as
-    the JSON text of its values, up to which the first of them has been copied, None where nothing has, or its copy
-    must begin again. It is empty from the first piece on of a table that is copied as a whole, with which followers
-    have removed its rows, until it is copied. ``written`` counts the chunks and statements of all copies, ``rows``
-    those of the first table since its copy began. ``requests`` is the offset behind the newest request that was
-    taken up, ``requests_topic`` the id of the topic that it is in. ``repairs`` counts the chunks of keys.
+    ``structure``: the stream has not begun; its first statements create the leader's objects. ``fresh``: tables that
+    were not in the stream before, and the one whose copy was under way when they came in. ``again``: tables whose
+    changes the stream already has; a table requested during its copy is listed twice. ``after``: the key up to which
+    the first table is copied, as the JSON text of its values; None before the first chunk, or if the copy must start
+    over; ``()`` for a table that is copied in one snapshot, once its first piece made followers delete their rows.
+    ``written`` counts the chunks and statements of all copies, ``rows`` the rows of the first table since its copy
+    began. ``requests``: the offset behind the newest processed request, ``requests_topic`` the id of its topic.
+    ``repairs`` counts the chunks of chosen keys.
     """
 
     structure: bool = False

@@ -235,7 +235,7 @@ def _views(
 
 
 def _triggers(cursor: Any, tables: set[Table]) -> Iterator[Creation]:
-    """Those of ``tables``, in the order in which they fire."""
+    """Reads the definitions of the triggers on ``tables``, in the order in which the triggers fire."""
     cursor.execute(
         "SELECT EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE, TRIGGER_NAME FROM information_schema.TRIGGERS "
         "ORDER BY EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE, EVENT_MANIPULATION, ACTION_TIMING, ACTION_ORDER"
@@ -303,7 +303,9 @@ def _creation(text: str, database: str, session: dict[str, Any] | None = None) -
 
 
 def _spoken(client: str) -> dict[str, Any]:
-    """The character set of a text that the server has as its client wrote it: without one it converts nothing."""
+    """Returns the session setting under which the text of a routine, trigger or event must run: ``binary`` if its
+    client used that, because the server then stored the text unconverted; otherwise none.
+    """
     return {"charset": client} if client == "binary" else {}
 
 

@@ -161,7 +161,7 @@ class Ahead:
         self._size += size
         self._marks.append(_Mark(sequence, self._size))
         if len(self._marks) > 2 * _MOST_MARKS:
-            # Who has not applied those is so far behind that it makes no difference how far.
+            # A follower that has not applied these chunks is over the limit anyway: its exact backlog does not matter.
             del self._marks[:_MOST_MARKS]
 
     def seen(self, name: str, sequence: int) -> None:

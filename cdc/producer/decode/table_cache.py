@@ -92,7 +92,9 @@ class TableCache:
         self._by_id.clear()
 
     def forget_allowed(self) -> None:
-        """To be called at a statement: it may have created a trigger, or given a table the name of another one."""
+        """Forgets for which tables ``allow_differences`` has succeeded. Called for each statement, which may have
+        created a trigger or renamed a table.
+        """
         self._allowed.clear()
 
     def map(self, event: RawEvent) -> None:

@@ -496,7 +496,9 @@ def _recovered(transactions: KafkaTransactions, topics: TopicAdmin, *, resource:
 
 
 def _write_mark(transactions: KafkaTransactions, topics: TopicAdmin, mark: Mark, resource: str, entry: Entry) -> None:
-    """Commits a mark in the topic, and ``entry`` with it. Raises Disconnected where a broker does not show it."""
+    """Commits ``mark`` and ``entry`` in one Kafka transaction. Raises Disconnected if one of the two topics still has
+    an open transaction afterwards.
+    """
     names, now_ms = topics.names, int(time.time() * 1000)
     # A reader of the records behind it looks for fragments then, and for epochs.
     entry = replace(entry, marks=(*entry.marks, mark), fragmented=True)

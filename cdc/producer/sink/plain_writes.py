@@ -78,7 +78,9 @@ class PlainWrites(KafkaTransactions):
             self._raise_refused()
             if deadline.is_over(left):
                 self.batch_size.failed()
-                raise Disconnected("the brokers take no records", code="CDC-BROKER-GONE", where=f"topic {self._topic}")
+                raise Disconnected(
+                    "the brokers accept no records", code="CDC-BROKER-GONE", where=f"topic {self._topic}"
+                )
         self._raise_refused()
         self.begun_at = NEVER
         self.batch_size.committed(size, time.monotonic() - started)

@@ -200,7 +200,7 @@ def fold(changes: DataFrame) -> DataFrame:
     along = Window.partitionBy(*IDENTITY).orderBy("sequence", "row", "adds")
     upto = along.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     net = F.expr("coalesce(so_far.net, IF(adds, 1L, 0L) - IF(removes, 1L, 0L))")
-    # One sort serves all columns: they are running totals, of which an identity's last change has the result.
+    # One sort serves all columns: each is a running value, so the row of an identity's last change holds the result.
     followed = changes.withColumns({
         **{f"previous_{name}": F.lag(name).over(along) for name in ("adds", "era", "columns", "after")},
         "followed": F.lead(F.lit(True), 1, False).over(along),

@@ -42,7 +42,9 @@ class LeftOut:
         return not self.filters.wants(name_on_leader(database), filtered_name(kind, name))
 
     def entries(self, tables: Iterable[Name], objects: Iterable[SchemaDrift]) -> list[Entry]:
-        """Entries that name those of the ``tables`` and ``objects`` which are left out, each by its very name."""
+        """Returns one entry for each of the ``tables`` and ``objects`` that is left out. An entry matches exactly that
+        name: its wildcards are escaped.
+        """
         rows = [Entry(NOT_REPLICATED, (ROWS,), _glob(*name), _WHY) for name in sorted(tables) if self.has(*name)]
         return rows + [
             Entry(NOT_REPLICATED, (DEFINITION,), _glob(each.database, each.name), _WHY, kind=each.kind)

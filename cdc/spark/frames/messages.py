@@ -56,7 +56,8 @@ class Source:
         """The topics of the leader that ``profile`` names. Raises UserError where there are none, or no brokers."""
         kafka = profile.kafka
         span(kafka)  # tells in one line where there is no such topic, or no broker
-        # Before the ends: an entry commits with the records that it is about, so all of them are in the span.
+        # Read before the topics' ends: an entry commits with the records it describes, so a span that is read later
+        # contains all of them.
         newest = newest_commits({**kafka.properties(), "log_level": 0}, kafka.topics().commits)
         end = -1 if newest is None else newest.next_sequence - 1 - newest.of_open
         return cls(spark, profile, span(kafka), end)

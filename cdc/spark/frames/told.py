@@ -156,9 +156,10 @@ def existing(history: History, sequence: int) -> dict[Name, int]:
 
 
 def untold(history: History, sequence: int, last: Mapping[Name, int]) -> list[Name]:
-    """The tables that have rows after ``sequence`` of which the stream tells nothing else: what told them is cut off.
+    """Lists the tables that have rows as of ``sequence`` but no description left in the stream: retention has deleted
+    the records with their columns or their creation.
 
-    ``last`` are the sequences of the newest rows up to then by the names under which they were logged.
+    ``last`` maps each name under which rows were logged to the sequence of its newest rows up to then.
     """
     ended: dict[Name | str, int] = {}
     for act in history.upto(sequence):
@@ -175,8 +176,11 @@ def untold(history: History, sequence: int, last: Mapping[Name, int]) -> list[Na
 
 
 def generated_columns(history: History, tables: Collection[str]) -> frozenset[str]:
-    """Names, without case, that columns of tables with these names may have which the server computes from others; some
-    more, too, as words of their definitions are taken for names. Records do not tell that values are computed."""
+    """Returns the case-folded names of columns that may be generated, for tables with these names.
+
+    They come from the statements, since records do not show that a value was computed. Some names are too many: other
+    words of a definition are taken for names too.
+    """
     wanted, found, about = {each.casefold() for each in tables}, set[str](), list[list[Token]]()
     for _, statement in sorted(history.statements.items(), reverse=True):
         words = _words(statement)

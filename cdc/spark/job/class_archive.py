@@ -28,9 +28,8 @@ def archive_folder(environment: Mapping[str, str]) -> Path:
 
 
 def class_archive(environment: Mapping[str, str], *, java: Path, home: Path, jars: Sequence[Path] = ()) -> Path:
-    """The path of the archive of this ``java`` and Spark's folder ``home``, whether or not it exists.
-
-    ``jars`` are on the class path before Spark's own.
+    """Returns the path of the class data archive for ``java``, ``jars`` and the Spark installation ``home``; the file
+    need not exist.
     """
     program = java.resolve()
     files = [program, *jars, *sorted((home / "jars").glob("*.jar"))]

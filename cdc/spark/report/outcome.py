@@ -107,7 +107,7 @@ class Audit:
 
     @classmethod
     def of(cls, *sections: Any, reasons: Sequence[str] = ()) -> "Audit":
-        """The audit with the fields of all ``sections``: dataclasses of which each has some fields of this one."""
+        """Builds an audit from ``sections``: each is a dataclass with some of the audit's fields."""
         found = {each.name: getattr(section, each.name) for section in sections for each in fields(section)}
         return cls(reasons=list(reasons), **found)
 
@@ -118,7 +118,7 @@ class Audit:
             return "could not judge"
         if self.drifted_rows or self.schema_drift:
             return "drift"
-        # "No drift" promises a true copy, and a table of which the follower has a part is none.
+        # "No drift" promises that the follower is a true copy: a table that it has only in part rules that out.
         return "could not judge" if self.under_copy else "no drift"
 
     @property

@@ -93,8 +93,8 @@ class ParquetParts:
         self.checked["all"] = True
 
     def new_parts(self, held: Held | None, covered: Covered, number: int) -> dict[str, tuple[int, DataFrame]]:
-        """By the name of each part how many of its oldest generations remain valid, and the rows of generation
-        ``number``, which replaces the others.
+        """Maps each part's name to a pair: the number of its oldest generations that stay valid, and the rows of
+        generation ``number``, which replaces the rest.
         """
         new = {"rows": self._new_layer(covered.rows, held if covered.touched else None, number)}
         if covered.open is not None:
@@ -127,7 +127,9 @@ class ParquetParts:
         return remaining
 
     def _new_layer(self, rows: DataFrame, below: Held | None, number: int) -> tuple[int, DataFrame]:
-        """How many layers remain valid below the new one, and its rows; without ``below`` it replaces all layers."""
+        """Returns the number of old layers that stay valid and the rows of the new layer. Without ``below`` no old
+        layer stays.
+        """
         layer = rows.withColumn("generation", F.lit(number))
         if below is None:
             return 0, sorted_layer(layer)
