@@ -8,7 +8,8 @@ settings (every commit flushed, binlog on). What is there before the work is bro
 the work waits whole, in the topic and in the relay log, and each side applies it in turn: cdc-consumer from process
 start to end, the replica with 4 workers from START REPLICA SQL_THREAD until its last transaction. The lag is from the
 commit time that the leader logged to the moment at which a session that asks the follower every ms or so sees the row,
-under a steady load and for single writes while nothing else goes on; then the same for the replica, without cdc.
+under a steady load and for single writes while nothing else goes on; then the same without Kafka
+transactions, and for the replica, without cdc.
 Below each line of cdc-consumer: what the stages that are its own take, each measured alone over the same topic.
 """
 

@@ -29,7 +29,7 @@ _NO_ROWS = ("CreateDatabase", "AlterDatabase")  # acts that change no table's ro
 
 
 class What(Enum):
-    """What a run does with a table."""
+    """The work of a run on one table."""
 
     KEEP = "kept"
     MERGE = "merged"

@@ -130,8 +130,9 @@ class PreparedXa(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Where a start of a producer that writes without Kafka transactions begins in the topic: its epoch, and the offset
-    of its mark (module kafka.epochs); -1 where that is not known yet."""
+    """The begin, in the topic, of a session of a producer without Kafka transactions (module kafka.epochs): its epoch,
+    and the offset of its mark, -1 while that is unknown.
+    """
 
     epoch: int
     offset: int

@@ -277,7 +277,7 @@ class ChunkRequests:
 def following(
     pending: Pending, snapshot: Snapshot | None, keys: Keys | None, last: ChunkRequest | None
 ) -> Place | None:
-    """What is wanted after the ``last`` request: rows with ``keys`` first; None where its answer must come before."""
+    """The place to request after ``last``: rows with ``keys`` first; None if its answer is needed before."""
     is_piece = snapshot is not None and snapshot.pieces is not None
     # Nothing comes between the pieces of a table.
     if keys is not None and not is_piece:
@@ -292,9 +292,9 @@ def following(
 
 
 def chunk_of(asked: ChunkRequest, answer: Answer, *, piece: int | None) -> Chunk:
-    """What was read, as it is at this place of the stream; ``piece`` is the number of that of a table as a whole.
+    """Builds the chunk of the rows read, as of this place of the stream; ``piece`` numbers the pieces of a snapshot.
 
-    Raises Overrun where it has to be read again: too much was changed, or a foreign key may have changed rows unseen.
+    Raises Overrun if the rows have to be read again: too much changed, or a foreign key may have changed rows unseen.
     """
     definition, read = answer.definition, answer.chunk
     if definition is None or read is None or asked.may_cascade(answer):

@@ -105,7 +105,7 @@ class Interleaver:
             yield from self._due()
 
     def _due(self) -> Iterator[Change]:
-        """What is to be written at this place of the stream."""
+        """Gives the chunks and states whose place in the stream is here."""
         copier, sink, progress = self._copier, self._sink, self._progress
         if not self._copies:
             return

@@ -232,10 +232,10 @@ class KafkaSink:
             if not self._already_visible or not self._is_visible(message, partition):
                 if len(value) > batch.message_bytes:
                     self._write_fragments(message, partition)
-                elif isinstance(value, LargeText):
-                    batch.produce(topic, key, bytes(value), time_ms, [*headers, *self._stamp], partition)
                 else:
-                    batch.produce(topic, key, value, time_ms, [*headers, *self._stamp], partition)
+                    whole = bytes(value) if isinstance(value, LargeText) else value
+                    marked = [*headers, *self._stamp] if self._stamp else headers
+                    batch.produce(topic, key, whole, time_ms, marked, partition)
             partitioner.count(topic, partition)
             self.records += 1
             self.bytes += len(value)
@@ -378,7 +378,7 @@ class KafkaSink:
         self._open = self._plain or self._transactions
 
     def _write_entry(self, entry: Entry) -> None:
-        """Commit ``entry`` with what is in the open Kafka transaction."""
+        """Commits ``entry`` with the records of the open Kafka transaction, if there are any."""
         if self._transactions.begun_at == NEVER:
             self._transactions.begin()
         now_ms = int(time.time() * 1000)
@@ -478,7 +478,9 @@ def _require_own(entry: Entry | None, instance: str) -> None:
 
 
 def _recovered(transactions: KafkaTransactions, topics: TopicAdmin, *, resource: str, instance: str) -> Recovered:
-    """What readers can see, once nothing of another start of a producer counts any more. Raises as ``recover``."""
+    """Recovers, and voids what former starts of a producer without Kafka transactions may still write. Raises as
+    ``recover``.
+    """
     found = recover(topics.properties, transactions.producer, topics, resource=resource)
     if topics.transactional and not found.marks:
         return found
@@ -510,10 +512,10 @@ def _write_mark(transactions: KafkaTransactions, topics: TopicAdmin, mark: Mark,
 
 
 def _stamp(marks: tuple[Mark, ...]) -> Headers:
-    """The header of all that is written after these marks."""
+    """The header of the messages behind these ``marks``: the newest epoch, or nothing without any."""
     return [(epochs.HEADER, str(marks[-1].epoch))] if marks else []
 
 
 def _kept(entry: Entry | None) -> tuple[object, ...]:
-    """What of an entry can't be read from the binlog again: later records depend on it, and must not come before it."""
+    """The parts of an entry that the binlog does not have; records that depend on them must not precede the entry."""
     return (entry.copy, entry.filters, entry.server_uuid) if entry else ()

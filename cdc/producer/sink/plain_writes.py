@@ -38,14 +38,15 @@ class _FirstFailure(Reports):
 
 
 class PlainWrites(KafkaTransactions):
-    """Takes the place of the Kafka transactions: a batch begins with its first message, and ends when the brokers have
-    all of them."""
+    """Writes batches in place of Kafka transactions: a batch begins with its first message, and ends when the brokers
+    have all of its messages.
+    """
 
     @classmethod
     def open(
         cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
     ) -> Self:
-        """Connect. Kafka fences no older producer of this kind. Raises KafkaException."""
+        """Connects. Kafka fences no older producer of this kind. Raises KafkaException."""
         properties = {LIMIT: MESSAGE_BYTES} | properties
         reports = _FirstFailure(properties)
         settings = {
@@ -67,12 +68,12 @@ class PlainWrites(KafkaTransactions):
         return cls(producer, reports, batch_size, topic=topic, limit=NEVER, stop=stop)
 
     def begin(self) -> None:
-        """Begin a batch. Raises Disconnected, as all methods below do."""
+        """Begins a batch. Raises Disconnected, as all methods below do."""
         self.check()
         self.begun_at = time.monotonic()
 
     def commit(self, size: int) -> None:
-        """Wait until the brokers have the messages added, ``size`` bytes. Raises PromiseError where they refuse one."""
+        """Waits until the brokers have the messages added, ``size`` bytes. Raises PromiseError if they refuse one."""
         started, deadline = time.monotonic(), self._deadline()
         while left := self._flushed():
             self._raise_refused()
@@ -86,7 +87,7 @@ class PlainWrites(KafkaTransactions):
         self.batch_size.committed(size, time.monotonic() - started)
 
     def _flushed(self) -> int:
-        """Sends what waits; the number of messages that the brokers do not have yet."""
+        """Sends the waiting messages; returns the number of messages that the brokers do not have yet."""
         try:
             return self.producer.flush(_FLUSH_SECONDS)
         except (KafkaException, SystemError) as error:
@@ -95,7 +96,7 @@ class PlainWrites(KafkaTransactions):
             raise found from None
 
     def abort(self) -> None:
-        """Send nothing more. What readers have seen of the batch, the next sink goes on after. Never raises."""
+        """Drops the unsent messages; the next sink continues behind those that readers see. Never raises."""
         self.begun_at = NEVER
         with suppress(KafkaException, SystemError):
             self.producer.purge()

@@ -93,15 +93,14 @@ def span(kafka: Kafka) -> Span:
         require_first_only(properties, names.first)
         if names.layout == PER_TABLE:
             return _span_of_all_tables(properties, names.main)
-        has_log = names.commits in topics
-        before = newest_commits(properties, names.commits) if has_log else None
         ranges = _ranges(properties, [(names.main, FIRST)])
         # After their ends: an entry commits with the records that it is about.
-        newest = newest_commits(properties, names.commits) if has_log else None
+        newest = newest_commits(properties, names.commits) if names.commits in topics else None
         if newest is None or not newest.marks:
             return _whole(properties, Span(ranges), newest)
-        # Without Kafka transactions, what no entry counts may be of a producer that was replaced.
-        return Span(ranges, before.next_sequence if before else 0, True, newest.marks)
+        # Without Kafka transactions, a record that no entry counts may be of a producer that was replaced.
+        _await_readable(properties, newest, names.commits)
+        return Span(_ranges(properties, list(ranges)), newest.next_sequence, True, newest.marks)
 
 
 def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
@@ -153,6 +152,14 @@ def _span_of_all_tables(properties: Mapping[str, Any], commits: str) -> Span:
     newest = newest_commits(properties, commits)
     if newest is None:
         return Span({}, 0)
+    _await_readable(properties, newest, commits)
+    return _whole(properties, Span(_ranges(properties, newest.partitions), newest.next_sequence), newest)
+
+
+def _await_readable(properties: Mapping[str, Any], newest: Commits, commits: str) -> None:
+    """Waits until all records that the entry ``newest`` counts can be read: Kafka ends a transaction in one topic after
+    the other. Raises UserError if a transaction stays open.
+    """
     written = end_offsets(properties, newest.partitions, committed=False)
     give_up = time.monotonic() + _OPEN_TRANSACTION_SECONDS
     while any(end < written[each] for each, end in end_offsets(properties, newest.partitions).items()):
@@ -164,7 +171,6 @@ def _span_of_all_tables(properties: Mapping[str, Any], commits: str) -> Span:
                 hint="start cdc-producer, which ends it",
             )
         time.sleep(0.1)
-    return _whole(properties, Span(_ranges(properties, newest.partitions), newest.next_sequence), newest)
 
 
 def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None) -> Span:
