@@ -4,11 +4,13 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 import toml
 
 from cdc.kafka import partitions
@@ -16,7 +18,7 @@ from cdc.model.record import Record
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.harness.wait import LIMIT_SECONDS
-from tests.harness.warm_start import PROGRAMS, WarmProcess, run_warm
+from tests.harness.warm_start import PROGRAMS, STACKS, WarmProcess, run_warm
 
 BIN = Path(sys.executable).parent
 RETRY_SECONDS = 600  # a server may take so long to start again on a busy machine, in tests of something else
@@ -97,9 +99,22 @@ def running(program: str, *arguments: str | Path, stderr: Any = subprocess.PIPE)
         finally:
             alive = process.poll() is None
             process.send_signal(signal.SIGTERM)
-            _, errors = process.communicate(timeout=LIMIT_SECONDS)
+            process.send_signal(signal.SIGCONT)  # a test that failed may have left it stopped
+            errors = _ended(process)
         if alive:
             assert process.returncode == 0, errors
+
+
+def _ended(process: WarmProcess) -> str | None:
+    """Waits for the end of a process; returns what it has written since to its standard error. Raises AssertionError
+    with that, and the stacks of its threads, where it does not end."""
+    try:
+        return process.communicate(timeout=LIMIT_SECONDS)[1]
+    except subprocess.TimeoutExpired:
+        process.send_signal(STACKS)
+        time.sleep(1)
+        process.kill()
+        pytest.fail(f"{process.args} did not end: {process.communicate(timeout=LIMIT_SECONDS)[1]}")
 
 
 def records(profile: Path) -> list[Record]:

@@ -12,6 +12,7 @@ a program that is started again comes from the other one: so the tests still sho
 
 import atexit
 import contextlib
+import faulthandler
 import gc
 import json
 import os
@@ -35,7 +36,7 @@ from cdc.repair.__main__ import main as repair
 from cdc.tail.__main__ import main as tail
 from tests.altered import killed_consumer, killed_producer, small_chunks
 
-__all__ = ["PROGRAMS", "WarmProcess", "run_warm"]
+__all__ = ["PROGRAMS", "STACKS", "WarmProcess", "run_warm"]
 
 PROGRAMS: dict[str, Callable[[], int]] = {
     "cdc-producer": producer,
@@ -46,6 +47,8 @@ PROGRAMS: dict[str, Callable[[], int]] = {
     "killed_consumer": killed_consumer.main,
     "small_chunks": small_chunks.main,
 }
+STACKS = signal.SIGUSR2
+"""The signal at which a run writes the stacks of all its threads to its standard error."""
 _BYTES = 1 << 17
 _runs: Counter[str] = Counter()
 
@@ -70,6 +73,8 @@ class WarmProcess:
         self.args = [program, *arguments]
         self.returncode: int | None = None
         self.stderr: TextIO | None = None
+        self._reader: threading.Thread | None = None
+        self._said: list[str] = []
         request = {"command": self.args, "folder": str(Path.cwd()), "environment": dict(os.environ)}
         self._answers, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, ExitStack() as opened:
@@ -100,8 +105,8 @@ class WarmProcess:
         """The same once it has ended. Raises TimeoutExpired after ``timeout`` seconds."""
         try:
             self._answered(timeout)
-        except TimeoutError:
-            raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
+        except TimeoutError as error:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0) from error
         assert self.returncode is not None
         return self.returncode
 
@@ -117,13 +122,13 @@ class WarmProcess:
         if stream is None or stream.closed:
             self.wait(timeout)
             return None, None
-        said: list[str] = []
-        reader = threading.Thread(target=lambda: said.append(stream.read()), daemon=True)
-        reader.start()
+        if self._reader is None:
+            self._reader = threading.Thread(target=lambda: self._said.append(stream.read()), daemon=True)
+            self._reader.start()
         self.wait(timeout)
-        reader.join(timeout)
+        self._reader.join(timeout)
         stream.close()
-        return None, "".join(said)
+        return None, "".join(self._said)
 
     def send_signal(self, number: int) -> None:
         """Unless it has ended."""
@@ -203,6 +208,7 @@ def _program(request: dict[str, object], output: int, errors: int) -> Callable[[
     os.environ.clear()
     os.environ.update(request["environment"])
     time.tzset()
+    faulthandler.register(STACKS, all_threads=True)
     sys.argv[:] = request["command"]
     return PROGRAMS[sys.argv[0]]
 

@@ -63,10 +63,12 @@ Trouble = Callable[[MySql, "subprocess.Popen[str]", Relay], None]
 def stall(leader: MySql, process: "subprocess.Popen[str]", relay: Relay) -> None:
     """The leader ends the connection of a producer that does not read."""
     process.send_signal(signal.SIGSTOP)
-    relay.slowly = 0.0
-    execute(leader, f"KILL {max(dumps(leader))}")
-    until(lambda: not dumps(leader), what="the leader's end of the connection")
-    process.send_signal(signal.SIGCONT)
+    try:
+        relay.slowly = 0.0
+        execute(leader, f"KILL {max(dumps(leader))}")
+        until(lambda: not dumps(leader), what="the leader's end of the connection")
+    finally:
+        process.send_signal(signal.SIGCONT)
 
 
 def kill(leader: MySql, process: "subprocess.Popen[str]", relay: Relay) -> None:
