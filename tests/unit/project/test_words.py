@@ -34,7 +34,6 @@ DONE = (
     "cdc/consumer/range/__init__.py",
     "cdc/consumer/range/base_copy.py",
     "cdc/consumer/range/delay.py",
-    "cdc/consumer/range/search.py",
     "cdc/consumer/range/until.py",
     "cdc/consumer/scope.py",
     "cdc/consumer/source",
