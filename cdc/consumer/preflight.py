@@ -8,9 +8,11 @@ from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Sto
 from cdc.consumer.follower.session import Session, require_mysql
 from cdc.consumer.range.base_copy import Beginning
 from cdc.consumer.source.reader import Topic
-from cdc.consumer.state import checkpoint, conflicts, ledger_table, rewinds
+from cdc.consumer.state import checkpoint, ledger_table, rewinds
 from cdc.consumer.state.base_copy import BaseCopy
-from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
+from cdc.consumer.state.checkpoint import CHECKPOINT, OFFSETS, Checkpoint, TopicIdPartition
+from cdc.consumer.state.conflicts import CONFLICTS
+from cdc.consumer.state.ledger_table import LEDGER
 from cdc.errors import Disconnected, UserError
 from cdc.service.logs import event
 from cdc.service.mysql_connection import TLS_FAILED
@@ -189,7 +191,7 @@ def load_checkpoint(
     schema = session.schema
     try:
         known = _create_tables(session, resource, many=first is None)
-        if "ledger" in known and not session.rows(ledger_table.has_context(schema)):
+        if LEDGER.name in known and not session.rows(ledger_table.has_context(schema)):
             session.run([ledger_table.upgrade(schema).encode()])
         rows = session.rows(Checkpoint.select(resource, schema=schema))
         others = session.rows(Checkpoint.select_offsets(resource, schema=schema)) if first is None else []
@@ -235,20 +237,16 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
     Raises UserError if the leader's checkpoint is in another database.
     """
     schema = session.schema
-    tables = {
-        "checkpoint": checkpoint.create(schema),
-        "ledger": (ledger_table.create(schema),),
-        "conflicts": (conflicts.create(schema),),
-    }
-    if many:
-        tables["offsets"] = (checkpoint.create_offsets(schema),)
     # Queried first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
     existing = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{schema}'"
     known = {name for (name,) in session.rows(existing)}
-    if "checkpoint" not in known or not session.rows(Checkpoint.select(resource, schema=schema)):
+    if CHECKPOINT.name not in known or not session.rows(Checkpoint.select(resource, schema=schema)):
         _require_none_elsewhere(session, resource)
-    for statement in (statement for name in tables if name not in known for statement in tables[name]):
-        session.run([statement.encode()])
+    if CHECKPOINT.name not in known:
+        session.run([f"CREATE DATABASE IF NOT EXISTS `{schema}`".encode()])
+    for table in (CHECKPOINT, LEDGER, CONFLICTS, *([OFFSETS] if many else [])):
+        if table.name not in known:
+            session.run([table.create(schema).encode()])
     return known
 
 

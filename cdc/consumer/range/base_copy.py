@@ -10,10 +10,8 @@ from typing import Protocol
 
 from cdc.config.start_position import COPY_KEY, parsed_copy
 from cdc.consumer.follower.session import Session
-from cdc.consumer.literals.values import quoted
 from cdc.consumer.source.assembler import Transaction
-from cdc.consumer.state import base_copy
-from cdc.consumer.state.base_copy import BaseCopy
+from cdc.consumer.state.base_copy import COPIES, BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint, select_leader
 from cdc.consumer.state.seeds import seed_of
 from cdc.errors import Disconnected, UserError
@@ -62,8 +60,9 @@ class Attachment:
         check_topic(self._wanted, newest=self._newest(), oldest=self._oldest)
         self._check_follower(session, self._wanted)
         event(_LOG, "the follower begins from a copy of the leader", gtids=self._wanted)
-        session.run([base_copy.create(session.schema).encode()])
-        return [base_copy.insert(session.schema, self._resource, self._wanted).encode()]
+        session.run([COPIES.create(session.schema).encode()])
+        note = COPIES.insert(session.schema, self._resource, gtid_set=str(self._wanted), now="at")
+        return [note.encode()]
 
     def copied(self, session: Session, *, now: bool) -> BaseCopy:
         """The copy with which the follower with a checkpoint began; ``now``: the checkpoint is new.
@@ -95,11 +94,8 @@ class Attachment:
         return Checkpoint.from_rows(row, schema=session.schema).sequence
 
     def _noted(self, session: Session) -> GtidSet:
-        there = (
-            f"SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA={quoted(session.schema)} "
-            "AND TABLE_NAME='copies'"
-        )
-        rows = session.rows(base_copy.select(session.schema, self._resource)) if session.rows(there) else []
+        noted = COPIES.select(session.schema, self._resource, "gtid_set")
+        rows = session.rows(noted) if session.rows(COPIES.exists(session.schema)) else []
         return GtidSet.parse(rows[0][0]) if rows else GtidSet()
 
     def _check_follower(self, session: Session, held: GtidSet) -> None:

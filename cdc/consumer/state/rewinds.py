@@ -7,9 +7,12 @@ former place.
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.consumer.state.own_table import OwnTable
 from cdc.errors import UserError
 
 __all__ = ["require_none"]
+
+_REWINDS = OwnTable("rewinds", "upto BIGINT")
 
 
 def require_none(session: Session, checkpoint: Checkpoint) -> None:
@@ -18,10 +21,9 @@ def require_none(session: Session, checkpoint: Checkpoint) -> None:
     A row may be left of a rewind whose end was passed: it has no meaning.
     """
     schema, resource = checkpoint.schema, quoted(checkpoint.resource)
-    there = f"SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA={quoted(schema)} AND TABLE_NAME='rewinds'"
-    if not session.rows(there):
+    if not session.rows(_REWINDS.exists(schema)):
         return
-    ((upto,),) = session.rows(f"SELECT MAX(upto) FROM `{schema}`.`rewinds` WHERE resource={resource}")
+    ((upto,),) = session.rows(_REWINDS.select(schema, checkpoint.resource, "MAX(upto)"))
     if upto is None or int(upto) <= checkpoint.sequence:
         return
     raise UserError(
