@@ -9,32 +9,17 @@ import time
 from contextlib import suppress
 from typing import Any, Self
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaException
 
-from cdc.config.profile import MESSAGE_BYTES
-from cdc.errors import CdcError, Disconnected
+from cdc.errors import Disconnected
 from cdc.kafka.errors import client_error, write_error
-from cdc.producer.sink.kafka_transactions import LIMIT, NEVER, BatchSize, KafkaTransactions, Reports, queue_kb
-from cdc.service.logs import LIBRDKAFKA
+from cdc.producer.sink.kafka_transactions import NEVER, BatchSize, KafkaTransactions, client
 
 __all__ = ["PlainWrites"]
 
 _FLUSH_SECONDS = 0.2
 _REFUSED = "where it comes again, set kafka.transactions = true, with which the record that the brokers refuse is named"
 _LINGER_MS = 5  # between two flushes; a flush sends at once what waits
-
-
-class _FirstFailure(Reports):
-    """Remembers the first message that was not delivered: without a transaction nothing else shows that it is lost."""
-
-    failed: KafkaError | None = None
-
-    def on_delivery(self, error: KafkaError, message: Message) -> None:
-        super().on_delivery(error, message)
-        self.failed = self.failed or error
-
-    def error(self, topic: str) -> CdcError | None:
-        return self.refused or (write_error(KafkaException(self.failed), topic) if self.failed else None)
 
 
 class PlainWrites(KafkaTransactions):
@@ -47,24 +32,10 @@ class PlainWrites(KafkaTransactions):
         cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
     ) -> Self:
         """Connects. Kafka fences no older producer of this kind. Raises KafkaException."""
-        properties = {LIMIT: MESSAGE_BYTES} | properties
-        reports = _FirstFailure(properties)
-        settings = {
-            "compression.type": "lz4",
-            "linger.ms": _LINGER_MS,
-            "queue.buffering.max.kbytes": queue_kb(batch_size.message_bytes),
-        }
-        # These come last: exactly once depends on them. Without a transaction, a message that is given up would leave
-        # a gap before those that follow.
-        required = {
-            "enable.idempotence": True,
-            "acks": "all",
-            "enable.gapless.guarantee": True,
-            "delivery.report.only.error": True,
-            "on_delivery": reports.on_delivery,
-            "error_cb": reports.on_error,
-        }
-        producer = Producer(settings | properties | required, logger=LIBRDKAFKA)
+        # Exactly once depends on these. Without a transaction, a message that is given up would leave a gap before
+        # those that follow.
+        required = {"enable.idempotence": True, "acks": "all", "enable.gapless.guarantee": True}
+        producer, reports = client(properties, batch_size, settings={"linger.ms": _LINGER_MS}, required=required)
         return cls(producer, reports, batch_size, topic=topic, limit=NEVER, stop=stop)
 
     def begin(self) -> None:
@@ -85,6 +56,14 @@ class PlainWrites(KafkaTransactions):
         self._raise_refused()
         self.begun_at = NEVER
         self.batch_size.committed(size, time.monotonic() - started)
+
+    def _raise_refused(self) -> None:
+        """Raises the error of the first message that was not delivered: without a transaction nothing else shows that
+        it is lost.
+        """
+        super()._raise_refused()
+        if self._reports.failed:
+            raise write_error(KafkaException(self._reports.failed), self._topic)
 
     def _flushed(self) -> int:
         """Sends the waiting messages; returns the number of messages that the brokers do not have yet."""

@@ -31,14 +31,13 @@ from cdc.config.topic_names import SINGLE, Topics
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.kafka import commit_log
 from cdc.kafka.epochs import stamp_of
-from cdc.kafka.fragments import Fragment
+from cdc.kafka.fragments import Begun, Fragment
 from cdc.kafka.partitions import backwards, begin_offsets, newest, unended
 from cdc.model.commit_entry import Entry, Mark
 from cdc.model.partition import Partition, partition_name
 from cdc.model.position import Position
 from cdc.model.record import Record, Uri
 from cdc.producer.large_rows.large_text import LargeText
-from cdc.producer.sink.partial_record import Begun
 from cdc.producer.sink.record_parts import COPIED
 from cdc.producer.sink.topic_admin import TopicAdmin
 
