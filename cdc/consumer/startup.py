@@ -83,8 +83,8 @@ class Startup:
     def checkpoint(
         self, topic: Topic, *, first: preflight.First | None, attachment: Beginning
     ) -> tuple[Checkpoint, BaseCopy]:
-        """The follower's checkpoint, once the topics are known to be those it was written for, and the copy it began
-        with.
+        """The follower's checkpoint, once it is known to belong to these topics, and the base copy with which the
+        follower began.
 
         ``first`` as in ``preflight.check_topics``. Raises UserError, Stopped, ServerGone.
         """

@@ -24,10 +24,11 @@ def search(
     commits: str,
     calls: RetriedCalls,
 ) -> None:
-    """Tells ``until`` that the transaction is in the topics; a GTID that the producer has not passed is left for later.
+    """Notes in ``until`` that the transaction is in the topics. A GTID that the producer has not reached is searched
+    later, while the stream is read.
 
     ``commits`` is the topic of the commit log. The source must be started again afterwards. Raises UserError if the
-    producer has passed the GTID, and no record after the checkpoint has it; otherwise the errors of the source.
+    producer has passed the GTID and no record after the checkpoint has it; otherwise the errors of the source.
     """
     gtid = until.place.gtid
     if not gtid or calls.call(lambda: _comes_later(gtid, reader, commits)):
