@@ -1,4 +1,4 @@
-"""Completes a record of which readers see only the first fragments, as an early commit leaves it."""
+"""Completes a record if readers see only its first fragments, because a commit arrived early."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
