@@ -117,7 +117,7 @@ class Filters:
         return exclude is None or not any(exclude.match(database, name) for name in names)
 
     def _shadowed(self, table: str) -> Iterator[str]:
-        """The tables whose shadow this table is, judged by its name."""
+        """The tables that this table may be a shadow of, judged by its name."""
         for pattern in self.shadow_tables:
             before, _, after = pattern.partition(_PLACE)
             name = table.removeprefix(before).removesuffix(after)

@@ -74,7 +74,7 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
 
 
 def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup) -> None:
-    """Raises UserError for a place or record that the follower has passed, or that can't come."""
+    """Raises UserError if a place or record in the options is behind the follower's, or can't come."""
     if options.skips:
         kafka = startup.profile.kafka
         following = Brokers(kafka.properties()).next_sequence(kafka.topics().commits)
@@ -141,7 +141,7 @@ def _replicate(
                     source.commit(applied.offsets, sequence=applied.last.sequence)
                     skips.check_applied(applied.last.sequence)
                     continue
-                source.commit({})  # the last offsets are not delayed until the next
+                source.commit({})  # commits the last offsets now, without the usual delay
                 if source.drained() and not counters.holding():
                     counters.drained()
         except Unapplicable as error:
@@ -169,7 +169,7 @@ def _leader_version(profile: Profile) -> Callable[[], str]:
 
 
 def _held(startup: Startup, counters: Counters) -> Held:
-    """What holds transactions back: a delay, a pause, a limit; ``counters`` show them."""
+    """The rules that hold transactions back: a delay, a pause and a rate limit, which ``counters`` show."""
     settings, stop = startup.profile.consumer, startup.calls.stop
     counters.delay = delay = Delay(settings.delay_seconds, stop=stop)
     counters.limit = limit = RateLimit(settings.rows_per_second, stop=stop)
@@ -187,7 +187,8 @@ def _applied(
 ) -> Iterator[Applied | None]:
     """Turns records, renamed, into transactions, these into batches, and each batch into a commit of the follower.
 
-    A None means that the topic has nothing more for now, or nothing that is due, and that everything before is applied.
+    A None means that the topic has no more records for now, or none that are due, and that everything before is
+    applied.
     """
     profile, applier = startup.profile, stages.applier
     records = startup.source.records(startup.calls.stop)

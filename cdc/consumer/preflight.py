@@ -21,7 +21,7 @@ __all__ = ["First", "check_topics", "connect", "load_checkpoint"]
 
 _LOG = logging.getLogger("cdc.consumer")
 First = Callable[[], int | None]
-# A follower that keeps its GTIDs would take the statements of the new topic for executed.
+# A follower that keeps its executed GTIDs would skip the statements of the new topic as executed.
 _FRESH = (
     "start with a new topic and a fresh follower: drop its schema cdc (consumer.schema) and the replicated "
     "databases, and run RESET BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another "
@@ -147,14 +147,15 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
 
 
 def _named(choice: tuple[str, ...], version: int) -> str:
-    """Chooses which privilege of ``choice`` to ask for: SET_USER_ID before MySQL 8.2 if it is among them, otherwise the
+    """Chooses the privilege of ``choice`` to name: SET_USER_ID before MySQL 8.2 if it is among them, otherwise the
     first.
     """
     return _SET_USER_ID if version < _TWO_OF_ONE and _SET_USER_ID in choice else choice[0]
 
 
 def _tell_definers(session: Session) -> None:
-    """Logs a hint that some definers will stop the stream, and demands nothing: a leader may have none of these."""
+    """Logs a hint that some definers will stop the stream. It is no error, since the leader may
+    have no such definers."""
     if _privileges(session).isdisjoint({_SYSTEM_USER, "ALL PRIVILEGES"}):
         event(
             _LOG, "a view, procedure or function whose definer is root or another system user will stop the consumer",
@@ -182,7 +183,7 @@ def _privileges(session: Session) -> set[str]:
 def load_checkpoint(
     session: Session, *, resource: str, topic: Topic, first: First | None, attachment: Beginning
 ) -> tuple[Checkpoint, BaseCopy]:
-    """The leader's checkpoint in the follower, and the copy with which it began. Creates the checkpoint and the
+    """The leader's checkpoint in the follower, and the base copy with which it began. Creates the checkpoint and the
     consumer's tables if there are none.
 
     ``topic`` and ``first`` as in ``check_topics``. Raises UserError, Stopped, and Disconnected if a server does not

@@ -135,8 +135,8 @@ class Startup:
         return topic
 
     def checkpoint(self, topic: Topic, *, attachment: Beginning) -> tuple[Checkpoint, BaseCopy]:
-        """The follower's checkpoint, once the topics are known to be those it was written for, and the copy it began
-        with.
+        """The follower's checkpoint, once it is known to belong to these topics, and the base copy with which the
+        follower began.
 
         Raises UserError, Stopped, ServerGone.
         """

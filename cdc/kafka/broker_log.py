@@ -57,7 +57,7 @@ class BrokerLog(logging.Handler):
         elif code in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
             self.reason = Reason(text, _SECURITY, refused=True)
         elif code == KafkaError._SSL or "SSL handshake" in text:
-            # A broker that shuts down, or a proxy before it, interrupts a handshake too; that may pass.
+            # A broker that shuts down, or a proxy in front of it, interrupts a handshake too; that may pass.
             self.reason = Reason(text, _SECURITY, refused="verif" in text)
         elif self.reason is None or not self.reason.refused:
             self.reason = Reason(text)

@@ -65,7 +65,8 @@ def denied(error: KafkaError, *, operation: str, where: str, group: str = "") ->
         KafkaError.GROUP_AUTHORIZATION_FAILED: f"the ACL READ on the consumer group {group} is missing; {_LISTED}",
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the ACL WRITE on the transactional id "
         f"cdc-producer:<kafka.topic>:<mysql_resource_name> is missing; {_LISTED}",
-        # The ACL that a client without transactions needs for numbering its messages: one on any topic is enough.
+        # The ACL with which brokers let a client without transactions number its messages: WRITE on any one topic is
+        # enough.
         KafkaError.CLUSTER_AUTHORIZATION_FAILED: f"the ACL WRITE on this leader's topics is missing; {_LISTED}",
     }.get(error.code(), _CHECK_ACCESS)
     return UserError(f"Kafka refuses: {error.str()}", code="CDC-KAFKA-REFUSES", where=where, hint=hint)
@@ -195,8 +196,8 @@ def write_error(error: KafkaException, topic: str, *, operation: str = "WRITE") 
 
 
 def client_error(error: KafkaException | SystemError, topic: str) -> CdcError:
-    """``write_error`` for an error that librdkafka's callbacks raise: amid a delivery report Python takes a fatal one
-    for a defect, whose cause it is. Raises ``error`` if it is another defect."""
+    """``write_error`` for an error that a callback of librdkafka raises; inside a delivery report a fatal one reaches
+    Python as the cause of a SystemError. Raises ``error`` itself if it is a defect."""
     cause = error if isinstance(error, KafkaException) else error.__cause__
     if not isinstance(cause, KafkaException):
         raise error

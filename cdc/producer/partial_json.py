@@ -2,8 +2,8 @@
 
 Under binlog_row_value_options = PARTIAL_JSON a leader logs the differences that the expressions of an UPDATE make. A
 value that a BEFORE UPDATE trigger assigns to the same column afterwards is not among them: the leader's own table has
-it, its binlog has not, and MySQL's own replicas do not get it either. The event does not show that there was a trigger,
-so the leader is queried for the present triggers of the table.
+that value but its binlog does not, and MySQL's own replicas do not get it either. The event does not show that there
+was a trigger, so the leader is queried for the present triggers of the table.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The program cdc-repair: has the leader's producer send the rows again that an audit found drifted."""
+"""The program cdc-repair: makes the leader's producer send the rows again that an audit found drifted."""
 
 import argparse
 import sys
@@ -59,7 +59,7 @@ def _run(path: Path, folder: Path, *, dry_run: bool) -> int:
     plans = _plans(settings, report)
     asked = [plan for plan in plans if plan.keys or plan.whole]
     if asked and not dry_run:
-        _ask(settings, asked)  # before anything is printed: the output may not be written to its end
+        _ask(settings, asked)  # requested before anything is printed, since printing may fail
         outcome = 'asked: the producer logs "rows are sent again", the consumer "rows repaired"; then audit again'
     else:
         outcome = "nothing is asked for" if plans or report.schema_drift else "no row drifted"

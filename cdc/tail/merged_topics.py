@@ -64,7 +64,7 @@ class TailedTopics:
         message = None if polled is None else self._fragments.whole(polled)
         if message is not None:
             self._add(message)
-        # Which records are the last ones is known only when all have arrived.
+        # The last records are known only when all have arrived.
         if self._last is None or self.at_end:
             yield from self._merged.ready()
         if not self._behind and not self.at_end:

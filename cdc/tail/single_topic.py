@@ -60,7 +60,7 @@ class TailedTopic:
         error = message.error()
         if error is None:
             found = message.value() or b"", f"topic {self._name}, offset {message.offset()}"
-            # Which records are the last ones is known only at the end.
+            # The last records are known only at the topic's end.
             if self._last is None or self.at_end:
                 yield found
             else:

@@ -202,7 +202,7 @@ class Session:
         self._number = number
         self._stop = stop
         self.meanwhile: Callable[[float], None] = lambda _: None
-        self._probed_at = 0.0  # in seconds of the present wait
+        self._probed_at = 0.0  # when a new connection was last tried, in seconds of the present wait
         self._connection: Any = None
         self._replies: SocketReader | None = None
         self._thread_ids: dict[str, int] = {}  # the newest connection to each server, by the server's UUID

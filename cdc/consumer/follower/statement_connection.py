@@ -29,8 +29,8 @@ from cdc.service.logs import event
 __all__ = ["LockWait", "StatementConnection", "leaves_nothing"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_FIRST_SECONDS, _NEXT_SECONDS = 2.0, 10.0  # before the first look at a waiting statement, and between two looks
-_SHOWN = 3  # sessions in the log line
+_FIRST_SECONDS, _NEXT_SECONDS = 2.0, 10.0  # seconds before the first look at a waiting statement, and between two looks
+_SHOWN = 3  # sessions named in the log line
 
 
 class LockWait:

@@ -1,7 +1,7 @@
-"""Attaches a copy of the leader (consumer.start) to a topic, if copy and topic are together certainly complete.
+"""Attaches a copy of the leader (consumer.start) to a topic, if the two together are certain to be complete.
 
-A transaction that is in neither would be missing for good, and nothing could show it. The commit log has the
-transactions before the first record: exactly, or an upper bound in its oldest entry, which has passed them and more.
+A transaction that is in neither would be missing for good, and nothing would report it. The commit log contains the
+GTIDs of the transactions before the first record: exactly, or as an upper bound in its oldest entry.
 """
 
 import logging
@@ -65,7 +65,7 @@ class Attachment:
         return [note.encode()]
 
     def copied(self, session: Session, *, now: bool) -> BaseCopy:
-        """The copy with which the follower with a checkpoint began; ``now``: the checkpoint is new.
+        """The base copy with which the follower began; ``now``: its checkpoint is new.
 
         Raises UserError if ``consumer.start`` is another copy.
         """
@@ -85,7 +85,7 @@ class Attachment:
         return BaseCopy(held, new_from=self._new_from(session, held) if held else None)
 
     def _new_from(self, session: Session, held: GtidSet) -> int | None:
-        """The checkpoint's sequence, if the last transaction that it knows is not in the copy; else None."""
+        """The sequence of the checkpoint if its last known transaction is not in the base copy; else None."""
         rows = session.rows(select_leader(self._resource, schema=session.schema))
         gtid = rows[0][2] if rows else None
         if gtid is None or gtid in held:
@@ -148,7 +148,7 @@ def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], C
 
 
 def _check_older_log(held: GtidSet, oldest: Commits) -> None:
-    """Does ``check_topic`` for a log that an earlier version began: its ``oldest`` entry has passed all transactions
+    """Checks as ``check_topic`` a log that an earlier version began: its ``oldest`` entry includes all transactions
     before the first record.
     """
     if oldest.next_sequence and not oldest.gtid_set:
@@ -175,7 +175,8 @@ def _fresh(schema: str) -> str:
 
 
 def with_gtids(transactions: Iterable[Transaction | None], copied: BaseCopy) -> Iterator[Transaction | None]:
-    """Passes on ``transactions``; raises UserError for one of which it can't be known whether ``copied`` has it.
+    """Passes on ``transactions``; raises UserError for one that may or may not be in the copy ``copied``, since its
+    GTID is unknown.
 
     Chunks of tables that the copy contains already are emptied.
     """

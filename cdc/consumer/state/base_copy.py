@@ -1,8 +1,8 @@
 """The copy of the leader with which the follower began (``consumer.start``): its GTIDs, in a row in the follower, and
 their meaning for a record.
 
-The row commits with the leader's first checkpoint, and is never changed: so the same transactions are ignored after
-each crash, whatever the profile contains by then.
+The row commits with the leader's first checkpoint and never changes: so the same transactions are ignored after each
+crash, even if the profile was changed meanwhile.
 """
 
 from cdc.config.start_position import COPY_KEY

@@ -27,7 +27,7 @@ CONFLICTS = OwnTable(
     key=("number",),
 )
 _COLUMNS = "number, sequence, uri, operation, row_key, reason, removed, at"
-_LONGEST = 10_000  # characters that a TEXT holds, however long in UTF-8
+_LONGEST = 10_000  # characters that always fit in a TEXT column in UTF-8
 
 
 @dataclass(frozen=True, slots=True)

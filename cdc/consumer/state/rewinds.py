@@ -1,7 +1,8 @@
-"""Refuses a follower on which an earlier version began ``--rewind`` and did not end it: its rows are of two states.
+"""Refuses a follower on which an earlier version began ``--rewind`` and did not end it: its rows belong to two states
+of the leader.
 
-Such a follower has a table ``rewinds`` with a row for the leader; its checkpoint went back, and has not reached its
-former place.
+Such a follower has a table ``rewinds`` with a row for the leader; its checkpoint was moved back and has not reached its
+former place again.
 """
 
 from cdc.consumer.follower.session import Session
@@ -18,7 +19,7 @@ _REWINDS = OwnTable("rewinds", "upto BIGINT")
 def require_none(session: Session, checkpoint: Checkpoint) -> None:
     """Raises UserError if a rewind of the follower of ``checkpoint`` is under way; Interrupted, Refused.
 
-    A row may be left of a rewind whose end was passed: it has no meaning.
+    A row of a rewind that has ended may be left, and is ignored.
     """
     schema, resource = checkpoint.schema, quoted(checkpoint.resource)
     if not session.rows(_REWINDS.exists(schema)):

@@ -1,4 +1,5 @@
-"""The mark of a follower that cdc-seed is loading: a row that exists from its first checkpoint to the last row.
+"""Marks a follower that cdc-seed is loading, by a row that exists from its first checkpoint until its last row is
+loaded.
 
 While it exists the checkpoint gives the progress of the load, and the follower is equal to no state of the leader.
 """

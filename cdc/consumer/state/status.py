@@ -115,7 +115,7 @@ def lag(applied: Applied, following: int | None) -> tuple[int | None, float | No
 def read_status(follower: Database, *, resource: str, schema: str) -> Status:
     """The status of the replication from the leader ``resource``.
 
-    Raises UserError for a follower that can't be queried, or whose rows are of two states (``rewinds``).
+    Raises UserError for a follower that can't be queried, or on which a rewind did not end (``rewinds``).
     """
     try:
         with Session(follower, schema=schema) as session:
@@ -209,7 +209,7 @@ def _missing(session: Session, resource: str) -> tuple[Entry, ...]:
 
 
 def _follow(standing: dict[str, list[Entry]], entry: Entry, affects: list[dict[str, str]]) -> None:
-    """Adds a statement to ``standing``: by kind and URI, the statements that make each existing trigger and event."""
+    """Adds a statement to ``standing``: by kind and URI, the statements that create each existing trigger and event."""
     for affect in affects:
         action, uri = affect["action"], affect["uri"]
         if action == "DropDatabase":

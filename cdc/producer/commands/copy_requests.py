@@ -1,4 +1,4 @@
-"""Asks the producer that runs, or the next one, to copy tables, or to stop that."""
+"""Requests that the running producer, or the next one, copy tables, or stop copying them."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,7 +19,7 @@ _STOP = "--copy-stop"
 
 
 def ask_for_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., None]) -> int:
-    """Ask for a copy of the tables that match ``globs``; the exit status. Raises UserError, Disconnected."""
+    """Requests a copy of the tables that match ``globs``; returns the exit status. Raises UserError, Disconnected."""
     leave_out = partial(ProgressLog(log).left_out, repair=False)
     tables = selected_tables(
         profile.database.settings(), pipeline.find_leader(profile), globs, profile.filters, leave_out
@@ -30,9 +30,9 @@ def ask_for_copies(profile: Profile, globs: Sequence[str], *, log: Callable[...,
 
 
 def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., None]) -> int:
-    """Ask that the tables that match ``globs`` are not copied any more; the exit status.
+    """Requests that the tables that match ``globs`` are no longer copied; returns the exit status.
 
-    Raises UserError where none is to be copied, or followers have nothing of one but its copy; Disconnected.
+    Raises UserError if none is to be copied, or if followers have one only through its copy; Disconnected.
     """
     pending, requests = current_state(profile)
     wanted = TableGlobs.of(globs, key=_STOP, names_database=True)

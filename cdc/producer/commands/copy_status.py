@@ -1,4 +1,4 @@
-"""How far the copies of tables are, from the commit log, whether the producer runs or not: states in, lines out."""
+"""Prints the status of table copies, read from the commit log, whether the producer runs or not."""
 
 import time
 from collections.abc import Iterator
@@ -23,11 +23,11 @@ from cdc.service.mysql_connection import connected
 
 __all__ = ["copy_status", "current_state"]
 
-_MOST = 2_000  # entries that are looked at
+_MOST = 2_000  # entries that are read
 
 
 def copy_status(profile: Profile) -> int:
-    """Print the status; the exit status. Raises UserError, Disconnected."""
+    """Prints the status; returns the exit status. Raises UserError, Disconnected."""
     states = list(_states(profile))
     if not states:
         print("no commit log yet: the producer has not run, or the ACL READ on its topics is missing")
@@ -45,7 +45,7 @@ def copy_status(profile: Profile) -> int:
 
 
 def _followers(profile: Profile, newest: State) -> Iterator[str]:
-    """How far those are that the copy may wait for, while there is one."""
+    """A line for each follower that a copy may wait for, while there is a copy."""
     if not newest.pending.active:
         return
     kafka = profile.kafka
@@ -58,7 +58,7 @@ def _followers(profile: Profile, newest: State) -> Iterator[str]:
 
 
 def current_state(profile: Profile) -> tuple[Pending | None, list[Request]]:
-    """What is pending, None before the stream begins, and the requests that no producer has taken up yet."""
+    """The pending copies, None before the stream begins, and the requests that no producer has taken up yet."""
     newest = next(_states(profile), None)
     pending = newest.pending if newest else None
     return pending, _waiting(profile, pending or Pending())
@@ -70,7 +70,7 @@ def _waiting(profile: Profile, pending: Pending) -> list[Request]:
 
 
 def _states(profile: Profile) -> Iterator[State]:
-    """The states of the commit log, newest first, back to one in which nothing was copied."""
+    """The states in the commit log, newest first, back to one in which nothing was copied."""
     kafka = profile.kafka
     commits = kafka.topics().commits
     try:

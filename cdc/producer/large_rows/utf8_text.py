@@ -34,7 +34,7 @@ def require_utf8(row: bytes) -> None:
     if len(row) <= _SLICE:
         row.decode()
         return
-    # As a whole it could take four times as much memory.
+    # Decoding the row as a whole could take four times as much memory.
     decoder, view = getincrementaldecoder("utf-8")(), memoryview(row)
     for begin in range(0, len(row), _SLICE):
         decoder.decode(view[begin : begin + _SLICE], final=begin + _SLICE >= len(row))

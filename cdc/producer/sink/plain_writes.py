@@ -1,7 +1,7 @@
 """Writes records without Kafka transactions: the brokers show each as soon as they have it.
 
-librdkafka's idempotent producer keeps the order within a partition and writes nothing twice in one session. What the
-session before may still have on the way is void (module kafka.epochs).
+librdkafka's idempotent producer keeps the order within a partition and writes nothing twice in one session. Messages of
+the session before that are still on the way are void (module kafka.epochs).
 """
 
 import threading
@@ -19,21 +19,21 @@ __all__ = ["PlainWrites"]
 
 _FLUSH_SECONDS = 0.2
 _REFUSED = "where it comes again, set kafka.transactions = true, with which the record that the brokers refuse is named"
-_LINGER_MS = 5  # between two flushes; a flush sends at once what waits
+_LINGER_MS = 5  # milliseconds between two sends; a flush sends waiting messages at once
 
 
 class PlainWrites(KafkaTransactions):
-    """Writes batches in place of Kafka transactions: a batch begins with its first message, and ends when the brokers
-    have all of its messages.
+    """Writes batches without Kafka transactions: a batch begins with its first message, and ends when the brokers have
+    all of its messages.
     """
 
     @classmethod
     def open(
         cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
     ) -> Self:
-        """Connects. Kafka fences no older producer of this kind. Raises KafkaException."""
-        # Exactly once depends on these. Without a transaction, a message that is given up would leave a gap before
-        # those that follow.
+        """Connects. Kafka does not fence an older producer without transactions. Raises KafkaException."""
+        # These come last: exactly once depends on them. Without a transaction, a message that is given up would leave
+        # a gap before those that follow.
         required = {"enable.idempotence": True, "acks": "all", "enable.gapless.guarantee": True}
         producer, reports = client(properties, batch_size, settings={"linger.ms": _LINGER_MS}, required=required)
         return cls(producer, reports, batch_size, topic=topic, limit=NEVER, stop=stop)
@@ -75,7 +75,7 @@ class PlainWrites(KafkaTransactions):
             raise found from None
 
     def abort(self) -> None:
-        """Drops the unsent messages; the next sink continues behind those that readers see. Never raises."""
+        """Drops the unsent messages; the next sink continues after the messages that readers see. Never raises."""
         self.begun_at = NEVER
         with suppress(KafkaException, SystemError):
             self.producer.purge()

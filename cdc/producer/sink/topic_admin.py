@@ -58,7 +58,7 @@ def described(admin: AdminClient, names: Collection[str]) -> dict[str, Settings]
 
 
 def require_kept(name: str, settings: Settings, *, is_log: bool, servers: str) -> None:
-    """Raises UserError if Kafka would delete records by key, or a commit log's entries by age."""
+    """Raises UserError if Kafka would delete records by compaction, or a commit log's entries by age."""
     policies = settings.get("cleanup.policy", "").split(",")
     command = f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name {name}"
     if not is_log and "compact" in policies:

@@ -1,4 +1,4 @@
-"""What the leader's producer leaves out of its topic by its filters: objects that the follower has of its own."""
+"""Finds objects that the leader's producer leaves out of its topic by its filters: the follower has its own ones."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ from cdc.spark.input.renaming import name_on_leader
 
 __all__ = ["NOT_REPLICATED", "LeftOut"]
 
-NOT_REPLICATED = 0  # the number of all entries for what is left out
+NOT_REPLICATED = 0  # the number of all entries for such objects
 _WHY = "not replicated"
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What the leader's ``filters`` leave out, and none of its records names.
+    """The objects that the leader's ``filters`` leave out and that none of its records names.
 
-    What a record ``named`` was replicated once, whatever the filters are now: its drift is drift.
+    An object that a record ``named`` was replicated once, whatever the filters are now: its drift counts.
     """
 
     filters: Filters
@@ -30,7 +30,7 @@ class LeftOut:
 
     @classmethod
     def of(cls, filters: Filters, tables: Collection[Name], acts: Iterable[Act]) -> Self:
-        """``tables`` have rows in the leader's topic, ``acts`` are what its statements did."""
+        """``tables`` have rows in the leader's topic, ``acts`` are the effects of its statements."""
         uris = (Uri.parse(uri) for act in acts for uri in (act.uri, act.to) if uri)
         named = {*tables, *((uri.database, uri.table) for uri in uris)}
         return cls(filters, frozenset({*named, *((database, None) for database, _ in named)}))

@@ -1,7 +1,7 @@
 """Starts the JVM of a driver beside this process, so that Python's modules load while it starts.
 
-PySpark starts its JVM only when a session is made. One that runs already it finds by two variables of its environment,
-as it does where spark-submit runs Python (``pyspark.java_gateway``).
+PySpark starts its JVM only when a session is created. It finds a running one by two variables of its environment, as it
+does when spark-submit runs Python (``pyspark.java_gateway``).
 """
 
 import os
@@ -23,14 +23,14 @@ from cdc.spark.job.stderr_filter import after_ivy, without_banners
 __all__ = ["driver_jvm", "environment_of"]
 
 _WAIT_SECONDS = 0.02
-# The JVM that only prints the command line of the other ends before more would be of use.
+# A first JVM only prints the command line of the other one: more compilation would never pay off.
 _LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def environment_of(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """The environment of ``environment`` in which PySpark and its JVM run; Spark is in the folder ``home``."""
     changed = dict(environment)
-    # Else a Python is started to find it.
+    # Without it a Python process is started to find Spark.
     changed.setdefault("SPARK_HOME", str(home))
     changed.setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER)
     changed["PYSPARK_PYTHON"] = changed["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -50,8 +50,8 @@ def driver_jvm(arguments: Sequence[str], environment: Mapping[str, str]) -> Iter
         place = Path(folder, "connection")
         ours = {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(place)}
         command = [str(Path(environment["SPARK_HOME"], "bin", "spark-submit")), *arguments, "pyspark-shell"]
-        # It ends at the end of its standard input, so when this process does. In a process group of its own it does not
-        # hear what the terminal sends to this one's.
+        # The JVM ends at the end of its standard input, so when this process ends. In its own process group it does not
+        # get the terminal's signals for this process.
         process = subprocess.Popen(
             command, env={**environment, **ours}, stdin=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
         )
@@ -69,7 +69,7 @@ def driver_jvm(arguments: Sequence[str], environment: Mapping[str, str]) -> Iter
         finally:
             with suppress(OSError):
                 process.stdin.close()
-            # It removes its temporary files, and may write an archive of its classes.
+            # The JVM removes its temporary files, and may write an archive of its classes.
             process.wait()
             passing.join()
 
@@ -91,7 +91,8 @@ class DriverJvm:
                     "Spark ended before the program did", code="CDC-SPARK-ENDED", hint="see Spark's messages above"
                 )
             time.sleep(_WAIT_SECONDS)
-        # The port, the length of the secret, and that (PythonGatewayServer.scala, which renames the complete file).
+        # The file has the port, the length of the secret, and the secret (PythonGatewayServer.scala, which renames the
+        # complete file).
         told = self._place.read_bytes()
         os.environ["PYSPARK_GATEWAY_PORT"] = str(int.from_bytes(told[:4], "big"))
         os.environ["PYSPARK_GATEWAY_SECRET"] = told[8:].decode()

@@ -1,4 +1,4 @@
-"""Has PySpark look up once the Java classes that it uses with each column: every look-up goes through 300 jars."""
+"""Makes PySpark look up only once the Java classes that it uses with each column: every look-up searches 300 jars."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _CLASSES = ("org.apache.spark.sql.functions", "functions", "PythonUtils", "Pytho
 
 
 class _Static:
-    """A Java class, of which each static method is looked up once."""
+    """A Java class whose static methods are looked up once each."""
 
     def __init__(self, java_class: Any) -> None:
         self._class = java_class
@@ -24,7 +24,7 @@ class _Static:
 
 
 def look_up_once(spark: SparkSession) -> None:
-    """From now on this process knows the classes of ``_CLASSES``, by the names that PySpark asks its JVM for."""
+    """Caches the classes of ``_CLASSES`` in this process, by the names that PySpark requests from its JVM."""
     jvm = spark._jvm
     assert jvm is not None  # it exists as long as the context
     for name in _CLASSES:

@@ -43,7 +43,7 @@ class Runtime:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Self:
-        """That of SPARK_HOME, whose PySpark is used then, or PySpark's. Raises UserError where Spark or a JDK is
+        """The runtime of SPARK_HOME, whose PySpark is used then, or PySpark's. Raises UserError if Spark or a JDK is
         missing."""
         if home := environment.get("SPARK_HOME"):
             sys.path[:0] = [str(Path(home, "python")), *map(str, Path(home).glob("python/lib/py4j-*-src.zip"))]
@@ -63,10 +63,10 @@ def launched(
     progress: bool = False,
     archived: bool = True,
 ) -> Iterator[tuple[DriverJvm, Remember]]:
-    """A JVM that starts, and what is to be called once Spark runs in it.
+    """Starts a JVM; gives it and the function to call once Spark runs in it.
 
-    ``packages`` are the Maven names of what it needs beside the Kafka connector, ``java`` options of the JVM. Its
-    classes are archived at its end if ``archived``, where they were not before.
+    ``packages`` are the Maven names of what Spark needs beside the Kafka connector, ``java`` options of the JVM. With
+    ``archived`` its classes are archived at its end unless they are already.
     """
     home = runtime.home
     environment = environment_of(home, environment)
@@ -75,7 +75,7 @@ def launched(
     jars = known_jars(environment, kept, names) if plain else []
     archive = class_archive(environment, java=runtime.java, home=home, jars=jars)
     java = with_one_collector(java, environment)
-    # One that is written is not that of the next run, which knows the jars by then.
+    # The class path of this first run differs from later ones, which know the jars: its archive would not fit them.
     with written(archive, possible=plain and bool(jars) and archived) as writing:
         arguments = [*resolving(environment, jars, names), *_settings([*java, *(writing or mapped(archive))], progress)]
         with driver_jvm(arguments, environment) as jvm:
@@ -83,7 +83,7 @@ def launched(
 
 
 def with_one_collector(java: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """The options without a garbage collector where the ``environment`` names one: a JVM refuses two."""
+    """The options without a garbage collector if the ``environment`` names one: a JVM refuses two."""
     given = " ".join(environment.get(name, "") for name in _OPTIONS)
     return [option for option in java if not (_COLLECTOR.search(given) and _COLLECTOR.search(option))]
 

@@ -27,8 +27,8 @@ CODE_CACHE = ("spark.sql.codegen.cache.maxEntries", "1000")
 # Cached rows are serialized in batches of up to 4 MB, and by default the stream keeps references to the last 100 of
 # them, in case one occurs again: 400 MB a task, which spilling does not free.
 NO_REFERENCES = ("spark.serializer.objectStreamReset", "1")
-# With each function of PySpark the JVM is asked several times where in our code that is, for messages of errors that no
-# user of ours reads; and each query's plan is described at length for a page that small audits do not have.
+# By default each PySpark function queries the JVM several times for its place in our code, for error messages that no
+# user of ours reads; and each query's plan is described at length for a web page that small audits do not have.
 NO_TRACES: dict[str, bool | float | int | str | None] = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.dataFrameQueryContext.enabled": "false",
@@ -59,9 +59,9 @@ def session(name: str = "cdc-audit", settings: Mapping[str, str] | None = None) 
 
 
 def configure_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
-    """Configure Spark for an audit of that many ``records`` and, once they are counted, ``rows``.
+    """Configures Spark for an audit of that many ``records`` and, once they are counted, ``rows``.
 
-    The settings that make large audits fast cost small ones seconds, and the other way round.
+    Settings that make large audits fast cost small ones seconds, and vice versa.
     """
     small = is_small(records, rows)
     # Tasks sort rows, of which one record may hold thousands: with too many rows in a task, merging what it spilled
@@ -83,21 +83,21 @@ def has_stopped(spark: SparkSession) -> bool:
 
 
 def stop(spark: SparkSession) -> None:
-    """Stop Spark, unless it has stopped already."""
+    """Stops Spark, unless it has stopped already."""
     if not has_stopped(spark):
         spark.stop()
 
 
 def cancel_jobs(spark: SparkSession) -> None:
-    """Cancel the running jobs, so that the audit fails. Spark's log is off from then on: it would report only that."""
+    """Cancels the running jobs, so that the audit fails. Spark's log is off from then on: it would only report that."""
     try:
         spark.sparkContext.setLogLevel("OFF")
         jvm = spark.sparkContext._jvm
         assert jvm is not None  # it exists as long as the context
-        # Stack traces of threads that are interrupted are printed without the log.
+        # Interrupted threads print stack traces without the log.
         jvm.java.lang.System.setErr(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
         spark.sparkContext.cancelAllJobs()
     except (Py4JError, OSError):
-        # If the JVM has stopped, so have its jobs.
+        # The jobs of a stopped JVM have stopped too.
         if not has_stopped(spark):
             raise

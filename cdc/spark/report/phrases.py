@@ -31,7 +31,7 @@ _NAMED = 10  # tables in a sentence
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """``1 row``, ``2 rows``, ``1,000 rows``; ``many`` is the plural where it is not the singular with an s."""
+    """``1 row``, ``2 rows``, ``1,000 rows``; ``many`` is the plural if it is not the singular with an s."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
@@ -84,7 +84,7 @@ def _accepted(audit: Audit) -> str:
 
 
 def accepted_drift(entry: AcceptedDrift) -> str:
-    """What an entry of ``--accept`` has taken out of the verdict."""
+    """What an entry of ``--accept`` has removed from the verdict."""
     if entry.expired:
         return f"expired on {entry.until}: nothing is accepted by it"
     rows = [f"{counted(rows, 'row')} of {name}" for name, rows in list(entry.rows.items())[:_NAMED]]

@@ -48,7 +48,7 @@ _KIND = f"""
         ELSE 'foreign'
     END
 """
-# Columns that only the search for checkpoints moved by something else needs.
+# Columns that are needed only to find checkpoints that another client moved.
 _FOR_THE_SEARCH = ("changed_own", "claim")
 
 
@@ -59,7 +59,7 @@ def transactions(
     ends: Mapping[str, int],
     queries: Sequence[Callable[[DataFrame], Query[Any]]] = (),
 ) -> tuple[DataFrame, list[Any]]:
-    """One row a transaction of the valid ``records``, persisted, and the results of the ``queries`` on them.
+    """One row per transaction of the valid ``records``, persisted, and the results of the ``queries`` on them.
 
     ``sequences`` are of the leader whose checkpoints count, ``ends`` the last of each side. ``state`` is ``whole``,
     ``torn`` (incomplete), or ``open`` for one that the topic's end cuts in two, since the producer writes large
@@ -68,7 +68,7 @@ def transactions(
     """
     narrow = _narrow(records, sequences.resource)
     alone = F.expr("index = 0 AND last")
-    # On many servers most transactions have one record: these need no sorting to find the records that belong together.
+    # On many servers most transactions have one record: these need no sort to find the records that belong together.
     grouped = in_one_part(_of_one_record(narrow.where(alone)).unionByName(_grouped(narrow.where(~alone))))
     found = cached(_classified(grouped, sequences, ends))
     (repeated, unproven), *results = run_batched(_needs_closer_look(found), *(each(found) for each in queries))
