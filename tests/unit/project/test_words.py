@@ -66,7 +66,6 @@ DONE = (
     "cdc/producer/filter_changes.py",
     "cdc/producer/large_rows",
     "cdc/producer/metrics.py",
-    "cdc/producer/partial_json.py",
     "cdc/producer/pipeline.py",
     "cdc/producer/progress.py",
     "cdc/producer/resume.py",
