@@ -1,4 +1,7 @@
-"""Runs a program's work: signals set an event that stops it, errors become one line and an exit status."""
+"""Runs a program's work: signals set an event that stops it, errors become one line and an exit status.
+
+``process_name`` is the name of a process in the commit log: unique, and with the host where the process runs.
+"""
 
 import errno
 import os

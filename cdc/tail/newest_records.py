@@ -1,4 +1,7 @@
-"""Gives the newest records of all topics of layout "per_table" and then new ones, in the order of their sequences."""
+"""Gives the newest records of a leader's topics and then new ones, in the order of their sequences.
+
+``TailedTopic`` reads the topic of layout "single", ``TailedTopics`` all topics of layout "per_table".
+"""
 
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping

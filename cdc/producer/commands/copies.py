@@ -1,4 +1,7 @@
-"""How far the copies of tables are, from the commit log, whether the producer runs or not: states in, lines out."""
+"""Requests copies of tables or their end from the producer that runs, or the next one, and prints how far copies are.
+
+The status is read from the commit log, whether the producer runs or not.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -4,6 +4,11 @@ A leader logs them under binlog_row_value_options = PARTIAL_JSON. Format: MySQL 
 difference consists of the operation (1 byte), the path and, unless it removes, the value as binary JSON, both with a
 length-encoded length. The paths are exact, without wildcards and autowrapping: the server resolves these before it logs
 a path.
+
+``unless_triggers`` decides whether they may be applied. A leader logs the differences that the expressions of an UPDATE
+make. A value that a BEFORE UPDATE trigger assigns to the same column afterwards is not among them: the leader's own
+table has it, its binlog has not, and MySQL's own replicas do not get it either. The event does not show that there was
+a trigger, so the leader is queried for the present triggers of the table.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""Decides which of the leader's tables and statements are for this follower, by the consumer's filters."""
+"""Decides which of the leader's tables and statements are for this follower, by the consumer's filters.
+
+``LeftOut`` is what the leader's producer leaves out of its topic: objects that the follower has of its own.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,9 @@
-"""Starts the JVM of a program's own Spark, with the jars that it needs on the class path, and its class archive."""
+"""Starts the JVM of a program's own Spark, with the jars that it needs on the class path, and its class archive.
+
+The JVM starts beside this process, so that Python's modules load while it starts. PySpark starts its JVM only when a
+session is made. One that runs already it finds by two variables of its environment, as it does where spark-submit runs
+Python (``pyspark.java_gateway``).
+"""
 
 import os
 import re
