@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import pymysql
 from confluent_kafka import KafkaException
 
-from cdc.config.server_address import ServerAddress
+from cdc.config.profile import ServerAddress
 from cdc.kafka.follower_places import FollowerPlaces
 from cdc.producer.binlog.leader import first_known
 from cdc.service.mysql_connection import connected

@@ -24,7 +24,7 @@ from cdc.producer.sink.plain_writes import PlainWrites
 from cdc.producer.sink.record_parts import Headers, Message
 from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, located, require_ended, without_types
 from cdc.producer.sink.topic_admin import TopicAdmin
-from cdc.service.process_name import described
+from cdc.service.process import described
 
 __all__ = ["KafkaSink", "await_successor"]
 

@@ -1,21 +1,33 @@
-"""Creates the Spark session, configures it for the size of an audit, and stops it."""
+"""Creates the Spark session, configures it for the size of an audit, and stops it.
+
+It has PySpark look up once the Java classes that it uses with each column: every look-up goes through 300 jars.
+"""
 
 import logging
 from collections.abc import Mapping
+from typing import Any
 
+from py4j.java_gateway import JavaMember
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from cdc.errors import CdcError
 from cdc.service.private_files import MASK
 from cdc.spark.input.sql_meaning import MEANING, with_meaning
-from cdc.spark.job.jvm_names import look_up_once
 from cdc.spark.job.options import is_small
 
 __all__ = [
-    "CODE_CACHE", "NO_REFERENCES", "NO_TRACES", "SparkGone", "cancel_jobs", "configure_for", "has_stopped",
-    "session", "stop",
-]  # fmt: skip
+    "CODE_CACHE",
+    "NO_REFERENCES",
+    "NO_TRACES",
+    "SparkGone",
+    "cancel_jobs",
+    "configure_for",
+    "has_stopped",
+    "look_up_once",
+    "session",
+    "stop",
+]
 
 _A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows in one task, of a large and of a small audit
 # For each task of a stage the driver keeps which partitions it wrote to: of 200,000 partitions 30 kB, or gigabytes in
@@ -101,3 +113,28 @@ def cancel_jobs(spark: SparkSession) -> None:
         # The jobs of a stopped JVM have stopped too.
         if not has_stopped(spark):
             raise
+
+
+_CLASSES = ("org.apache.spark.sql.functions", "functions", "PythonUtils", "PythonSQLUtils")
+
+
+class _Static:
+    """A Java class, of which each static method is looked up once."""
+
+    def __init__(self, java_class: Any) -> None:
+        self._class = java_class
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._class, name)
+        if isinstance(found, JavaMember):
+            setattr(self, name, found)
+        return found
+
+
+def look_up_once(spark: SparkSession) -> None:
+    """From now on this process knows the classes of ``_CLASSES``, by the names that PySpark asks its JVM for."""
+    jvm = spark._jvm
+    assert jvm is not None  # it exists as long as the context
+    for name in _CLASSES:
+        if not isinstance(getattr(jvm, name), _Static):
+            setattr(jvm, name, _Static(getattr(jvm, name)))
