@@ -421,8 +421,8 @@ class Session:
         try:
             self._check_wait(time.monotonic() - self._waits_since)
         except Interrupted as error:
-            # As pymysql does where it waits: the reply that is outstanding must not become another statement's, and
-            # closing a connection later must not wait until a server that is gone takes a last message.
+            # As in pymysql: the outstanding reply must not become another statement's, and closing the connection later
+            # must not wait until a server that is gone takes a last message.
             self._replies.abort()
             sent.failure = error
             return True

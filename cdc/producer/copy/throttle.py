@@ -76,7 +76,7 @@ class Replicas:
         self._looked_at = time.monotonic()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Closes the connections."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()

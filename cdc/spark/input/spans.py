@@ -50,7 +50,7 @@ class Span:
     def after(self, offsets: Mapping[Partition, int]) -> "Span":
         """The rest of the span, where each partition starts at its offset in ``offsets``.
 
-        Raises UserError where a partition ends before that offset or starts after it. With a ``limit`` a partition may
+        Raises UserError if a partition ends before that offset or starts after it. With a ``limit`` a partition may
         start after it, since those offsets may be markers of Kafka transactions; whether records are missing is then
         found by their sequences.
         """
@@ -76,7 +76,7 @@ class Span:
 def span(kafka: Kafka) -> Span:
     """The offsets that the topics of ``kafka`` hold now, up to the last committed Kafka transaction.
 
-    Raises UserError where the brokers can't be reached or have no such topic, a transaction stays open, or a partition
+    Raises UserError if the brokers can't be reached or have no such topic, a transaction stays open, or a partition
     that was added has messages.
     """
     names, properties = kafka.topics(), _properties(kafka)

@@ -32,7 +32,7 @@ _STATUS = {"no drift": 0, "drift": 1, "could not judge": 2}
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What was read of one server's records. ``topic`` is the profile's, ``offsets`` are per topic/partition.
+    """The part of one server's records that was read. ``topic`` is the profile's, ``offsets`` are per topic/partition.
 
     ``first`` and ``last`` are sequences, ``first_us`` and ``last_us`` the earliest and the latest commit time in µs
     since 1970, ``newest_us`` the time at which the newest entry of the commit log was written.
@@ -51,7 +51,8 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedDrift:
-    """What an entry of ``--accept`` took out of the verdict: ``rows`` by table, and ``objects`` defined differently.
+    """The drift that an entry of ``--accept`` removes from the verdict: ``rows`` by table, and ``objects`` defined
+    differently.
 
     Neither is known for an ``expired`` entry. The other fields are the entry's (``ddl.accepted_drift``).
     """

@@ -44,14 +44,7 @@ DONE = (
     "cdc/producer",
     "cdc/repair",
     "cdc/sandbox",
-    "cdc/seed/__init__.py",
-    "cdc/seed/__main__.py",
-    "cdc/seed/follower.py",
-    "cdc/seed/pipeline.py",
-    "cdc/seed/places.py",
-    "cdc/seed/statements.py",
-    "cdc/seed/stream.py",
-    "cdc/seed/tables.py",
+    "cdc/seed",
     "cdc/service",
     "cdc/spark/__init__.py",
     "cdc/spark/__main__.py",
@@ -62,6 +55,16 @@ DONE = (
     "cdc/spark/ddl",
     "cdc/spark/findings.py",
     "cdc/spark/folders",
+    "cdc/spark/frames/__init__.py",
+    "cdc/spark/frames/alteration.py",
+    "cdc/spark/frames/api.py",
+    "cdc/spark/frames/column_sql.py",
+    "cdc/spark/frames/history.py",
+    "cdc/spark/frames/messages.py",
+    "cdc/spark/frames/moments.py",
+    "cdc/spark/frames/told.py",
+    "cdc/spark/frames/typed.py",
+    "cdc/spark/frames/versions.py",
     "cdc/spark/input",
     "cdc/spark/inspection.py",
     "cdc/spark/job",
@@ -89,6 +92,8 @@ PATTERNS = {
 PATTERNS_OF_DOCSTRINGS = PATTERNS | {
     "told, tells or says for records and logs": r"\b(?:told|tells?|says?|said)\b",
     "a docstring that begins with As": r"^As ``",
+    "where for a condition": r"\b(?:None|NULL|[Ee]mpty|False) where\b|\b[Rr]aises? [A-Z][^.;]*? where\b",
+    "take notice": r"\b[Tt]akes? notice\b",
 }
 # The module or the name that the house used before, and the one that it uses now.
 BANNED_MODULES = {
@@ -217,6 +222,9 @@ def test_banned_names_do_not_come_back(package: str) -> None:
         ("A traceback says nothing that who interrupts an audit does not know.", "who without a noun before it"),
         ("The types of columns as records tell them.", "told, tells or says for records and logs"),
         ("As ``rows``, with the tags.", "a docstring that begins with As"),
+        ("A number of rows, None where they are not known.", "where for a condition"),
+        ("Take a snapshot. Raises TableChanged where it is another one.", "where for a condition"),
+        ("Take notice of a change by a transaction.", "take notice"),
     ],
 )
 def test_patterns_find_what_they_ban(text: str, name: str) -> None:
