@@ -220,19 +220,19 @@ class KafkaTransactions:
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
                     raise self._too_large(topic, key, value or b"") from None
-                self._raise_refused()
+                self.raise_refused()
                 raise write_error(error, topic) from None
 
     def commit(self, size: int) -> None:
         """Commits the added messages, ``size`` bytes. Raises PromiseError if Kafka refuses one of them."""
-        self._raise_refused()
+        self.raise_refused()
         started, deadline = time.monotonic(), self._deadline()
         while True:
             try:
                 self.producer.commit_transaction(1.0)
                 break
             except KafkaException as error:
-                self._raise_refused()
+                self.raise_refused()
                 if not error.args[0].retriable() or deadline.is_over(len(self.producer)):
                     self.batch_size.failed()
                     raise write_error(error, self._topic) from None
@@ -269,7 +269,7 @@ class KafkaTransactions:
                 f"a broker went away: {self._reports.lost}", code="CDC-BROKER-GONE", where=f"topic {self._topic}"
             )
 
-    def _raise_refused(self) -> None:
+    def raise_refused(self) -> None:
         """Raises the error of a delivery report: it is the reason why the transaction fails."""
         self._poll()
         if self._reports.refused:

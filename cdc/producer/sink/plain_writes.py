@@ -47,21 +47,21 @@ class PlainWrites(KafkaTransactions):
         """Waits until the brokers have the messages added, ``size`` bytes. Raises PromiseError if they refuse one."""
         started, deadline = time.monotonic(), self._deadline()
         while left := self._flushed():
-            self._raise_refused()
+            self.raise_refused()
             if deadline.is_over(left):
                 self.batch_size.failed()
                 raise Disconnected(
                     "the brokers accept no records", code="CDC-BROKER-GONE", where=f"topic {self._topic}"
                 )
-        self._raise_refused()
+        self.raise_refused()
         self.begun_at = NEVER
         self.batch_size.committed(size, time.monotonic() - started)
 
-    def _raise_refused(self) -> None:
+    def raise_refused(self) -> None:
         """Raises the error of the first message that was not delivered: without a transaction nothing else shows that
         it is lost.
         """
-        super()._raise_refused()
+        super().raise_refused()
         if self._reports.failed:
             raise write_error(KafkaException(self._reports.failed), self._topic)
 
