@@ -7,14 +7,21 @@ from cdc.sandbox.server.mysql import MySql
 
 LIMIT_SECONDS = 600  # only against hangs: on a busy machine an audit alone takes two minutes
 INNODB_TRX_SECONDS = 0.11
+_SLEEPS_PER_CHECK = 3
+_LONGEST_SLEEP = 2.0
 
 
 def until(condition: Callable[[], object], *, seconds: float = LIMIT_SECONDS, what: str) -> None:
-    """Checks the condition until it is true; fails with ``what`` after ``seconds``."""
-    give_up = time.monotonic() + seconds
+    """Checks the condition until it is true; fails with ``what`` after ``seconds``. A check that takes long, as
+    one that starts a program, leaves more time to what it waits for.
+    """
+    begin = time.monotonic()
+    give_up = begin + seconds
     while not condition():
-        assert time.monotonic() < give_up, f"not within {seconds:.0f} s: {what}"
-        time.sleep(0.05)
+        end = time.monotonic()
+        assert end < give_up, f"not within {seconds:.0f} s: {what}"
+        time.sleep(min(max(0.05, _SLEEPS_PER_CHECK * (end - begin)), _LONGEST_SLEEP))
+        begin = time.monotonic()
 
 
 def uncommitted_rows(server: MySql, connection_id: int | None = None) -> int:
