@@ -27,14 +27,17 @@ from tests.harness.wait import LIMIT_SECONDS, until
 __all__ = ["KILLED_AT_MOST", "ServerPool", "state_of"]
 
 # A machine that goes down would lose what is not synchronised with its disk; a server that is killed loses nothing.
+# Native AIO reserves requests, of which a machine has few (fs.aio-max-nr), for as long as a server lives.
 KILLED_AT_MOST = (
     "--sync-binlog=0", "--innodb-flush-log-at-trx-commit=2", "--innodb-log-writer-threads=OFF",
+    "--innodb-use-native-aio=OFF",
 )  # fmt: skip
 _ACCOUNTS = ("user", "db", "tables_priv", "columns_priv", "procs_priv", "global_grants", "role_edges", "func", "plugin")
 # They change with what a server does, or are given by ``ServerPool``.
 _CHANGING = frozenset({"gtid_executed", "gtid_purged", "port", "server_id", "server_uuid"})
 _SYSTEM = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 _KEPT = 2  # of one kind
+_ASLEEP = 4  # of all kinds: each has some 200 MB of memory and of the disk
 State = tuple[dict[str, str], list[tuple[Any, ...]]]
 
 
@@ -81,7 +84,8 @@ class ServerPool:
     def give_back(self, pooled: _Pooled) -> None:
         """Keeps the server for a later test if it is like a new one, else ends it."""
         asleep = self._asleep.setdefault(pooled.kind, [])
-        if len(asleep) < _KEPT and pooled.server.running() and _like_new(pooled):
+        room = len(asleep) < _KEPT and sum(map(len, self._asleep.values())) < _ASLEEP
+        if room and pooled.server.running() and _like_new(pooled):
             os.kill(pooled.server.process.pid, signal.SIGSTOP)
             asleep.append(pooled)
         else:
