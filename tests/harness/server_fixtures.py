@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -11,6 +11,7 @@ from cdc.sandbox.fetch.mysql_programs import mysql_programs_80
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.keeper import FEW_THREADS, jvm, kept, shared_broker
+from tests.harness.server_pool import KILLED_AT_MOST, ServerPool
 from tests.harness.topic import Stage
 
 _SHARED = ("leader", "follower", "leader_80", "follower_80")
@@ -36,7 +37,7 @@ def pytest_configure_node(node: Any) -> None:
 @contextmanager
 def started(folder: Path, **options: Any) -> Iterator[MySql]:
     """A server on fresh data in ``folder``, for several tests."""
-    server = MySql(folder, **options)
+    server = MySql(folder, extra_args=KILLED_AT_MOST, **options)
     try:
         yield server.start()
     finally:
@@ -118,33 +119,47 @@ def _databases(server: MySql) -> set[str]:
         return {name for (name,) in cursor.fetchall()}
 
 
+@pytest.fixture(scope="session")
+def servers_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerPool]:
+    """The servers that one test after the other has for itself."""
+    pool = ServerPool(tmp_path_factory.mktemp("servers"))
+    try:
+        yield pool
+    finally:
+        pool.close()
+
+
 @pytest.fixture
-def mysql_server(tmp_path: Path) -> Iterator[MySqlFactory]:
-    """``mysql_server(*extra_args, server_id=…)`` starts a server of the test's own on fresh data."""
-    servers: list[MySql] = []
+def mysql_server(servers_of_tests: ServerPool) -> Iterator[MySqlFactory]:
+    """``mysql_server(*extra_args, server_id=…)`` gives a server of the test's own, without data, that it may kill."""
+    given = []
 
     def start(*extra_args: str, **options: Any) -> MySql:
-        server = MySql(tmp_path / f"mysql{len(servers)}", extra_args=extra_args, **options)
-        servers.append(server)
-        return server.start()
+        given.append(servers_of_tests.mysql(*extra_args, **options))
+        return cast(MySql, given[-1].server)
 
     yield start
-    for server in servers:
-        server.kill()
+    for pooled in given:
+        servers_of_tests.give_back(pooled)
 
 
 @pytest.fixture
-def kafka_broker(tmp_path: Path) -> Iterator[KafkaFactory]:
-    """``kafka_broker(settings={…})`` starts a broker of the test's own on fresh data."""
-    brokers: list[Kafka] = []
+def kafka_broker(tmp_path: Path, servers_of_tests: ServerPool) -> Iterator[KafkaFactory]:
+    """``kafka_broker(settings={…})`` gives a broker of the test's own, without topics, that it may kill."""
+    given, brokers = [], list[Kafka]()
 
     def start(**options: Any) -> Kafka:
+        if not options:
+            given.append(servers_of_tests.kafka())
+            return cast(Kafka, given[-1].server)
         options["settings"] = FEW_THREADS | options.get("settings", {})
         broker = Kafka(tmp_path / f"kafka{len(brokers)}", jvm=jvm(), **options)
         brokers.append(broker)
         return broker.start()
 
     yield start
+    for pooled in given:
+        servers_of_tests.give_back(pooled)
     for broker in brokers:
         broker.kill()
 

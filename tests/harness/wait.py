@@ -4,17 +4,27 @@ import time
 from collections.abc import Callable
 
 from cdc.sandbox.server.mysql import MySql
+from tests.harness.warm_start import runs_so_far
 
 LIMIT_SECONDS = 600  # only against hangs: on a busy machine an audit alone takes two minutes
 INNODB_TRX_SECONDS = 0.11
+_SLEEPS_PER_RUN = 3
+_LONGEST_SLEEP = 2.0
 
 
 def until(condition: Callable[[], object], *, seconds: float = LIMIT_SECONDS, what: str) -> None:
-    """Checks the condition until it is true; fails with ``what`` after ``seconds``."""
+    """Checks the condition until it is true; fails with ``what`` after ``seconds``. A check that runs a program, which
+    costs more than what it waits for, is made less often.
+    """
     give_up = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < give_up, f"not within {seconds:.0f} s: {what}"
-        time.sleep(0.05)
+    while True:
+        begin, runs = time.monotonic(), runs_so_far()
+        if condition():
+            return
+        end = time.monotonic()
+        assert end < give_up, f"not within {seconds:.0f} s: {what}"
+        dear = runs_so_far() > runs
+        time.sleep(min(max(0.05, _SLEEPS_PER_RUN * (end - begin)), _LONGEST_SLEEP) if dear else 0.05)
 
 
 def uncommitted_rows(server: MySql, connection_id: int | None = None) -> int:

@@ -36,7 +36,7 @@ from cdc.repair.__main__ import main as repair
 from cdc.tail.__main__ import main as tail
 from tests.altered import killed_consumer, killed_producer, small_chunks
 
-__all__ = ["PROGRAMS", "STACKS", "WarmProcess", "run_warm"]
+__all__ = ["PROGRAMS", "STACKS", "WarmProcess", "run_warm", "runs_so_far"]
 
 PROGRAMS: dict[str, Callable[[], int]] = {
     "cdc-producer": producer,
@@ -142,6 +142,11 @@ class WarmProcess:
     def terminate(self) -> None:
         """SIGTERM, unless it has ended."""
         self.send_signal(signal.SIGTERM)
+
+
+def runs_so_far() -> int:
+    """How many runs this process has begun."""
+    return _runs.total()
 
 
 def _next_forker(program: str) -> socket.socket:

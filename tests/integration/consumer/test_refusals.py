@@ -45,7 +45,7 @@ def test_a_follower_to_which_names_that_differ_in_case_are_one(
 
     monkeypatch.setattr(mysql, "_server", lambda *given: [*started(*given), "--lower-case-table-names=1"])
     monkeypatch.setattr(mysql, "cached", made)
-    line = refusal(write_profile(tmp_path, mysql_server(), kafka, name="lower_case"))
+    line = refusal(write_profile(tmp_path, mysql_server("--lower-case-table-names=1"), kafka, name="lower_case"))
     assert "lower_case_table_names is 1" in line
     assert "whose names differ only in case would be one" in line
 

@@ -26,11 +26,16 @@ def parameters(*, shared: bool) -> list[object]:
     found = [(path, load(path)) for path in cases()]
     names = {path: str(path.relative_to(FOLDER).with_suffix("")) for path, _ in found}
     return [
-        # One worker runs the servers of 8.0.
-        pytest.param(case, id=names[path], marks=[pytest.mark.xdist_group("8.0")] if case.of_80 else [])
-        for path, case in found
-        if case.shared is shared
+        pytest.param(case, id=names[path], marks=_of_one_worker(case)) for path, case in found if case.shared is shared
     ]
+
+
+def _of_one_worker(case: Case) -> list[pytest.MarkDecorator]:
+    """The mark of cases whose servers have the same options or version: one worker starts these once for all."""
+    if not (case.servers or case.of_80):
+        return []
+    options = sorted({option for each in case.servers.values() for option in each})
+    return [pytest.mark.xdist_group("8.0" if case.of_80 else f"servers {' '.join(options)}")]
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.checks.sequences import broken_places
 from tests.generators.load import DATABASE, Load
+from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import BIN, records, run, run_well, write_profile
 from tests.harness.seed import SEED
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
@@ -26,8 +27,7 @@ KILLS = int(os.environ.get("CDC_KILLS", "5"))  # one of each process
 FEW = KILLS <= 5
 
 
-# The two with more that can go wrong; all where there are many kills.
-@pytest.mark.parametrize("written", ["per_table", "plain", "single"][: 2 if FEW else 3])
+@pytest.mark.parametrize("written", ["per_table", in_long_runs("plain"), in_long_runs("single")])
 def test_random_kills(
     tmp_path: Path,
     mysql_server: MySqlFactory,
@@ -35,6 +35,7 @@ def test_random_kills(
     capsys: pytest.CaptureFixture[str],
     written: str,
 ) -> None:
+    """The other two ways of writing are killed at named points in integration/producer/test_kill_points.py."""
     layout = "per_table" if written == "per_table" else "single"
     chance = random.Random(SEED)
     leader, follower, kafka = mysql_server(server_id=1), mysql_server(server_id=2), kafka_broker()

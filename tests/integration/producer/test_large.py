@@ -23,6 +23,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.memory import peak_of, peak_of_run, peak_to_the_end
 from tests.harness import wait
+from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import BIN, end_offset, run_well, running, write_profile
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import uncommitted_rows, until, waits_for_a_lock
@@ -40,10 +41,11 @@ TIMES_THE_ROW = 8  # for the texts of an update, which has two images, and for i
 LIMIT_SECONDS = wait.LIMIT_SECONDS + ROWS // 5000
 
 
-@pytest.mark.parametrize("compression", ["OFF", "ON"])
+@pytest.mark.parametrize("compression", ["OFF", in_long_runs("ON")])
 def test_a_large_transaction(
     compression: str, tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """In `make test` test_large_rows_in_all_kinds_of_changes_through_kills has a compressed one."""
     name = f"huge_{compression}"
     leader = mysql_server("--innodb-redo-log-capacity=1G")
     # Many small Kafka transactions, so that there are kills in the midst of it.
@@ -119,7 +121,7 @@ def test_large_rows_in_all_kinds_of_changes_through_kills(
     for server in (leader, follower):
         execute(server, "SET GLOBAL max_allowed_packet = 1073741824")
     rows = "hugerow.a VALUES"
-    blob, text = f"REPEAT(RANDOM_BYTES(1000), {HUGE_ROW_MB * 1000})", "REPEAT('1\\\"\n€', 2500000)"
+    blob, text = f"REPEAT(RANDOM_BYTES(1000), {HUGE_ROW_MB * 1000})", "REPEAT('1\\\"\n€', 1300000)"
     execute(leader, "CREATE DATABASE hugerow",
             "CREATE TABLE hugerow.a (i INT PRIMARY KEY, b LONGBLOB, s INT, t LONGTEXT CHARACTER SET utf8mb4)",
             "BEGIN", f"INSERT INTO {rows} (1, NULL, 1, 'small')", f"INSERT INTO {rows} (2, {blob}, 2, '')",

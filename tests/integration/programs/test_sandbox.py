@@ -15,7 +15,7 @@ from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.process import Process, wait_until
-from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
+from tests.harness.server_fixtures import KafkaFactory
 from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
@@ -29,47 +29,43 @@ def _value(server: MySql, sql: str) -> object:
     return row[0]
 
 
-def test_leader_and_follower_are_two_servers_fit_for_replication(leader: MySql, follower: MySql) -> None:
-    for setting, wanted in {
-        "gtid_mode": "ON",
-        "binlog_format": "ROW",
-        "binlog_row_metadata": "FULL",
-        "binlog_row_image": "FULL",
-        "sync_binlog": 1,
-        "innodb_flush_log_at_trx_commit": 1,
-    }.items():
-        assert _value(leader, f"SELECT @@GLOBAL.{setting}") == wanted
+def test_a_new_server_is_fit_for_replication_and_outlives_kills(tmp_path: Path, leader: MySql, follower: MySql) -> None:
+    """It has an empty binlog, the user, and an identity of its own; its data and port are those of before a kill."""
+    server = MySql(tmp_path / "mysql").start()
+    try:
+        for setting, wanted in {
+            "gtid_mode": "ON",
+            "binlog_format": "ROW",
+            "binlog_row_metadata": "FULL",
+            "binlog_row_image": "FULL",
+            "sync_binlog": 1,
+            "innodb_flush_log_at_trx_commit": 1,
+            "gtid_executed": "",
+        }.items():
+            assert _value(server, f"SELECT @@GLOBAL.{setting}") == wanted
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SHOW BINARY LOG STATUS")
+            row = cursor.fetchone()
+            assert row is not None
+            assert row[0] == "binlog.000001"
+            cursor.execute("SHOW BINLOG EVENTS")
+            assert [event[2] for event in cursor.fetchall()] == ["Format_desc", "Previous_gtids"]
+            cursor.execute("CREATE DATABASE kept")
+        port = server.port
+        server.kill()
+        assert not server.running()
+        server.start()
+        assert server.port == port
+        assert _value(server, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'kept'") == 1
+    finally:
+        server.kill()
     for identity in ("@@server_uuid", "@@server_id"):
         assert _value(leader, f"SELECT {identity}") != _value(follower, f"SELECT {identity}")
 
 
-def test_a_new_server_has_an_empty_binlog_and_the_user(mysql_server: MySqlFactory) -> None:
-    server = mysql_server()
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SHOW BINARY LOG STATUS")
-        row = cursor.fetchone()
-        assert row is not None
-        assert row[0] == "binlog.000001"
-        cursor.execute("SHOW BINLOG EVENTS")
-        assert [event[2] for event in cursor.fetchall()] == ["Format_desc", "Previous_gtids"]
-    assert _value(server, "SELECT @@GLOBAL.gtid_executed") == ""
-
-
-def test_a_killed_server_has_its_data_and_port_when_started_again(mysql_server: MySqlFactory) -> None:
-    server = mysql_server()
-    port = server.port
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE kept")
-    server.kill()
-    assert not server.running()
-    server.start()
-    assert server.port == port
-    assert _value(server, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'kept'") == 1
-
-
-def test_a_setting_the_server_refuses_is_said_in_its_words(mysql_server: MySqlFactory) -> None:
+def test_a_setting_the_server_refuses_is_said_in_its_words(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="unknown variable 'no-such-setting=1'"):
-        mysql_server("--no-such-setting=1")
+        MySql(tmp_path / "mysql", extra_args=["--no-such-setting=1"]).start()
 
 
 def test_a_port_in_use_is_an_error(leader: MySql, kafka: Kafka, tmp_path: Path) -> None:
@@ -85,17 +81,13 @@ def test_a_server_that_runs_is_not_started_twice(leader: MySql) -> None:
 
 
 def test_a_killed_broker_has_its_topics_when_started_again(kafka_broker: KafkaFactory) -> None:
+    """What it leaves behind is in its folder."""
     broker = kafka_broker()
     admin = broker.admin()
     admin.create_topics([NewTopic("kept", num_partitions=1)])["kept"].result(timeout=LIMIT_SECONDS)
     broker.kill()
     broker.start()
     assert "kept" in admin.list_topics(timeout=LIMIT_SECONDS).topics
-
-
-def test_what_a_killed_broker_leaves_behind_is_in_its_folder(kafka_broker: KafkaFactory) -> None:
-    broker = kafka_broker()
-    admin = broker.admin()
     admin.create_topics([NewTopic("packed", num_partitions=1)])["packed"].result(timeout=LIMIT_SECONDS)
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "compression.type": "lz4"})
     producer.produce("packed", b"x" * 10_000)
