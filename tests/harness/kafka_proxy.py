@@ -26,6 +26,7 @@ _WITH_ADDRESSES = frozenset({0, 1, 3, 10, 60})  # Produce, Fetch, Metadata, Find
 _KIND = struct.Struct(">h")  # of a request, behind its length; answers come in the order of the requests
 _LENGTH = struct.Struct(">i")
 _HOST = b"127.0.0.1"
+_ANSWER_SECONDS = 0.2
 _THROTTLED_BYTES, _THROTTLED_SECONDS = 2048, 0.02
 
 KINDS = (
@@ -44,8 +45,8 @@ KINDS = (
 class Trouble:
     """What happens to the next request of kind ``api``, a key of API, after ``passes`` others of that kind.
 
-    With ``until`` a late request is delivered when another client connection has sent a request of that kind, at the
-    latest after ``seconds``.
+    With ``until`` a late request is delivered right before the request of that kind that clients send next but
+    ``times`` - 1, at the latest after ``seconds``.
     """
 
     kind: str
@@ -53,6 +54,17 @@ class Trouble:
     seconds: float = 0.5
     passes: int = 0
     until: str = ""
+    times: int = 1
+
+
+@dataclass(slots=True, eq=False)
+class _Late:
+    """A request that waits for ``times`` requests of the kind ``api``, of which the last one waits for it."""
+
+    api: int
+    times: int
+    due: asyncio.Event = field(default_factory=asyncio.Event)
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(slots=True, eq=False)
@@ -87,7 +99,7 @@ class KafkaProxy:
         self.met: list[Trouble] = []
         self._planned: list[Trouble] = []
         self._passed: dict[Trouble, int] = {}
-        self._seen: dict[int, asyncio.Event] = {}
+        self._late: list[_Late] = []
         self._open: set[_Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
@@ -164,8 +176,7 @@ class KafkaProxy:
             return True
         (api,) = _KIND.unpack_from(frame, _LENGTH.size)
         trouble = self._trouble(api)
-        if seen := self._seen.get(api):
-            seen.set()
+        await self._deliver_before(api)
         kind, seconds = (trouble.kind, trouble.seconds) if trouble else ("", 0.0)
         match kind:
             case "lose the request":
@@ -204,15 +215,24 @@ class KafkaProxy:
         return None
 
     async def _deliver_late(self, connection: _Connection, frame: bytes, trouble: Trouble) -> None:
-        awaited = asyncio.Event()
-        if trouble.until:
-            self._seen[API[trouble.until]] = awaited
+        late = _Late(API.get(trouble.until, -1), trouble.times)
+        self._late.append(late)
         with suppress(TimeoutError):
-            await asyncio.wait_for(awaited.wait(), trouble.seconds)
-        connection.server.write(frame)
-        await connection.server.drain()
-        await asyncio.sleep(1)  # its answer goes nowhere
+            await asyncio.wait_for(late.due.wait(), trouble.seconds)
+        self._late.remove(late)
+        with suppress(OSError):
+            connection.server.write(frame)
+            await connection.server.drain()
+        await asyncio.sleep(_ANSWER_SECONDS)  # the answers go nowhere
+        late.answered.set()
         connection.server.transport.abort()
+
+    async def _deliver_before(self, api: int) -> None:
+        for late in [each for each in self._late if each.api == api]:
+            late.times -= 1
+            if not late.times:
+                late.due.set()
+                await late.answered.wait()
 
     async def _end_silence(self, connection: _Connection, seconds: float) -> None:
         await asyncio.sleep(seconds)
