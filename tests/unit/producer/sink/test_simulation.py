@@ -22,7 +22,7 @@ from cdc.kafka.fragments import Fragments
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.model.record import Record
-from cdc.producer.sink import kafka_sink, kafka_transactions, plain_writes, recovery
+from cdc.producer.sink import kafka_sink, kafka_transactions, recovery
 from cdc.producer.sink.kafka_sink import KafkaSink
 from cdc.producer.sink.kafka_transactions import BatchSize
 from cdc.producer.sink.record_parts import Message
@@ -87,8 +87,7 @@ class History:
         patch.setattr(recovery, "newest", self.broker.newest)
         patch.setattr(recovery, "unended", self.broker.unended)
         patch.setattr(recovery, "begin_offsets", lambda _, places: dict.fromkeys(places, 0))
-        for module in (kafka_transactions, plain_writes):
-            patch.setattr(module, "Producer", lambda settings, logger: Client(self.broker, settings))
+        patch.setattr(kafka_transactions, "Producer", lambda settings, logger: Client(self.broker, settings))
         patch.setattr(kafka_sink, "_ENTRY_SECONDS", chance.choice([-1.0, 1e9]))
 
     def message(self, sequence: int) -> Message:
