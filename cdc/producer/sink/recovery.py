@@ -109,6 +109,8 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
         require_ended(topics, open_in)
     # Compared also when no transaction is open: one may have been rolled back just before a crash.
     marks = located(properties, (topics.names.topic, 0), committed.marks if committed else ())
+    if committed is not None and topics.names.layout == SINGLE:
+        marks += _unannounced(properties, (topics.names.topic, 0), marks, committed.next_sequence, resource)
     counting = _Counting(properties, marks)
     visible, begun = _visible(counting, partitions, open_in, resource, topics.suspects)
     every = commit_log.entries(properties, topic=commits, resource=resource, committed=False)
@@ -175,6 +177,25 @@ def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
         if begin <= mark.offset and (following.offset < 0 or following.offset - mark.offset > _MARK_OFFSETS)
     ]
     return (*kept, *marks[-1:])
+
+
+def _unannounced(
+    properties: Mapping[str, Any], partition: Partition, marks: Sequence[Mark], next_sequence: int, resource: str
+) -> tuple[Mark, ...]:
+    """The marks behind all records of the newest entry that no entry names: a commit that came late ended the mark's
+    transaction before it had its entry. Readers heed them nevertheless.
+
+    ``next_sequence`` is that of the newest entry. It was committed before such a mark was written, and after the
+    records that it counts, each of which its own producer wrote once.
+    """
+    epoch, found = max((mark.epoch for mark in marks), default=0), []
+    for message in backwards(properties, partition, pick=_without_fragment):
+        stamp = stamp_of(message)
+        if stamp.is_mark and stamp.epoch > epoch:
+            found.append(Mark(stamp.epoch, message.offset() or 0))
+        elif stamp.epoch == epoch and (stamp.is_mark or _sequence(message, resource) < next_sequence):
+            break
+    return tuple(reversed(found))
 
 
 class _Counting:

@@ -1,0 +1,211 @@
+"""Histories of the sink, its recovery, a reader and the follower's checkpoint, each decided by a seed: producers are
+killed at any request, paused while others take over, and what they sent comes late. The models stand only here.
+
+CDC_HISTORIES is their number; a failure names its seed, which belongs into SEEDS once it is mended.
+"""
+
+import json
+import os
+import random
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cdc.config.topic_names import Topics
+from cdc.consumer.source.assembler import Located, assemble
+from cdc.consumer.state.checkpoint import TopicIdPartition
+from cdc.errors import Disconnected, PromiseError
+from cdc.kafka import commit_log
+from cdc.kafka.fragments import Fragments
+from cdc.model.commit_entry import Entry
+from cdc.model.position import Position
+from cdc.model.record import Record
+from cdc.producer.sink import kafka_sink, kafka_transactions, recovery
+from cdc.producer.sink.kafka_sink import KafkaSink
+from cdc.producer.sink.kafka_transactions import BatchSize
+from cdc.producer.sink.record_parts import Message
+from tests.harness.seed import SEED
+from tests.harness.simulated_broker import Broker, Client, Ended
+
+HISTORIES = int(os.environ.get("CDC_HISTORIES", "500"))
+SEEDS = [20261547]  # of histories that once went wrong; the first: a mark whose entry did not commit with it
+_TRANSACTIONS = 8
+_RECORDS, _COMMITS = ("t", 0), ("t.commits", 0)
+_PLACE = TopicIdPartition("t", 0, "id")
+
+
+class SimulatedTopics:
+    """The parts of TopicAdmin that the sink uses; both topics are there."""
+
+    def __init__(self, broker: Broker, *, transactional: bool) -> None:
+        self.names = Topics("t")
+        self.properties = {"bootstrap.servers": "none"}
+        self.transactional = transactional
+        self.times = SimpleNamespace(stamp=lambda _, time_ms: time_ms)
+        self.suspects: set[str] = set()
+        self._broker = broker
+
+    def require(self) -> None:
+        pass
+
+    def require_matching(self, _: Entry | None) -> None:
+        pass
+
+    def require_alone(self, _: str) -> None:
+        pass
+
+    def newest_entry(self, resource: str) -> Entry | None:
+        return next(commit_log.entries({}, topic=_COMMITS[0], resource=resource), None)
+
+    def claim(self, names: set[str], *, ours: set[str]) -> dict[str, int]:
+        return dict.fromkeys(names, 1)
+
+    def partitions(self, name: str) -> list[tuple[str, int]]:
+        return [(name, 0)]
+
+    def unended(self, partitions: list[tuple[str, int]]) -> list[tuple[str, int]]:
+        return self._broker.unended({}, partitions)
+
+
+class History:
+    """One history: a leader, its producers, a broker, a follower."""
+
+    def __init__(self, seed: int, patch: pytest.MonkeyPatch) -> None:
+        self.chance = chance = random.Random(seed)
+        self.broker = Broker(chance, troubles=chance.choice([0.02, 0.1, 0.3]), logs={_RECORDS: [], _COMMITS: []})
+        self.plain = chance.random() < 0.5
+        sizes = [chance.randint(1, 3) for _ in range(_TRANSACTIONS)]
+        self.leader = [(number, index, index == size - 1) for number, size in enumerate(sizes) for index in range(size)]
+        self.message_bytes = chance.choice([8_000_000, 1000])  # with the least, each record is several fragments
+        self.applied: list[tuple[int, int]] = []
+        self.offset = 0
+        self.instances = 0
+        for module in (recovery, commit_log):
+            patch.setattr(module, "backwards", self.broker.backwards)
+        patch.setattr(recovery, "newest", self.broker.newest)
+        patch.setattr(recovery, "unended", self.broker.unended)
+        patch.setattr(recovery, "begin_offsets", lambda _, places: dict.fromkeys(places, 0))
+        patch.setattr(kafka_transactions, "Producer", lambda settings, logger: Client(self.broker, settings))
+        patch.setattr(kafka_sink, "_ENTRY_SECONDS", chance.choice([-1.0, 1e9]))
+
+    def message(self, sequence: int) -> Message:
+        number, index, last = self.leader[sequence]
+        uri, place = "flv://r/d/t", {"fileName": "binlog.000001", "offset": 4 + sequence}
+        body: dict[str, Any] = {"uri": uri, "sequence": sequence, "bn_file": place, "columns": ["i"]}
+        body["transaction"] = {"id": f"u:{number}", "index": index, "last": last, "ts_us": 1}
+        body["operation"] = {"Add": {"rows": [{"cols": [{"String": "x" * 1500 * (sequence % 2)}]}]}}
+        return Message("t", uri.encode(), json.dumps(body, separators=(",", ":")).encode(), 0, [])
+
+    def entry(self, following: int, instance: str) -> Entry:
+        return Entry(following, Position("binlog.000001", 4 + following), "", "u", instance=instance)
+
+    def session(self) -> "Session":
+        self.instances += 1
+        return Session(self, f"i{self.instances}")
+
+    def follow(self) -> None:
+        """The consumer starts again at its checkpoint, applies a batch or two, and ends."""
+        newest = next(commit_log.entries({}, topic=_COMMITS[0], resource="r"), None)
+        fragments = Fragments(lambda _: newest.marks if newest else ())
+        messages = fragments.all_whole(self.broker.messages(_RECORDS, committed=True, begin=self.offset))
+        located = (
+            Located(_PLACE, each.offset() or 0, Record.parse(each.value() or b"", where="here"), 1) for each in messages
+        )
+        for transaction in assemble(located, resource="r", next_sequence=len(self.applied)):
+            if transaction is None or not transaction.ends:
+                return
+            # Rows and checkpoint in one transaction of the follower.
+            self.applied += [(record.sequence, record.index) for record in transaction.records]
+            self.offset = transaction.offsets[_PLACE]
+            if self.chance.random() < 0.2:
+                return
+
+    def run(self) -> None:
+        sessions: list[Session] = []
+        for _ in range(30):
+            if not sessions or self.chance.random() < 0.1:
+                sessions.append(self.session())  # those before it are not ended: they were paused
+            session = self.chance.choice(sessions[-2:])
+            if not session.step():
+                sessions.remove(session)
+            if self.chance.random() < 0.2:
+                self.follow()
+        # All goes well from here on, but for what is late.
+        self.broker.troubles = 0.0
+        last = self.session()
+        while not last.at_end:
+            if not last.step():
+                last = self.session()
+        while self.broker.late:
+            self.broker.deliver_some()
+        for _ in range(2 * _TRANSACTIONS):
+            self.follow()
+        wanted = [(sequence, index) for sequence, (_, index, _) in enumerate(self.leader)]
+        assert self.applied == wanted
+        whole = Fragments().all_whole(self.broker.messages(_RECORDS, committed=True))
+        assert [Record.parse(each.value() or b"", where="").sequence for each in whole] == list(range(len(wanted)))
+
+
+class Session:
+    """A producer's process, which goes on a step at a time."""
+
+    def __init__(self, history: History, instance: str) -> None:
+        self._history = history
+        self._instance = instance
+        self._sink: KafkaSink | None = None
+        self._next = 0
+        self.at_end = False
+
+    def step(self) -> bool:
+        """Opens the sink, or writes a leader transaction and perhaps commits; false where the process has ended."""
+        try:
+            self._open() if self._sink is None else self._write(self._sink)
+        except Ended:
+            return False
+        except Disconnected:
+            return self._closed()
+        return True
+
+    def _open(self) -> None:
+        history = self._history
+        topics: Any = SimulatedTopics(history.broker, transactional=not history.plain)
+        stop: Any = SimpleNamespace(is_set=lambda: False)
+        size = BatchSize(16_000_000, history.message_bytes)
+        sink = KafkaSink.open(topics, size, resource="r", instance=self._instance, reopening=False, stop=stop)
+        entry = replace(sink.entry or history.entry(0, ""), instance=self._instance)
+        sink.start(entry)
+        self._sink, self._next = sink, entry.next_sequence
+
+    def _write(self, sink: KafkaSink) -> None:
+        history = self._history
+        while self._next < len(history.leader):
+            sink.write([history.message(self._next)])
+            self._next += 1
+            if history.leader[self._next - 1][2]:
+                break
+        at_end = self._next == len(history.leader)
+        if at_end or history.chance.random() < 0.6:
+            sink.commit(history.entry(self._next, self._instance))
+            sink.check()
+        self.at_end = at_end
+
+    def _closed(self) -> bool:
+        """The process connects again, as another one would."""
+        try:
+            if self._sink is not None:
+                self._sink.close()
+        except Ended:
+            return False
+        self._sink = None
+        return self._history.chance.random() < 0.5
+
+
+def test_each_transaction_is_applied_once() -> None:
+    for seed in [*SEEDS, *range(SEED, SEED + HISTORIES)]:
+        with pytest.MonkeyPatch.context() as patch:
+            try:
+                History(seed, patch).run()
+            except (AssertionError, PromiseError) as error:
+                raise AssertionError(f"history {seed}: {error}") from error
