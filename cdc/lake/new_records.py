@@ -14,7 +14,7 @@ from cdc.lake.folder import State
 from cdc.model.partition import partition_name
 from cdc.spark.ddl.lineage import Name, table_name
 from cdc.spark.frames.messages import Source, heads_of, is_told
-from cdc.spark.frames.told import History, untold
+from cdc.spark.frames.schema_history import History, untold
 from cdc.spark.input.spans import topic_ids
 
 __all__ = ["Arrived", "refused_tables", "same_topics"]

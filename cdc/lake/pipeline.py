@@ -26,7 +26,7 @@ from cdc.spark.ddl.lineage import Act, Name
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment, sequence_at
-from cdc.spark.frames.told import CopyIncomplete, Histories, existing
+from cdc.spark.frames.schema_history import CopyIncomplete, Histories, existing
 from cdc.spark.frames.typed import Options
 from cdc.spark.input.small_data import set_tiny
 

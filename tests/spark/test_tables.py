@@ -22,7 +22,7 @@ from cdc.spark import changes, table, tables
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.rows import changed_rows, left_rows, typed_rows
-from cdc.spark.frames.told import History, existing
+from cdc.spark.frames.schema_history import History, existing
 from cdc.spark.frames.typed import Options, typed
 from cdc.spark.frames.versions import plan
 from cdc.spark.input.small_data import set_tiny

@@ -1,4 +1,4 @@
-"""What a leader's stream tells beside rows: what statements did, where copies are, and types of columns. Pure."""
+"""The schema history of a stream: what statements did, where table copies are, and types of columns. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
