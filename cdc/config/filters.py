@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import translate
+from typing import NamedTuple
 
 from cdc.config.table_globs import TableGlobs, unquoted
 from cdc.errors import UserError
 
-__all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "FilterChange", "Filters", "filtered_name"]
+__all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "FilterChange", "Filters", "filtered_name", "swap"]
 
 SYSTEM_DATABASES = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 CHECKPOINT_DATABASE = "cdc"
@@ -117,7 +118,7 @@ class Filters:
         return exclude is None or not any(exclude.match(database, name) for name in names)
 
     def _shadowed(self, table: str) -> Iterator[str]:
-        """The tables whose shadow this table is, judged by its name."""
+        """The tables that this table may be a shadow of, judged by its name."""
         for pattern in self.shadow_tables:
             before, _, after = pattern.partition(_PLACE)
             name = table.removeprefix(before).removesuffix(after)
@@ -139,3 +140,32 @@ class FilterChange:
     def wants_table(self, database: str, table: str) -> bool:
         """Whether changes of this table or view pass now, and did not before."""
         return self.after.wants_table(database, table) and not self.before.wants_table(database, table)
+
+
+_Name = tuple[str, str]
+
+
+class Swap(NamedTuple):
+    """The ``table`` whose place ``new`` took, as (database, name), and the setting that lets the tool's names pass."""
+
+    table: _Name
+    new: _Name
+    setting: str
+
+
+def swap(renames: Iterable[tuple[_Name, _Name]]) -> Swap | None:
+    """The swap that a statement with these renames, each from one name to another, performs; None if it is no swap.
+
+    A swap moves a table away and another one to its name; all are in one database, under names that contain the
+    table's.
+    """
+    before = {after: name for name, after in renames}
+    both = before.keys() & set(before.values())
+    if len(both) != 1:
+        return None
+    ((database, table),) = both
+    others = sorted((before.keys() | set(before.values())) - both)
+    if not all(there == database and table in name for there, name in others):
+        return None
+    patterns = (f'"{name.replace(table, "{table}", 1)}"' for _, name in others)
+    return Swap((database, table), before[database, table], f"filters.shadow_tables = [{', '.join(patterns)}]")

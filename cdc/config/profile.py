@@ -1,15 +1,15 @@
 """Reads the profile, the TOML file with all settings of a program, into dataclasses; every key is checked."""
 
 import os
+import re
 import ssl
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from cdc.config.filters import CHECKPOINT_DATABASE, Filters
 from cdc.config.renames import Renames, require_own
-from cdc.config.server_address import ServerAddress
 from cdc.config.start_position import AUTO, WORDS, parsed_copy, parsed_start
 from cdc.config.toml_tables import build, lacking, parsed, text_of
 from cdc.config.topic_names import PER_TABLE, SINGLE, Topics
@@ -26,9 +26,38 @@ __all__ = [
     "Metrics",
     "Producer",
     "Profile",
+    "ServerAddress",
     "Tls",
     "load",
 ]
+
+# An IPv6 address contains colons itself, and stands in brackets.
+_HOST_AND_PORT = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\s\[\]]+)):(?P<port>[0-9]{1,5})")
+_LARGEST_PORT = 65_535
+
+
+class ServerAddress(NamedTuple):
+    """The address at which a server listens."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str, *, key: str) -> Self:
+        """Parses ``host:port``, the value of the profile key ``key``. Raises UserError for other text."""
+        found = _HOST_AND_PORT.fullmatch(text)
+        if not found or not 0 < int(found["port"]) <= _LARGEST_PORT:
+            raise UserError(
+                f"{text!r} is no address of a server",
+                code="CDC-PROFILE-ADDRESS",
+                where=f"profile key {key}",
+                hint='write host:port, as in "10.0.0.7:3306", and an IPv6 address in brackets',
+            )
+        return cls(found["bracketed"] or found["host"], int(found["port"]))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
 
 # The largest message by default. With its key and headers it must fit into a request, for which Kafka's brokers have a
 # limit of 104857600 bytes (socket.request.max.bytes).

@@ -120,8 +120,8 @@ def _consume(profile: Profile, options: Options) -> int:
     log = partial(event, logging.getLogger("cdc.consumer"))
     stop = stop_on_signals(log)
     retry = Retry(seconds=profile.consumer.retry_seconds, log=log, stop=stop)
-    # Records are millions of dicts, and never in a cycle. At a tenth of this threshold the garbage collector took a
-    # third of the time, and at Python's default even more.
+    # Records are millions of dicts without cycles. At a tenth of this threshold the garbage collector took a third of
+    # the time, and at Python's default even more.
     gc.set_threshold(1_000_000, 50, 1000)
     brokers = Brokers(profile.kafka.properties())
     counters = Counters()

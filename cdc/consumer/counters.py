@@ -34,7 +34,7 @@ class Tally:
     extra: int = 0
 
     def add(self, plan: ChunkPlan) -> None:
-        """Counts a chunk."""
+        """Adds the counts of a chunk."""
         repair = plan.repair
         self.rows += len(plan.chunk.rows)
         self.missing += repair.missing
@@ -42,13 +42,13 @@ class Tally:
         self.extra += repair.extra
 
     def told(self) -> dict[str, int]:
-        """The fields for the log."""
+        """The counts as fields for the log."""
         return {"rows": self.rows, "missing": self.missing, "different": self.different, "extra": self.extra}
 
 
 class Copies:
-    """The sums of all chunks: ``total`` for all tables, and one for each table, from its first chunk or the program's
-    start on.
+    """Sums over all chunks: ``total`` for all tables, and one for each table, since its first chunk or the program's
+    start.
     """
 
     def __init__(self) -> None:
@@ -87,17 +87,17 @@ class Copies:
         event(_LOG, "rows repaired", uri=chunk.uri, sequence=chunk.sequence, keys=keys, **tally.told())
 
 
-_LOOK_SECONDS = 2.0  # the pipeline polls a quiet topic several times in this time
+_LOOK_SECONDS = 2.0  # the pipeline polls an idle topic several times in this time
 
 
 @dataclass(slots=True)
 class Counters:
-    """The consumer's counters. Nothing is counted record by record: only each batch and each moment at which the topic
-    had nothing more.
+    """The consumer's counters. Nothing is counted record by record: only each batch, and each time the topic has no
+    more records.
 
-    ``sequence`` is the last record applied, ``applied_at`` the time of its commit as ``time.monotonic()`` has it;
-    ``offsets`` are the next ones to apply. ``kafka_away()`` returns whether no broker answers. ``delay``, ``limit`` and
-    ``pause`` hold transactions back: by the profile's delay, by its rate, on the operator's signal.
+    ``sequence`` is the last record applied, ``applied_at`` the ``time.monotonic()`` of its commit; ``offsets`` are the
+    next ones to apply. ``kafka_away()`` returns whether no broker answers. ``delay``, ``limit`` and ``pause`` hold
+    transactions back: by the profile's delay, by its rate, on the operator's signal.
     """
 
     started: bool = False
@@ -120,8 +120,8 @@ class Counters:
     copies: Copies = field(default_factory=Copies)
 
     def start(self, sequence: int, *, offsets: Mapping[TopicIdPartition, int], kafka_away: Callable[[], bool]) -> None:
-        """Notes that both servers have answered; records are read from ``offsets`` on, and all up to ``sequence`` were
-        applied before.
+        """Notes that both servers have answered; all records up to ``sequence`` were applied before, and reading begins
+        at ``offsets``.
         """
         self.sequence = sequence
         self.offsets = dict(offsets)
@@ -156,8 +156,8 @@ class Counters:
         return 0.0 if due_at is None else max(0.0, due_at - time.time())
 
     def seconds_behind(self) -> float | None:
-        """The bound of ``Behind.seconds``; while a transaction is held, the time since the leader committed it: none is
-        older.
+        """The upper bound ``Behind.seconds``; while a transaction is held, the time since the leader committed it,
+        since none before it is unapplied.
         """
         committed_at = self.delay.committed_at if self.delay is not None else None
         if committed_at is None:

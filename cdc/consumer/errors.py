@@ -124,10 +124,11 @@ class Denied(Refused):
 
 
 class Unapplicable(PromiseError):
-    """The stream stops at ``record``. ``hint`` names the remedy; the option that skips the record is added to it.
+    """The follower refuses ``record``, and the stream stops there. ``hint`` names the remedy; the option that skips the
+    record is added to it.
 
-    ``refused`` is the reason why a table of the follower can't take the record, as a rule in the server's words. Then
-    the table can be left out, too, until it is copied again.
+    ``refused`` is set if a table of the follower can't take the record, normally to the server's error: then the table
+    can also be left out until it is copied again.
     """
 
     def __init__(self, what: str, *, code: str, record: Record, hint: str, refused: Refused | None = None) -> None:
@@ -139,16 +140,18 @@ class Unapplicable(PromiseError):
         self._say()
 
     def mend(self, hint: str, *, defined: str = "") -> None:
-        """Puts the remedy for the follower's table first, and how the table is ``defined`` on both servers."""
+        """Puts the remedy for the follower's table first in the hint; ``defined`` describes the table's definition on
+        both servers."""
         self.what = f"{self.what}; {defined}" if defined else self.what
         self._fix = f"{hint}; then start again, nothing was applied in part"
         self._say()
 
     def beside(self, skipped: Iterable[int], *, left: Iterable[str] = (), former: Callable[[str], str] = str) -> None:
-        """Adds the options that the run had before: its skipped records were rolled back with this record's batch.
+        """Adds the options with which this run was started: its skipped records were rolled back with this record's
+        batch.
 
-        ``skipped`` are their sequences, ``left`` the tables that are left out. ``former`` gives the leader's name of a
-        database.
+        ``skipped`` are their sequences, ``left`` the tables that are left out. ``former`` returns the leader's name of
+        a database.
         """
         self._skipped, self._left, self._former = list(skipped), [*map(quote, left)], former
         self._say()
@@ -171,7 +174,7 @@ class Unapplicable(PromiseError):
 def tables_of(record: Record, *, former: Callable[[str], str] = str) -> list[tuple[str, str]]:
     """The tables that a record changes, by the leader's names; empty if they can't be left out.
 
-    A record of a copy can't: it repairs a table that was left out.
+    Those of a copied record can't: it repairs a table that was left out.
     """
     if record.range is not None or record.copying:
         return []

@@ -17,7 +17,7 @@ from cdc.service.retry import Retry
 __all__ = ["Activity"]
 
 _ANSWER_SECONDS = 2.0
-_SIGNS = 3  # so many missing signs of life are no accident
+_SIGNS = 3  # missed signs of life that count as a failure
 
 
 class Activity:
@@ -127,8 +127,8 @@ class Activity:
             yield from self._heard_of_producer()
 
     def _heard_of_producer(self) -> Iterator[Check]:
-        """Checks whether the producer still writes to the commit log: if not, the follower may be behind, whatever the
-        lag is.
+        """Checks whether the producer still writes to the commit log: if not, the follower may be behind although the
+        lag is 0.
         """
         newest = self._brokers.commits(self._commit_log)
         silence = newest.silence(now=time.time()) if newest else None

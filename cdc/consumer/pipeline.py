@@ -5,40 +5,29 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 
 from cdc.config.profile import Profile
-from cdc.config.renames import Renames
-from cdc.config.topic_names import PER_TABLE
-from cdc.consumer.apply.applier import Applied, Applier, Reread
-from cdc.consumer.apply.ddl_ledger import DdlLedger
+from cdc.consumer.apply.applier import Applied, Reread
 from cdc.consumer.counters import Counters
 from cdc.consumer.errors import Interrupted, Refused, Stopped, Unapplicable
 from cdc.consumer.follower.definitions import define
 from cdc.consumer.follower.locks import tell_pause
 from cdc.consumer.follower.session import Session
-from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.range.base_copy import Attachment, with_gtids
 from cdc.consumer.range.delay import Delay, RateLimit
-from cdc.consumer.range.search import search
 from cdc.consumer.range.until import Until
-from cdc.consumer.scope import replicated
 from cdc.consumer.source.assembler import DeferErrors, Transaction, assemble, batches
-from cdc.consumer.source.follower_statements import FollowerStatements
-from cdc.consumer.source.merged_topics import MergedSource
-from cdc.consumer.source.reader import KafkaReader, note_of
-from cdc.consumer.source.record_source import RecordSource
-from cdc.consumer.source.renaming import Renaming
-from cdc.consumer.source.single_topic import SingleTopic
-from cdc.consumer.startup import Startup, applier_of
+from cdc.consumer.source.reader import KafkaReader
+from cdc.consumer.startup import Stages, Startup
 from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.skips import Skips
 from cdc.kafka.broker_checks import Brokers
 from cdc.kafka.commit_log import oldest_commits
-from cdc.kafka.follower_places import group_of
+from cdc.model.gtid import GtidSet
 from cdc.service.logs import event
-from cdc.service.retry import RetriedCalls, Retry
+from cdc.service.retry import Retry
 
 __all__ = ["Options", "run"]
 
@@ -60,26 +49,14 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
 
     Raises UserError, PromiseError or ServerGone; complete transactions applied by then stay applied.
     """
-    names = profile.kafka.topics()
-    many = names.layout == PER_TABLE
     with ExitStack() as opened, suppress(Stopped):  # a stop while waiting for the follower is not an error
-        reader = opened.enter_context(_reader(profile))
-        lock, schema = profile.mysql_resource_name, profile.consumer.schema
-        session = opened.enter_context(Session(profile.database, lock=lock, stop=stop, schema=schema))
-        parser = RecordParser(lambda: session.changes_doubles)
-        source: RecordSource = MergedSource(reader, names, parser) if many else SingleTopic(reader, names.topic, parser)
-
-        startup = Startup(profile, session, source, RetriedCalls(retry, session.try_keep, stop))
-        startup.connect()
-        topic = startup.topic(names.main, wait=not options.until_current)
+        startup = Startup.open(profile, opened, retry=retry, stop=stop)
+        reader, source = startup.reader, startup.source
+        topic = startup.topic(wait=not options.until_current)
         if topic is None:
             return
-        checkpoint, copied = startup.checkpoint(
-            topic,
-            first=None if many else partial(reader.first_sequence, topic.name, names.commits),
-            attachment=_attachment(profile, reader),
-        )
-        _check_options(options, checkpoint, startup, reader)
+        checkpoint, copied = startup.checkpoint(topic, attachment=_attachment(profile, reader))
+        _check_options(options, checkpoint, startup)
         event(_LOG, "start", follower=str(profile.database), topic=topic.name, sequence=checkpoint.sequence)
         retry.success()
 
@@ -89,23 +66,56 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
         try:
             _replicate(startup, checkpoint, start, copied=copied, counters=counters, options=options)
         except Unapplicable as error:
-            former = Renames(profile.renames, own=schema).former(error.record.uri.database)
-            define(error, session, parser.types.get(error.record.uri._replace(database=former), {}))
+            former = startup.renames.former(error.record.uri.database)
+            define(error, startup.session, startup.parser.types.get(error.record.uri._replace(database=former), {}))
             raise
         if not stop.is_set():
             reader.offsets.flush()
 
 
-def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup, reader: KafkaReader) -> None:
-    """Raises UserError for a place or record that the follower has passed, or that can't come."""
-    profile = startup.profile
-    commits = profile.kafka.topics().commits
+def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup) -> None:
+    """Raises UserError if a place or record in the options is behind the follower's, or can't come."""
     if options.skips:
-        following = Brokers(profile.kafka.properties()).next_sequence(commits)
+        kafka = startup.profile.kafka
+        following = Brokers(kafka.properties()).next_sequence(kafka.topics().commits)
         options.skips.check_start(checkpoint.sequence, following=following)
     if options.until is not None:
         options.until.check_start(checkpoint, executed=startup.last_executed(checkpoint))
-        search(options.until, checkpoint, source=startup.source, reader=reader, commits=commits, calls=startup.calls)
+        _search(options.until, checkpoint, startup)
+
+
+def _search(until: Until, checkpoint: Checkpoint, startup: Startup) -> None:
+    """Searches the topics for the transaction that ``--until`` names by its GTID, before anything is applied, and notes
+    in ``until`` that it was found; a GTID that the producer has not passed is left for later.
+
+    The source must be started again afterwards. Raises UserError if the producer has passed the GTID, and no record
+    after the checkpoint has it; otherwise the errors of the source.
+    """
+    gtid, source, calls = until.place.gtid, startup.source, startup.calls
+    if not gtid or calls.call(lambda: _comes_later(gtid, startup)):
+        return
+
+    def start() -> None:
+        # The topic is requested now, so that it reaches as far as the commit log.
+        topic = source.topic()
+        if topic is not None:
+            source.start(topic, checkpoint.offsets, sequence=checkpoint.sequence + 1, until_current=True)
+
+    event(_LOG, "searching the topic for the transaction", gtid=gtid)
+    calls.call(start)
+    for located in source.records(calls.stop):
+        calls.keep_alive()
+        if located is not None and located.record.transaction == gtid and located.record.sequence > checkpoint.sequence:
+            until.found()
+            return
+    if not calls.stop.is_set():
+        raise until.not_ahead(checkpoint.sequence)
+
+
+def _comes_later(gtid: str, startup: Startup) -> bool:
+    reader, commits = startup.reader, startup.profile.kafka.topics().commits
+    newest = reader.commits(commits) if reader.topic(commits) else None
+    return newest is not None and gtid not in GtidSet.parse(newest.gtid_set)
 
 
 def _replicate(
@@ -118,27 +128,25 @@ def _replicate(
     options: Options,
 ) -> None:
     """Applies all records of the started source; ``start`` starts it again if records must be read again."""
-    profile, source, calls, skips = startup.profile, startup.source, startup.calls, options.skips
-    renames = Renames(profile.renames, own=profile.consumer.schema)
-    renaming = Renaming(renames, replicated=replicated(profile))
-    ledger = _ledger(startup, renaming, copied=copied, skips=skips)
-    applier = applier_of(startup, checkpoint, ledger, passes=lru_cache(maxsize=10_000)(renaming.passes), copied=copied)
-    held = _held(startup, counters)
+    source, calls, skips = startup.source, startup.calls, options.skips
+    stages = Stages.of(startup, checkpoint, copied=copied, skips=skips)
+    ledger, applier, held = stages.ledger, stages.applier, _held(startup, counters)
+    ledger.leader_version = _leader_version(startup.profile)
     while True:
         try:
-            for applied in _applied(startup, renaming, applier, copied=copied, until=options.until, held=held):
+            for applied in _applied(startup, stages, copied=copied, until=options.until, held=held):
                 if applied is not None:
                     totals = {"statements": ledger.applied, "left_out": ledger.left_out}
                     counters.applied(applied, conflicts=applier.conflicts, **totals)
                     source.commit(applied.offsets, sequence=applied.last.sequence)
                     skips.check_applied(applied.last.sequence)
                     continue
-                source.commit({})  # the last offsets are not delayed until the next
+                source.commit({})  # commits the last offsets now, without the usual delay
                 if source.drained() and not counters.holding():
                     counters.drained()
         except Unapplicable as error:
             numbers, tables = skips.again(applier.checkpoint.sequence)
-            error.beside(numbers, left=tables, former=renames.former)
+            error.beside(numbers, left=tables, former=startup.renames.former)
             raise
         except Reread:
             begin = applier.checkpoint
@@ -149,26 +157,19 @@ def _replicate(
         _check_end(options, applier.checkpoint.sequence)
 
 
-def _ledger(startup: Startup, renaming: Renaming, *, copied: BaseCopy, skips: Skips) -> DdlLedger:
-    """The ledger, which executes statements on the follower."""
-    profile = startup.profile
-    statements = FollowerStatements(renaming, engine=profile.consumer.engine)
-    passes, wait = replicated(profile), profile.consumer.retry_seconds
-    ledger = DdlLedger(
-        startup.session, copied=copied, passes=passes, statements=statements, skips=skips, lock_seconds=wait
-    )
+def _leader_version(profile: Profile) -> Callable[[], str]:
+    """A function that returns the leader's version by the newest entry of the commit log, "" without one."""
     brokers, commits = Brokers(profile.kafka.properties()), profile.kafka.topics().commits
 
     def leader_version() -> str:
         newest = brokers.commits(commits)
         return newest.server_version if newest else ""
 
-    ledger.leader_version = leader_version
-    return ledger
+    return leader_version
 
 
 def _held(startup: Startup, counters: Counters) -> Held:
-    """What holds transactions back: a delay, a pause, a limit; ``counters`` show them."""
+    """The rules that hold transactions back: a delay, a pause and a rate limit, which ``counters`` show."""
     settings, stop = startup.profile.consumer, startup.calls.stop
     counters.delay = delay = Delay(settings.delay_seconds, stop=stop)
     counters.limit = limit = RateLimit(settings.rows_per_second, stop=stop)
@@ -182,16 +183,17 @@ def _tell_pause(session: Session, resource: str, paused: bool) -> None:
 
 
 def _applied(
-    startup: Startup, renaming: Renaming, applier: Applier, *, copied: BaseCopy, until: Until | None, held: Held
+    startup: Startup, stages: Stages, *, copied: BaseCopy, until: Until | None, held: Held
 ) -> Iterator[Applied | None]:
     """Turns records, renamed, into transactions, these into batches, and each batch into a commit of the follower.
 
-    A None means that the topic has nothing more for now, or nothing that is due, and that everything before is applied.
+    A None means that the topic has no more records for now, or none that are due, and that everything before is
+    applied.
     """
-    profile = startup.profile
+    profile, applier = startup.profile, stages.applier
     records = startup.source.records(startup.calls.stop)
     if profile.renames:
-        records = renaming.located(records)
+        records = stages.renaming.located(records)
     sequence = applier.checkpoint.sequence
     assembled = assemble(records, resource=profile.mysql_resource_name, next_sequence=sequence + 1)
     if copied.held:
@@ -229,16 +231,4 @@ def _attachment(profile: Profile, reader: KafkaReader) -> Attachment:
         resource=profile.mysql_resource_name,
         newest=lambda: reader.commits(commits) if reader.topic(commits) else None,
         oldest=lambda: reader.commits(commits, which=oldest_commits),
-    )
-
-
-def _reader(profile: Profile) -> KafkaReader:
-    database = profile.database
-    return KafkaReader(
-        bootstrap_servers=profile.kafka.bootstrap_servers,
-        group=group_of(profile.mysql_resource_name, f"{database.ip_or_host}:{database.port}"),
-        properties=profile.kafka.properties(),
-        retry_seconds=profile.consumer.retry_seconds,
-        commits=profile.kafka.topics().commits,
-        note=note_of(profile.kafka.topic, delayed=bool(profile.consumer.delay_seconds)),
     )

@@ -8,9 +8,11 @@ from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Sto
 from cdc.consumer.follower.session import Session, require_mysql
 from cdc.consumer.range.base_copy import Beginning
 from cdc.consumer.source.reader import Topic
-from cdc.consumer.state import checkpoint, conflicts, ledger_table, rewinds
+from cdc.consumer.state import checkpoint, ledger_table, rewinds
 from cdc.consumer.state.base_copy import BaseCopy
-from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
+from cdc.consumer.state.checkpoint import CHECKPOINT, OFFSETS, Checkpoint, TopicIdPartition
+from cdc.consumer.state.conflicts import CONFLICTS
+from cdc.consumer.state.ledger_table import LEDGER
 from cdc.errors import Disconnected, UserError
 from cdc.service.logs import event
 from cdc.service.mysql_connection import TLS_FAILED
@@ -19,7 +21,7 @@ __all__ = ["First", "check_topics", "connect", "load_checkpoint"]
 
 _LOG = logging.getLogger("cdc.consumer")
 First = Callable[[], int | None]
-# A follower that keeps its GTIDs would take the statements of the new topic for executed.
+# A follower that keeps its executed GTIDs would skip the statements of the new topic as executed.
 _FRESH = (
     "start with a new topic and a fresh follower: drop its schema cdc (consumer.schema) and the replicated "
     "databases, and run RESET BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another "
@@ -145,14 +147,15 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
 
 
 def _named(choice: tuple[str, ...], version: int) -> str:
-    """Chooses which privilege of ``choice`` to ask for: SET_USER_ID before MySQL 8.2 if it is among them, otherwise the
+    """Chooses the privilege of ``choice`` to name: SET_USER_ID before MySQL 8.2 if it is among them, otherwise the
     first.
     """
     return _SET_USER_ID if version < _TWO_OF_ONE and _SET_USER_ID in choice else choice[0]
 
 
 def _tell_definers(session: Session) -> None:
-    """Logs a hint that some definers will stop the stream, and demands nothing: a leader may have none of these."""
+    """Logs a hint that some definers will stop the stream. It is no error, since the leader may
+    have no such definers."""
     if _privileges(session).isdisjoint({_SYSTEM_USER, "ALL PRIVILEGES"}):
         event(
             _LOG, "a view, procedure or function whose definer is root or another system user will stop the consumer",
@@ -180,7 +183,7 @@ def _privileges(session: Session) -> set[str]:
 def load_checkpoint(
     session: Session, *, resource: str, topic: Topic, first: First | None, attachment: Beginning
 ) -> tuple[Checkpoint, BaseCopy]:
-    """The leader's checkpoint in the follower, and the copy with which it began. Creates the checkpoint and the
+    """The leader's checkpoint in the follower, and the base copy with which it began. Creates the checkpoint and the
     consumer's tables if there are none.
 
     ``topic`` and ``first`` as in ``check_topics``. Raises UserError, Stopped, and Disconnected if a server does not
@@ -189,7 +192,7 @@ def load_checkpoint(
     schema = session.schema
     try:
         known = _create_tables(session, resource, many=first is None)
-        if "ledger" in known and not session.rows(ledger_table.has_context(schema)):
+        if LEDGER.name in known and not session.rows(ledger_table.has_context(schema)):
             session.run([ledger_table.upgrade(schema).encode()])
         rows = session.rows(Checkpoint.select(resource, schema=schema))
         others = session.rows(Checkpoint.select_offsets(resource, schema=schema)) if first is None else []
@@ -235,20 +238,16 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
     Raises UserError if the leader's checkpoint is in another database.
     """
     schema = session.schema
-    tables = {
-        "checkpoint": checkpoint.create(schema),
-        "ledger": (ledger_table.create(schema),),
-        "conflicts": (conflicts.create(schema),),
-    }
-    if many:
-        tables["offsets"] = (checkpoint.create_offsets(schema),)
     # Queried first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
     existing = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{schema}'"
     known = {name for (name,) in session.rows(existing)}
-    if "checkpoint" not in known or not session.rows(Checkpoint.select(resource, schema=schema)):
+    if CHECKPOINT.name not in known or not session.rows(Checkpoint.select(resource, schema=schema)):
         _require_none_elsewhere(session, resource)
-    for statement in (statement for name in tables if name not in known for statement in tables[name]):
-        session.run([statement.encode()])
+    if CHECKPOINT.name not in known:
+        session.run([f"CREATE DATABASE IF NOT EXISTS `{schema}`".encode()])
+    for table in (CHECKPOINT, LEDGER, CONFLICTS, *([OFFSETS] if many else [])):
+        if table.name not in known:
+            session.run([table.create(schema).encode()])
     return known
 
 

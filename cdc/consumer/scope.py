@@ -3,8 +3,8 @@
 import json
 from collections.abc import Callable
 
+from cdc.config.filters import swap
 from cdc.config.profile import Profile
-from cdc.config.shadow_tables import swap
 from cdc.errors import UserError
 from cdc.model.record import Record, Uri
 

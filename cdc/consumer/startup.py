@@ -1,15 +1,21 @@
 """Waits for both servers at the start, checks them, and returns the topic and the checkpoint to continue from.
 
-It also connects the stages that apply batches to a follower, wherever the records come from.
+It also connects the stages that apply batches to a follower, wherever the records come from: ``cdc-consumer`` and
+``cdc-seed`` start here.
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import lru_cache, partial
+from typing import Self, TypeVar
 
 from cdc.config.profile import Profile
+from cdc.config.renames import Renames
+from cdc.config.topic_names import PER_TABLE
 from cdc.consumer import preflight
 from cdc.consumer.apply.applier import Applier
 from cdc.consumer.apply.chunks import Chunks
@@ -26,18 +32,26 @@ from cdc.consumer.errors import Interrupted, Stopped
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import NOT_TAKEN, SWITCH_ON, Session
 from cdc.consumer.follower.triggers import Triggers
+from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.range.base_copy import Beginning
-from cdc.consumer.source.reader import Topic
+from cdc.consumer.scope import replicated
+from cdc.consumer.source.follower_statements import FollowerStatements
+from cdc.consumer.source.merged_topics import MergedSource
+from cdc.consumer.source.reader import KafkaReader, Topic, note_of
 from cdc.consumer.source.record_source import RecordSource
+from cdc.consumer.source.renaming import Renaming
+from cdc.consumer.source.single_topic import SingleTopic
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.consumer.state.skips import Skips
 from cdc.errors import Disconnected, Unreachable, UserError
+from cdc.kafka.follower_places import group_of
 from cdc.model.uri import Uri
 from cdc.service.logs import event
-from cdc.service.retry import RetriedCalls
+from cdc.service.retry import RetriedCalls, Retry
 
-__all__ = ["Startup", "applier_of"]
+__all__ = ["Stages", "Startup"]
 
 Answer = TypeVar("Answer")
 _LOG = logging.getLogger("cdc.consumer")
@@ -46,14 +60,52 @@ _ASK_SECONDS, _LOG_SECONDS = 0.5, 10.0
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """Starts a consumer with the follower's ``session`` and the ``source`` of the records; ``calls`` waits for both."""
+    """Starts a consumer with the follower's ``session`` and the ``source`` of the records, which ``reader`` receives
+    and ``parser`` parses; ``calls`` waits for both servers.
+    """
 
     profile: Profile
+    reader: KafkaReader
     session: Session
+    parser: RecordParser
     source: RecordSource
     calls: RetriedCalls
 
-    def connect(self) -> None:
+    @classmethod
+    def open(cls, profile: Profile, opened: ExitStack, *, retry: Retry, stop: threading.Event) -> Self:
+        """Connects to the follower once it answers, and checks it; ``opened`` closes the connections.
+
+        Raises UserError if the follower does not meet the requirements, ServerGone, Stopped.
+        """
+        database, kafka, settings, names = profile.database, profile.kafka, profile.consumer, profile.kafka.topics()
+        reader = opened.enter_context(
+            KafkaReader(
+                bootstrap_servers=kafka.bootstrap_servers,
+                group=group_of(profile.mysql_resource_name, f"{database.ip_or_host}:{database.port}"),
+                properties=kafka.properties(),
+                retry_seconds=settings.retry_seconds,
+                commits=names.commits,
+                note=note_of(kafka.topic, delayed=bool(settings.delay_seconds)),
+            )
+        )
+        session = Session(database, lock=profile.mysql_resource_name, stop=stop, schema=settings.schema)
+        opened.enter_context(session)
+        parser = RecordParser(lambda: session.changes_doubles)
+        source: RecordSource
+        if names.layout == PER_TABLE:
+            source = MergedSource(reader, names, parser)
+        else:
+            source = SingleTopic(reader, names.topic, parser)
+        startup = cls(profile, reader, session, parser, source, RetriedCalls(retry, session.try_keep, stop))
+        startup._connect()
+        return startup
+
+    @property
+    def renames(self) -> Renames:
+        """The profile's renames of databases."""
+        return Renames(self.profile.renames, own=self.profile.consumer.schema)
+
+    def _connect(self) -> None:
         """Connects to the follower once it answers, and checks it.
 
         Raises UserError if it does not meet the requirements, Stopped, ServerGone.
@@ -62,11 +114,13 @@ class Startup:
         if not self.session.local_infile:
             event(_LOG, NOT_TAKEN, hint=SWITCH_ON)
 
-    def topic(self, name: str, *, wait: bool) -> Topic | None:
-        """The topic; if it is missing, waits for the producer to create it. None if the wait was stopped.
+    def topic(self, *, wait: bool) -> Topic | None:
+        """The topic whose id the checkpoint has: the one topic, or the commit log of the layout ``per_table``. If
+        it is missing, waits for the producer to create it. None if the wait was stopped.
 
         Raises UserError for a missing topic unless ``wait``, ServerGone.
         """
+        name = self.profile.kafka.topics().main
         hint = "start cdc-producer, which creates it, or fix kafka.topic in the profile"
         logged_at = -_LOG_SECONDS
         while (topic := self.calls.call(self.source.topic)) is None and not self.calls.stop.is_set():
@@ -80,14 +134,15 @@ class Startup:
             self.calls.pause(_ASK_SECONDS)
         return topic
 
-    def checkpoint(
-        self, topic: Topic, *, first: preflight.First | None, attachment: Beginning
-    ) -> tuple[Checkpoint, BaseCopy]:
-        """The follower's checkpoint, once the topics are known to be those it was written for, and the copy it began
-        with.
+    def checkpoint(self, topic: Topic, *, attachment: Beginning) -> tuple[Checkpoint, BaseCopy]:
+        """The follower's checkpoint, once it is known to belong to these topics, and the base copy with which the
+        follower began.
 
-        ``first`` as in ``preflight.check_topics``. Raises UserError, Stopped, ServerGone.
+        Raises UserError, Stopped, ServerGone.
         """
+        names = self.profile.kafka.topics()
+        many = names.layout == PER_TABLE
+        first = None if many else partial(self.reader.first_sequence, topic.name, names.commits)
 
         def load() -> tuple[Checkpoint, BaseCopy]:
             resource = self.profile.mysql_resource_name
@@ -137,10 +192,49 @@ class Startup:
         raise Stopped("stopped while the follower was away")
 
 
-def applier_of(
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """The stages from a leader's transactions to commits of the follower: ``renaming`` gives records the follower's
+    names, ``ledger`` executes statements, ``applier`` applies batches.
+    """
+
+    renaming: Renaming
+    ledger: DdlLedger
+    applier: Applier
+
+    @classmethod
+    def of(
+        cls,
+        startup: Startup,
+        checkpoint: Checkpoint,
+        *,
+        copied: BaseCopy,
+        skips: Skips,
+        others: Callable[[Uri], bool] = lambda uri: True,
+    ) -> Self:
+        """The stages that continue from ``checkpoint``. ``others(uri)`` decides, too, which rows are applied, by the
+        names of their tables on the follower.
+        """
+        profile, settings = startup.profile, startup.profile.consumer
+        passes = replicated(profile)
+        renaming = Renaming(startup.renames, replicated=passes)
+        ledger = DdlLedger(
+            startup.session,
+            copied=copied,
+            passes=passes,
+            statements=FollowerStatements(renaming, engine=settings.engine),
+            skips=skips,
+            lock_seconds=settings.retry_seconds,
+        )
+        known = lru_cache(maxsize=10_000)(lambda uri: others(uri) and renaming.passes(uri))
+        applier = _applier(startup, checkpoint, ledger, passes=known, copied=copied)
+        return cls(renaming, ledger, applier)
+
+
+def _applier(
     startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool], copied: BaseCopy
 ) -> Applier:
-    """The stages that apply batches: prepared, executed serially or in parallel, and row by row if that fails.
+    """Connects the stages that apply batches: prepared, executed serially or in parallel, and row by row if that fails.
 
     ``passes(uri)`` decides which tables are replicated, by their names on the follower.
     """

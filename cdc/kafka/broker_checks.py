@@ -9,8 +9,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from cdc.errors import CdcError
-from cdc.kafka.broker_log import BrokerLog
 from cdc.kafka.commit_log import newest_commits
+from cdc.kafka.errors import BrokerLog
 from cdc.model.commit_entry import Commits
 from cdc.service.http_endpoint import Check
 

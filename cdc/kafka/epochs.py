@@ -1,10 +1,10 @@
-"""Decides which messages of a partition count where a producer writes records without Kafka transactions.
+"""Decides which messages of a partition count if a producer writes records without Kafka transactions.
 
 Kafka fences a transactional producer when the next one starts. A producer without transactions may still write after
-that: it was paused, or a request of its own comes late over an old connection. So each start of such a producer has a
-number, its epoch, which is in the header ``cdc_epoch`` of all that it writes, and it begins with a mark: a message
-without a value that has this header. A message of a lower epoch behind a mark is void, as if it had never been written.
-Messages without the header are of epoch 0, in Kafka transactions, whose producers Kafka fences. The commit log knows
+that: it was paused, or one of its requests arrives late over an old connection. So each start of such a producer has a
+number, its epoch, in the header ``cdc_epoch`` of all its messages, and begins with a mark: a message without a value
+that has this header. A message of a lower epoch after a mark is void, as if it had never been written. Messages without
+the header have epoch 0: they were written in Kafka transactions, whose producers Kafka fences. The commit log contains
 the marks of a topic, with their offsets; it is always written in Kafka transactions, so that only one producer at a
 time can write there.
 """
@@ -24,14 +24,15 @@ HEADER = "cdc_epoch"
 
 
 class Stamp(NamedTuple):
-    """The epoch that a message is of, and whether it is the mark with which that epoch begins."""
+    """The epoch of a message, and whether the message is the mark with which that epoch begins."""
 
     epoch: int
     is_mark: bool
 
 
 def stamp_of(message: Message, headers: Mapping[str, object] | None = None) -> Stamp:
-    """The stamp of ``message``, which has no error and these ``headers``, where the caller has read them already.
+    """Reads the stamp of ``message``, which has no error; ``headers`` are its headers if the caller has read them
+    already.
 
     Raises PromiseError for a header that can't be read.
     """
@@ -50,15 +51,15 @@ def stamp_of(message: Message, headers: Mapping[str, object] | None = None) -> S
 
 
 def epoch_at(marks: Iterable[Mark], offset: int) -> int:
-    """The epoch in which a partition with these ``marks`` is before ``offset``."""
+    """The newest epoch that has begun before ``offset`` in a partition with these ``marks``."""
     return max((mark.epoch for mark in marks if 0 <= mark.offset < offset), default=0)
 
 
 class Epochs:
     """The epochs of the partitions that one connection reads, each in the order of its offsets.
 
-    ``marks`` gives those of a partition that the commit log knows. It is asked once a partition, at the first message
-    of an epoch, since the mark of that epoch may be before the offset at which reading began.
+    ``marks`` returns the marks of a partition from the commit log. It is called once per partition, at the first
+    message with an epoch, since the mark of that epoch may be before the offset at which reading began.
     """
 
     def __init__(self, marks: Callable[[Partition], Iterable[Mark]]) -> None:
@@ -70,9 +71,9 @@ class Epochs:
         self._now.pop(partition, None)
 
     def counts(self, message: Message, headers: Mapping[str, object] | None = None) -> bool:
-        """Whether the next ``message`` of its partition is one to read: neither void nor a mark.
+        """Whether the next ``message`` of its partition counts: it is neither void nor a mark.
 
-        Raises as ``stamp_of`` and ``marks``.
+        Raises the errors of ``stamp_of`` and ``marks``.
         """
         stamp = stamp_of(message, headers)
         if not stamp.epoch and not self._now:

@@ -19,7 +19,7 @@ from cdc.model.commit_entry import Mark
 from cdc.model.partition import Partition
 from cdc.model.record import Record
 
-__all__ = ["HEADER", "Fragment", "Fragments", "cut", "cut_blocks", "first_whole_sequence"]
+__all__ = ["HEADER", "Begun", "Fragment", "Fragments", "cut", "cut_blocks", "first_whole_sequence", "rest"]
 
 HEADER = "cdc_fragment"
 # UTF-8: these two bits of a byte are 10 in all bytes of a character except the first.
@@ -215,3 +215,30 @@ def first_whole_sequence(message: Message) -> int:
 
 def _place(message: Message) -> str:
     return f"topic {message.topic()}, partition {message.partition()}, offset {message.offset()}"
+
+
+class Begun(NamedTuple):
+    """The newest fragment that readers see of an incomplete record."""
+
+    newest: Fragment
+    value: bytes
+
+
+def rest(fragments: Iterable[tuple[bytes, bytes]], after: Begun, *, where: str) -> Iterator[tuple[bytes, bytes]]:
+    """The ``fragments`` of a record that follow ``after``, the newest one that readers see.
+
+    Raises PromiseError if the record was cut in another way, so that these fragments do not continue it.
+    """
+    for mark, fragment in fragments:
+        made = Fragment(*map(int, mark.split()))
+        is_same = made == after.newest._replace(number=made.number)
+        # Even with the same number of fragments, this one may end elsewhere in the record.
+        if not is_same or (made.number == after.newest.number and fragment != after.value):
+            raise PromiseError(
+                f"the first fragments of record {made.sequence} are committed already, but it is cut differently now",
+                code="CDC-TOPIC-RECORDS-DIFFER",
+                where=where,
+                hint="run with the version and producer.message_bytes that wrote them until that record is complete",
+            )
+        if made.number > after.newest.number:
+            yield mark, fragment

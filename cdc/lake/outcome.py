@@ -28,7 +28,7 @@ class Run:
     refused: Mapping[Name, CdcError] = field(default_factory=dict)
 
     def line(self, seconds: float) -> str:
-        """What it did, and which tables are not there yet."""
+        """The result of a run, and the tables that are not there yet."""
         done = ", ".join(f"{count} {what}" for what, count in self.counts.items() if count) or "no tables"
         text = f"sequence {self.sequence} ({self.transaction or 'no transaction'}): {done}"
         text += f"; {self.records} records in {seconds:.1f} s"

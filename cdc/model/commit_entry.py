@@ -130,8 +130,8 @@ class PreparedXa(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """The begin, in the topic, of a session of a producer without Kafka transactions (module kafka.epochs): its epoch,
-    and the offset of its mark, -1 while that is unknown.
+    """The start of a producer without Kafka transactions (module kafka.epochs): its epoch, and the offset of its mark
+    in the topic, -1 until that is known.
     """
 
     epoch: int
@@ -200,7 +200,7 @@ class Entry:
 
     @property
     def epoch(self) -> int:
-        """The newest start without Kafka transactions; 0 where there was none."""
+        """The epoch of the newest start without Kafka transactions; 0 if there was none."""
         return self.marks[-1].epoch if self.marks else 0
 
     @property

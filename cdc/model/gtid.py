@@ -137,7 +137,7 @@ def is_gtid(transaction: str) -> bool:
 
 
 def _names_nothing(parts: list[str]) -> bool:
-    """Whether no interval follows a tag among ``parts``."""
+    """Whether a tag among ``parts`` is followed by no interval."""
     tags = [bool(_TAG.fullmatch(part)) for part in parts]
     return any(one and next_ for one, next_ in zip(tags, [*tags[1:], True], strict=True))
 
@@ -176,7 +176,7 @@ def _inside(intervals: Intervals, others: Intervals) -> bool:
 
 
 def _outside(intervals: Intervals, others: Intervals) -> Intervals:
-    """What none of ``others`` has of ``intervals``; both are merged."""
+    """The parts of ``intervals`` that are in none of ``others``; both are merged."""
     found: Intervals = []
     at = 0
     for first, high in intervals:

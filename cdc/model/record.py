@@ -99,7 +99,8 @@ class Record:
 
     @property
     def of_copy(self) -> bool:
-        """Whether the producer made the record to copy a table, so that it belongs to no transaction of the leader."""
+        """Whether the record is of a table copy: the producer made it, so it belongs to no
+        transaction of the leader."""
         return self.transaction.startswith(_OF_COPY)
 
     def emptied(self) -> "Record":

@@ -12,15 +12,14 @@ from cdc import __version__
 from cdc.config import profile
 from cdc.kafka.broker_checks import Brokers
 from cdc.producer import pipeline
-from cdc.producer.commands.copy_requests import ask_for_copies, stop_copies
-from cdc.producer.commands.copy_status import copy_status
+from cdc.producer.commands.copies import ask_for_copies, copy_status, stop_copies
 from cdc.producer.commands.dry_run import dry_run
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.pipeline import StartOptions
 from cdc.producer.skips import Skips
 from cdc.service import monitor, process
 from cdc.service.logs import event, setup_logging
-from cdc.service.process_name import process_name
+from cdc.service.process import process_name
 from cdc.service.retry import Retry
 
 __all__ = ["main"]

@@ -1,7 +1,7 @@
 """Compares the filters with those of the previous run: existing objects that pass only the new ones are to be copied.
 
-A table that passes only the new filters, and exists on the leader already, has a definition and perhaps rows that no
-follower would ever get from its changes.
+A table that passes only the new filters, and exists on the leader already, has a definition and perhaps rows, which its
+changes alone would never bring to a follower.
 """
 
 import logging

@@ -19,7 +19,7 @@ from cdc.service.seconds_behind import Behind
 
 __all__ = ["ProducerMetrics"]
 
-_HEARTBEATS = 3  # after so many missing ones the leader counts as unhealthy
+_HEARTBEATS = 3  # missing heartbeats after which the leader counts as unhealthy
 
 
 class ProducerMetrics:

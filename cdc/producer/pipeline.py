@@ -20,7 +20,7 @@ from cdc.errors import Disconnected, Fenced, UserError
 from cdc.kafka.follower_places import FollowerPlaces
 from cdc.model.commit_entry import Entry, PreparedXa
 from cdc.model.position import Position
-from cdc.producer import equal_members, filter_changes, partial_json
+from cdc.producer import equal_members, filter_changes
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.leader import Leader, count_different, inspect, objects, update_triggers
 from cdc.producer.binlog.source import Dumps
@@ -32,6 +32,7 @@ from cdc.producer.copy.selection import base_tables, definitions, require_copyab
 from cdc.producer.copy.state import Pending
 from cdc.producer.copy.structure import Structures
 from cdc.producer.copy.throttle import Followers, LeaderLoad, Replicas, RowRate, Throttles
+from cdc.producer.decode import json_differences
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions
@@ -116,7 +117,7 @@ def make_decoder(
         TableCache(
             wants_table=filters.wants_table,
             collations=leader.collations,
-            allow_differences=partial_json.unless_triggers(ask) if applies else partial_json.refuse,
+            allow_differences=json_differences.unless_triggers(ask) if applies else json_differences.refuse,
             equal_members=equal_members.asking(count),
         ),
         xa=XaTransactions(entry.prepared, read_again=read_again),

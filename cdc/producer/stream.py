@@ -48,9 +48,9 @@ def must_commit(change: Change, sink: KafkaSink, progress: Progress, limits: Lim
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Writes the changes of one connection; ``metrics`` counts each Kafka commit, ``limits`` say when to commit.
+    """Writes the changes of one connection; ``metrics`` counts each Kafka commit, ``limits`` decide when to commit.
 
-    ``decoder`` is asked how many events it has filtered.
+    ``decoder`` counts the events that it has filtered.
     """
 
     decoder: Decoder
@@ -62,9 +62,9 @@ class Stream:
     event_messages: EventMessages
 
     def replicate(self, changes: Iterable[Change], *, until: Callable[[], bool], stop: threading.Event) -> None:
-        """Replicate until ``changes`` end, ``stop`` is set, or ``until`` returns true.
+        """Replicates until ``changes`` end, ``stop`` is set, or ``until`` returns true.
 
-        Raises PromiseError, after a commit of all complete transactions before it unless the brokers are away. Raises
+        Raises PromiseError, after committing all complete transactions before it unless the brokers are away. Raises
         Disconnected; what has not been committed is then read again.
         """
         skips = bool(self.router.skips)
@@ -72,7 +72,7 @@ class Stream:
             for change in changes:
                 self._write(change)
                 if type(change) is OtherEvent:
-                    continue  # it moves no position, and commits with the change after it
+                    continue  # it moves no position, and commits with the next change
                 self.progress.note(change)
                 if skips:
                     self._check_skips(change)
@@ -85,7 +85,8 @@ class Stream:
                     self.sink.check()
                 if isinstance(change, Idle) and not change.inside:
                     self.metrics.drained()
-                # One event can hold millions of changes; ``changes`` end at the stop only after all of them.
+                # One event can contain millions of changes, and ``changes`` end at the stop only after all of them: so
+                # this checks too.
                 if stop.is_set() or until():
                     return
 
@@ -101,8 +102,8 @@ class Stream:
         write(self.router.route(change))
 
     def _make_ready(self, topics: set[str]) -> None:
-        """Create ``topics`` where missing, while no Kafka transaction is open: creating many takes longer than one may
-        last."""
+        """Creates missing ``topics``, while no Kafka transaction is open: creating many takes
+        longer than one may last."""
         if not self.sink.has_ready(topics):
             if self.sink.records:
                 self._commit(self.router.sent)
@@ -114,9 +115,9 @@ class Stream:
             self.router.skips.check_passed(self.progress.position)
 
     def _commit(self, sent: int) -> None:
-        """Commit the written records with the position after them.
+        """Commits the written records with the position after them.
 
-        The last ``sent`` of them are of a leader transaction that is still open.
+        The last ``sent`` of them belong to a leader transaction that is still open.
         """
         size, started = self.sink.bytes, time.monotonic()
         partial = self.router.partial if sent else None
@@ -133,14 +134,14 @@ class Stream:
 
     @contextmanager
     def _complete_transactions_committed(self) -> Iterator[None]:
-        """At the end, also at an event that can't be replicated, commit the complete transactions."""
+        """Commits the complete transactions at the end, also at an event that can't be replicated."""
         try:
             yield
         except PromiseError as reason:
             try:
                 self._commit_complete()
             except Disconnected:
-                # The error that stops the stream is reported; what could not be committed is read again next time.
+                # The error that stops the stream is reported; the uncommitted changes are read again next time.
                 raise reason from None
             raise
         self._commit_complete()

@@ -1,1 +1,1 @@
-"""The program cdc-repair: has the leader's producer send drifted rows again, so that followers get them."""
+"""The program cdc-repair: makes the leader's producer send drifted rows again, so that followers get them."""

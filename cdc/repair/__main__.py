@@ -1,26 +1,70 @@
-"""The program cdc-repair: has the leader's producer send the rows again that an audit found drifted."""
+"""The program cdc-repair: makes the leader's producer send the rows again that an audit found drifted."""
 
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from cdc import __version__
 from cdc.config import profile
 from cdc.config.profile import Profile
 from cdc.errors import UserError
+from cdc.model.values import visible
 from cdc.producer import pipeline
 from cdc.producer.copy.definition import TableDefinition
 from cdc.producer.copy.requests import write_repairs, write_request
 from cdc.producer.copy.selection import definitions, require_copyable
-from cdc.repair.plan import Plan, planned, requests
+from cdc.repair.plan import Plan, planned, requests, statement_of
 from cdc.repair.report import DriftedTable, Report, read_report
-from cdc.repair.shown import definition_lines, row_lines
 from cdc.service import process
 from cdc.service.logs import setup_logging
+from cdc.spark.report.printable import cut, differing, value_text
 
-__all__ = ["main"]
+__all__ = ["definition_lines", "main", "row_lines"]
+
+_VALUE_SHOWN = 60
+_NO_ROW = "no such row"
+
+
+def row_lines(table: DriftedTable) -> Iterator[str]:
+    """The rows that the report shows, with leader and follower one below the other."""
+    for row in table.shown:
+        yield visible(f"  {row['kind']}: {_image(row['identity'])}")
+        ours, theirs = row["leader_image"], row["follower_image"]
+        if row["kind"] == "different" and ours is not None and theirs is not None:
+            ours_shown, theirs_shown = _both(row["columns"], ours, theirs)
+        else:
+            ours_shown, theirs_shown = (
+                _NO_ROW if row["kind"] == lacking else _image(image or row["identity"])
+                for image, lacking in ((ours, "extra"), (theirs, "missing"))
+            )
+        yield visible(f"    leader   {ours_shown}")
+        yield visible(f"    follower {theirs_shown}")
+    if len(table.shown) < table.drifted:
+        yield f"  … {len(table.shown):,} of {table.drifted:,} rows are in report.json, all in drift.parquet"
+
+
+def definition_lines(drift: dict[str, Any]) -> Iterator[str]:
+    """Describes an object that is not defined as on the leader, with the correcting statement if it is known."""
+    name = ".".join(part for part in (drift["database"], drift["name"]) if part)
+    yield visible(f"{drift['kind']} {name}: NOT repaired: {drift['cause']}: {drift['evidence']}")
+    if (statement := statement_of(drift)) is not None:
+        yield visible(f"  to run on the follower, in the database that it means: {statement}")
+
+
+def _both(columns: list[str], ours: dict[str, str], theirs: dict[str, str]) -> tuple[str, str]:
+    sides: tuple[list[str], list[str]] = ([], [])
+    for name in columns:
+        for side, part in zip(sides, differing(value_text(ours.get(name)), value_text(theirs.get(name))), strict=True):
+            side.append(f"{name}={part.before}{part.middle}{part.after}")
+    return ", ".join(sides[0]), ", ".join(sides[1])
+
+
+def _image(values: dict[str, str]) -> str:
+    return ", ".join(f"{name}={cut(value_text(text), _VALUE_SHOWN)}" for name, text in values.items())
+
 
 _EPILOG = """\
 The producer that runs reads these rows and writes them into the stream; where none runs, the next one does. Each
@@ -59,7 +103,7 @@ def _run(path: Path, folder: Path, *, dry_run: bool) -> int:
     plans = _plans(settings, report)
     asked = [plan for plan in plans if plan.keys or plan.whole]
     if asked and not dry_run:
-        _ask(settings, asked)  # before anything is printed: the output may not be written to its end
+        _ask(settings, asked)  # requested before anything is printed, since printing may fail
         outcome = 'asked: the producer logs "rows are sent again", the consumer "rows repaired"; then audit again'
     else:
         outcome = "nothing is asked for" if plans or report.schema_drift else "no row drifted"

@@ -12,7 +12,7 @@ from cdc.repair.report import DriftedTable, Table
 __all__ = ["Plan", "planned", "requests", "statement_of"]
 
 _MOST_KEYS = 100_000
-_ALWAYS = 1_000  # so many keys are requested however few rows the table has
+_ALWAYS = 1_000  # keys that may always be requested, however few rows the table has
 _A_REQUEST = 500  # keys in one request
 _REQUEST_LENGTH = 200_000  # characters
 _LACKS = re.compile(r"(?:only the leader has|skipped by an operator): (.+) \(sequence \d+ at [^();]+, [^();]+\)")

@@ -1,22 +1,23 @@
-"""The rows that are left of a leader's tables, in the order of their last changes, folded on Spark.
+"""Folds a leader's changes on Spark to the rows that its tables contain, in the order of their last changes.
 
-First numbers alone are grouped: of each row's identity, which is a hash, the place of its last change. Spark does that
-in compiled code, and sorts nothing. Then the rows at these places are taken from their records. No record goes through
+First only numbers are grouped: for each row's identity, a hash, the place of its last change. Spark does that in
+compiled code, without sorting. Then the rows at these places are taken from their records. No record goes through
 Python before it has a row that is loaded. A row's image is an array of the JSON texts of its values, as the record has
 them, or of those of its leading values that the fold needs.
 
-Two identities are taken for one where both of their 64-bit hashes, whose seeds are random in each run, are the same:
-odds of 1 in 3e38 (2¹²⁸) for each two rows of a table.
+Two identities count as one if both of their 64-bit hashes, whose seeds are random in each run, are the same: odds of 1
+in 3e38 (2¹²⁸) for each two rows of a table.
 
-Reads the values of messages of which the places in Kafka are known, with memory for a bit each.
+Also reads the values of messages by their places in Kafka, with one bit of memory for each message.
 
-Which messages of a partition are wanted is in bitmaps of their offsets, of 4 kB for 32,768 of them, which each task
-gets: 122 MB for a thousand million messages. A join by the offsets would write the values of all messages to disk.
+The wanted messages of a partition are in bitmaps of their offsets, of 4 kB for 32,768 of them, which each task gets:
+122 MB for a thousand million messages. A join by the offsets would write the values of all messages to disk.
 
-Takes the leading values of rows from the texts of their records, and whole rows by their numbers, without parsing.
+Also extracts the leading values of rows from the texts of their records, and whole rows by their numbers, without
+parsing.
 
-To fold rows, only what they are known by is needed, which in most tables is their first value. A regular expression
-finds it in a tenth of the time in which Spark parses all values. Only records that are plain are read so:
+To fold rows, only the values that identify them are needed, in most tables the first value. A regular expression finds
+it in a tenth of the time in which Spark parses all values. Only plain records are read this way:
 
 - they are compact JSON with their fields in the order in which cdc-producer writes them;
 - no value is a JSON document, so that what looks like the begin of an image is one: in a string, quotes are behind
@@ -43,7 +44,7 @@ from cdc.spark.input.small_data import cached
 
 __all__ = ["Line", "image_texts", "leading_values", "lines", "pattern", "values_at"]
 
-# Spark's parser gives characters above U+FFFF with backslashes.
+# Spark's parser escapes characters above U+FFFF with backslashes.
 _VALUE = r'\{"[A-Za-z]+":(?:-?[0-9]+|"[^"\\\x{10000}-\x{10FFFF}]*+"|\{[^{}\\]*+\})\}'
 _OR_NULL = rf'(?:{_VALUE}|"Null")'
 # The ends of a chunk, which are objects and not in an array, have values of the key and are no rows. The group does not
@@ -82,8 +83,8 @@ _UPDATED, _AFTER, _NEXT_UPDATED = b'{"before_cols":[', b'],"after_cols":[', b']}
 
 
 def pattern(known: Collection[int], width: int) -> str:
-    """The regular expression that finds in a record the first ``width`` values of each image. Those of columns with the
-    indexes ``known`` are never NULL."""
+    """The regular expression that finds in a record the first ``width`` values of each image. Columns with the indexes
+    ``known`` are never NULL."""
     return _IMAGE.format(",".join(_VALUE if at in known else _OR_NULL for at in range(width)))
 
 
@@ -103,7 +104,7 @@ def leading_values(messages: DataFrame, patterns: DataFrame, *, uris: Collection
     fields = headed.select(*_MESSAGE, "operation", *map(F.expr, _BODY))
     is_known = F.col("uri").isin(list(uris)) & F.col("sequence").isNotNull()
     fields = fields.withColumn("known", F.coalesce(is_known, F.lit(False)))
-    # In the join: Spark would move a filter to where it has to find all that the filter is about a second time.
+    # In the join's condition: Spark would move a filter to a place where it must compute the columns a second time.
     within = f"known AND uri = of AND sequence >= first AND sequence < end AND sequence <= {upto}"
     found = fields.join(F.broadcast(patterns.withColumnRenamed("uri", "of")), F.expr(within), "left")
     found = found.where("NOT known OR of IS NOT NULL").drop("known", "of", "first", "end")
@@ -114,9 +115,10 @@ def leading_values(messages: DataFrame, patterns: DataFrame, *, uris: Collection
 
 
 def image_texts(value: bytes | None, rows: Sequence[int], *, of: int, sequence: int) -> list[str]:
-    """The values after the change, as JSON separated by commas, of those ``rows`` in a plain record that has ``of``.
+    """The values after the change, as JSON separated by commas, of those ``rows`` in a plain record that has ``of``
+    rows.
 
-    Raises ValueError where it is gone (None), has another sequence or number of rows, or is not UTF-8.
+    Raises ValueError if the record is gone (None), has another sequence or number of rows, or is not UTF-8.
     """
     if value is None or f'","sequence":{sequence},'.encode() not in value[:_HEAD_BYTES]:
         raise ValueError("it is gone, or another one, when it is read again")
@@ -130,13 +132,13 @@ def image_texts(value: bytes | None, rows: Sequence[int], *, of: int, sequence: 
     return [images[row].decode() for row in rows]
 
 
-# Offsets begin with 0, and the numbers that bitmaps are made of with 1.
+# Offsets begin at 0, the numbers in bitmaps at 1.
 _BUCKET, _BIT = "bitmap_bucket_number(offset + 1)", "bitmap_bit_position(offset + 1)"
 _IS_SET = f"getbit(CAST(conv(hex(substr(bits, int({_BIT} div 8) + 1, 1)), 16, 10) AS BIGINT), int({_BIT} % 8)) = 1"
 
 
 def values_at(messages: DataFrame, places: DataFrame) -> DataFrame:
-    """Of the ``messages`` (partition, offset, value) those whose partition and offset ``places`` has, each once."""
+    """The ``messages`` (partition, offset, value) whose partition and offset are in ``places``, each once."""
     wanted = places.groupBy(F.col("partition").alias("of"), F.expr(_BUCKET).alias("bucket"))
     bitmaps = wanted.agg(F.expr(f"bitmap_construct_agg({_BIT})").alias("bits"))
     within = F.expr(f"partition = of AND {_BUCKET} = bucket AND {_IS_SET}")
@@ -153,7 +155,7 @@ _RECORD = (
 )  # fmt: skip
 _SEEDS = (secrets.randbits(63), secrets.randbits(63))
 _ROW_BITS = 23  # rows of a record, as in streams.row_digests
-# A change has two places, since a row that gets another key is one row that goes and one that comes.
+# A change has two places: if a row gets another key, one row is removed and another one added.
 _PLACE = f"shiftleft(sequence, {_ROW_BITS + 1}) + 2L * row"
 _SEQUENCE, _ROW = f"shiftright(place, {_ROW_BITS + 1})", f"int(shiftright(place, 1) & {(1 << _ROW_BITS) - 1})"
 _WHY = "IF(names = columns, refused, 'it has other columns than were told')"
@@ -172,7 +174,7 @@ _KEYED = f"""
         array({_STEP.format("old", "false", "place", "false", "0L")},
             {_STEP.format("new", "false", "place + 1", "true", "0L")}))
 """
-# Without a key equal rows are counted, and loaded where the last of them came.
+# Without a key equal rows are counted, and loaded at the place of the last of them.
 _BARE = f"""
     array({_STEP.format("old", "true", "-1L", "false", "-1L")},
         {_STEP.format("new", "true", "place + 1", "true", "1L")})
@@ -181,10 +183,10 @@ _LOST = (
     "raise_error(concat('a row was deleted that the stream does not have, of table ', owned, "
     "': copy the table again (cdc-producer --copy)'))"
 )
-# The row with the highest number of a column is kept, too: the follower must know the number when the row is gone.
+# The row with the highest number of a column is kept too: the follower must know the number although the row is gone.
 _DIGITS = "regexp_extract(image.after[i], '^[{]\"[A-Za-z]+\":([0-9]+)', 1)"
 _NUMBER = f"IF({_DIGITS} = '', NULL, coalesce(try_cast({_DIGITS} AS BIGINT), {(1 << 63) - 1}L))"
-# Number and place in one, of which the highest is found without sorting.
+# Number and place in one value, whose maximum is found without sorting.
 _NUMBERED = f"CAST({_NUMBER} AS DECIMAL(19, 0)) * {1 << 63}BD + {_PLACE}"
 _PARTITION_BYTES = 32 << 20
 _BYTES = "coalesce(octet_length(value), aggregate(texts, 0L, (sum, text) -> sum + octet_length(text)))"
@@ -235,8 +237,8 @@ def lines(source: Source, parts: Sequence[Part], *, after: int, upto: int) -> It
 
 
 def _chosen(source: Source, parts: Sequence[Part], records: DataFrame, found: DataFrame) -> DataFrame:
-    """Of the ``records`` that are ``found`` the fields of a line up to row, plain, the parsed texts, the number of rows
-    that the record has, and its value if it is plain, which is read once more."""
+    """For the ``records`` that are ``found``: the fields of a line up to row, plain, the parsed texts, the number of
+    rows in the record, and its value if it is plain, which is read once more."""
     texts = F.expr(f"IF(plain, NULL, {_TEXTS})").alias("texts")
     chosen = cached(
         records.join(found, "sequence").select(
@@ -263,7 +265,7 @@ def _images(value: bytes | None, rows: Sequence[int], *, of: int, sequence: int)
 
 
 def _sorted(chosen: DataFrame) -> DataFrame:
-    """By sequence, in partitions that are small enough for the driver to take one after the other."""
+    """Sorts by sequence, in partitions small enough for the driver to take one after the other."""
     chosen = cached(chosen)
     [size] = chosen.agg(F.coalesce(F.sum(F.expr(_BYTES)), F.lit(0))).collect()
     count = int(size[0]) // _PARTITION_BYTES + 1
@@ -283,7 +285,7 @@ def _records(source: Source, parts: Sequence[Part], upto: int) -> DataFrame:
     ]
     within = local_frame(source.spark, told, _PARTS)
     found = leading_values(source.of_tables(uris), within, uris=uris.values(), upto=upto)
-    # Otherwise Spark would look for the values again for each use of them.
+    # Cached, since Spark would search the values again for each use.
     found = cached(found.withColumn("value", F.expr("IF(plain, NULL, value)")))
     parsed = _parsed(found.where("NOT plain").drop("plain"), within.drop("uri", "pattern", "width"), upto)
     parsed = parsed.withColumn("plain", F.lit(False))
@@ -294,7 +296,7 @@ def _parsed(messages: DataFrame, within: DataFrame, upto: int) -> DataFrame:
     invalid = "raise_error(concat('not a record: partition ', partition, ', offset ', offset, '; see cdc-audit'))"
     records = parse(messages.select("side", "partition", "offset", "value"), also=["sql_mode"])
     records = records.withColumn("database", F.expr(f"IF(valid, database, CAST({invalid} AS STRING))"))
-    # Otherwise Spark would parse a record again for each field and each row of it, and for a filter once more.
+    # Cached, since Spark would parse a record again for each field and row of it, and once more for a filter.
     records = cached(records).where(f"sequence <= {upto} AND size(rows) > 0")
     return records.join(F.broadcast(within), ["database", "table"]).where("sequence >= first AND sequence < end")
 
@@ -310,7 +312,7 @@ def _told(at: int, part: Part) -> dict[str, Any]:
 
 
 def _known(part: Part) -> tuple[int, ...] | None:
-    """The indexes of the columns that a row is known by; None for all of them."""
+    """The indexes of the columns that identify a row; None for all of them."""
     return part.known if not part.refused else ()
 
 
@@ -332,7 +334,7 @@ def _changes(records: DataFrame, shapes: Sequence[tuple[int, ...] | None]) -> Da
 
 
 def _identity(image: str, shapes: Sequence[tuple[int, ...] | None]) -> Column:
-    """Two hashes of what the row with this image is known by; NULL where there is no image."""
+    """Two hashes of the values that identify the row with this image; NULL if there is no image."""
     hashes = []
     for seed in _SEEDS:
         cases = ""

@@ -3,10 +3,9 @@
 from cdc.consumer.errors import Interrupted, Refused, Stopped
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
-from cdc.consumer.state import seeds
 from cdc.consumer.state.base_copy import BaseCopy
-from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.consumer.state.seeds import Seed, seed_of
+from cdc.consumer.state.checkpoint import CHECKPOINT, Checkpoint
+from cdc.consumer.state.seeds import SEEDS, Seed, seed_of
 from cdc.errors import Disconnected, UserError
 
 __all__ = ["SeedBeginning", "finish", "seed_in"]
@@ -27,8 +26,9 @@ class SeedBeginning:
 
     def begin(self, session: Session) -> list[bytes]:
         """Writes the mark, which commits with the first checkpoint: no consumer finds one without the other."""
-        session.run([seeds.create(session.schema).encode()])
-        return [seeds.insert(session.schema, self._resource, self._seed).encode()]
+        session.run([SEEDS.create(session.schema).encode()])
+        seed = self._seed
+        return [SEEDS.insert(session.schema, self._resource, upto=seed.upto, scope=seed.scope, now="at").encode()]
 
     def copied(self, session: Session, *, now: bool) -> BaseCopy:
         """No base copy: a follower that is loaded begins empty."""
@@ -70,7 +70,7 @@ def seed_in(session: Session, resource: str, *, name: str) -> Seed | None:
 def finish(session: Session, resource: str) -> None:
     """Removes the mark: from now on the follower is equal to the leader at the checkpoint. Raises Disconnected."""
     try:
-        session.run([seeds.delete(session.schema, resource).encode(), b"COMMIT"])
+        session.run([SEEDS.delete(session.schema, resource).encode(), b"COMMIT"])
     except (Interrupted, Refused) as error:
         raise Disconnected(
             f"the follower cannot be used: {error}",
@@ -86,7 +86,6 @@ def _databases(session: Session) -> list[str]:
 
 
 def _has_checkpoint(session: Session, resource: str) -> bool:
-    where = f"TABLE_SCHEMA={quoted(session.schema)} AND TABLE_NAME='checkpoint'"
-    if not session.rows(f"SELECT 1 FROM information_schema.TABLES WHERE {where}"):
+    if not session.rows(CHECKPOINT.exists(session.schema)):
         return False
     return bool(session.rows(Checkpoint.select(resource, schema=session.schema)))

@@ -7,37 +7,24 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
 from itertools import takewhile
-from typing import Self
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cdc.config.profile import Profile
-from cdc.config.renames import Renames
-from cdc.config.topic_names import PER_TABLE
 from cdc.consumer.apply.applier import Reread
-from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.errors import Stopped
-from cdc.consumer.follower.session import Session
-from cdc.consumer.plan.rendered_rows import RecordParser
-from cdc.consumer.preflight import First
 from cdc.consumer.scope import listed, replicated
 from cdc.consumer.source.assembler import Batch, Transaction, batches
-from cdc.consumer.source.follower_statements import FollowerStatements
-from cdc.consumer.source.merged_topics import MergedSource
-from cdc.consumer.source.reader import KafkaReader, Topic
-from cdc.consumer.source.record_source import RecordSource
+from cdc.consumer.source.reader import Topic
 from cdc.consumer.source.renaming import Renaming
-from cdc.consumer.source.single_topic import SingleTopic
-from cdc.consumer.startup import Startup, applier_of
+from cdc.consumer.startup import Stages, Startup
 from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.seeds import Seed
 from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
-from cdc.kafka.follower_places import group_of
 from cdc.seed.fold import Line, lines
 from cdc.seed.follower import SeedBeginning, finish, seed_in
 from cdc.seed.places import places, require_one_stream, require_whole
@@ -45,7 +32,7 @@ from cdc.seed.statements import read_statements
 from cdc.seed.stream import NO_DATABASE, Stream
 from cdc.seed.tables import parts_of
 from cdc.service.logs import event
-from cdc.service.retry import RetriedCalls, Retry
+from cdc.service.retry import Retry
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment, sequence_at
@@ -89,54 +76,18 @@ def run(
     follower = replace(follower, consumer=settings)
     try:
         with ExitStack() as opened:
-            return _load(_Ends.open(follower, opened, retry, stop), spark, leader, at)
+            return _load(Startup.open(follower, opened, retry=retry, stop=stop), spark, leader, at)
     except Stopped:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Ends:
-    """The connections to the brokers and to the follower."""
-
-    reader: KafkaReader
-    startup: Startup
-
-    @classmethod
-    def open(cls, follower: Profile, opened: ExitStack, retry: Retry, stop: threading.Event) -> Self:
-        """Connects to both. Raises UserError if the follower does not meet the requirements, ServerGone, Stopped."""
-        database, names = follower.database, follower.kafka.topics()
-        reader = opened.enter_context(
-            KafkaReader(
-                bootstrap_servers=follower.kafka.bootstrap_servers,
-                group=group_of(follower.mysql_resource_name, f"{database.ip_or_host}:{database.port}"),
-                properties=follower.kafka.properties(),
-                retry_seconds=follower.consumer.retry_seconds,
-                commits=names.commits,
-            )
-        )
-        source: RecordSource
-        source = MergedSource(reader, names) if names.layout == PER_TABLE else SingleTopic(reader, names.topic)
-        lock, schema = follower.mysql_resource_name, follower.consumer.schema
-        session = opened.enter_context(Session(database, lock=lock, stop=stop, schema=schema))
-        startup = Startup(follower, session, source, RetriedCalls(retry, session.try_keep, stop))
-        startup.connect()
-        return cls(reader, startup)
-
-    def topic(self) -> tuple[Topic, First | None]:
-        """The topic whose id the checkpoint contains, and the place of its first sequence. Raises UserError."""
-        names = self.startup.profile.kafka.topics()
-        topic = self.startup.topic(names.main, wait=False)
-        if topic is None:
-            raise Stopped("stopped while the brokers were away")
-        many = names.layout == PER_TABLE
-        return topic, None if many else partial(self.reader.first_sequence, topic.name, names.commits)
-
-
-def _load(ends: _Ends, spark: Callable[[], SparkSession], leader: Profile, at: Moment) -> Loaded | None:
-    startup, follower = ends.startup, ends.startup.profile
-    session, resource = startup.session, follower.mysql_resource_name
+def _load(startup: Startup, spark: Callable[[], SparkSession], leader: Profile, at: Moment) -> Loaded | None:
+    follower, session = startup.profile, startup.session
+    resource = follower.mysql_resource_name
     begun = seed_in(session, resource, name=str(follower.database))
-    topic, first = ends.topic()
+    topic = startup.topic(wait=False)
+    if topic is None:
+        return None  # stopped while the brokers were away
     source = Source.of(spark(), leader)
     require_whole(source)
     configure_for(source.spark, source.span.size)
@@ -144,7 +95,7 @@ def _load(ends: _Ends, spark: Callable[[], SparkSession], leader: Profile, at: M
     set_tiny(source.spark, records=source.span.size * _ROWS_OF_A_RECORD)
     seed = _seed(begun, source, at, listed(follower))
     stream = _stream(startup, source, topic, seed.upto)
-    checkpoint, copied = startup.checkpoint(topic, first=first, attachment=SeedBeginning(resource, seed))
+    checkpoint, copied = startup.checkpoint(topic, attachment=SeedBeginning(resource, seed))
     event(_LOG, "seed", follower=str(follower.database), upto=seed.upto, after=checkpoint.sequence)
     loaded = _applied(startup, source, stream, checkpoint, copied)
     if loaded is not None:
@@ -156,22 +107,11 @@ def _applied(
     startup: Startup, source: Source, stream: Stream, checkpoint: Checkpoint, copied: BaseCopy
 ) -> Loaded | None:
     """Loads the records after the checkpoint; None if it was stopped."""
-    follower = startup.profile
-    passes = replicated(follower)
-    renaming = Renaming(Renames(follower.renames, own=follower.consumer.schema), replicated=passes)
-    ledger = DdlLedger(
-        startup.session,
-        copied=copied,
-        passes=passes,
-        statements=FollowerStatements(renaming, engine=follower.consumer.engine),
-        skips=Skips(),
-        lock_seconds=follower.consumer.retry_seconds,
+    stages = Stages.of(
+        startup, checkpoint, copied=copied, skips=Skips(), others=lambda uri: uri.database != NO_DATABASE
     )
-    known = lru_cache(maxsize=10_000)(renaming.passes)
-    applier = applier_of(
-        startup, checkpoint, ledger, passes=lambda uri: uri.database != NO_DATABASE and known(uri), copied=copied
-    )
-    loading = _Loading(source, stream, renaming, startup)
+    ledger, applier = stages.ledger, stages.applier
+    loading = _Loading(source, stream, stages.renaming, startup)
     rows, logged_at = 0, time.monotonic()
     while applier.checkpoint.sequence < stream.upto and not startup.calls.stop.is_set():
         try:
@@ -271,8 +211,8 @@ def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream
         )
     for error in refused:
         raise error
-    parser, most = RecordParser(lambda: startup.session.changes_doubles), follower.consumer.batch_rows
-    return Stream(resource, parts, statements, found.heads, found.offsets, upto, most, parser)
+    most = follower.consumer.batch_rows
+    return Stream(resource, parts, statements, found.heads, found.offsets, upto, most, startup.parser)
 
 
 def _told(found: Iterator[Line]) -> Iterator[Line]:

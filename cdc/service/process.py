@@ -1,11 +1,17 @@
-"""Runs a program's work: signals set an event that stops it, errors become one line and an exit status."""
+"""Runs a program's work: signals set an event that stops it, errors become one line and an exit status.
+
+``process_name`` is the name of a process in the commit log: unique, and with the host where the process runs.
+"""
 
 import errno
 import os
 import queue
+import re
 import signal
+import socket
 import sys
 import threading
+import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import FrameType
@@ -13,7 +19,7 @@ from types import FrameType
 from cdc.errors import CdcError, UserError
 from cdc.service.logs import print_error
 
-__all__ = ["exit_status", "print_line", "printed", "stop_on_signals"]
+__all__ = ["described", "exit_status", "print_line", "printed", "process_name", "stop_on_signals"]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -132,3 +138,17 @@ def _discard(descriptor: int) -> None:
     """
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
+_PARTS = re.compile(r"(?P<host>.+) (?P<pid>\d+) [0-9a-f-]{36}", re.DOTALL)
+
+
+def process_name() -> str:
+    """A new unique name for this process at each call."""
+    return f"{socket.gethostname()} {os.getpid()} {uuid.uuid4()}"
+
+
+def described(name: str) -> str:
+    """The host and process id in ``name``, for a message; names of older versions do not contain them."""
+    parts = _PARTS.fullmatch(name)
+    return f"process {parts['pid']} on host {parts['host']}" if parts else "its version does not say where it runs"

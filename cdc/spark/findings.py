@@ -32,8 +32,7 @@ from cdc.spark.comparison import Comparison, Extent
 from cdc.spark.ddl.accepted_drift import Entry, first_entry
 from cdc.spark.ddl.definitions import Definitions, SchemaDrift, Unmatched, definitions
 from cdc.spark.ddl.lineage import Name, named_tables
-from cdc.spark.ddl.not_replicated import NOT_REPLICATED, LeftOut
-from cdc.spark.ddl.scope import Scope
+from cdc.spark.ddl.scope import NOT_REPLICATED, LeftOut, Scope
 from cdc.spark.ddl.table_copies import UnderCopy, under_copy
 from cdc.spark.folders.local import LocalFolder
 from cdc.spark.input.records import FOLLOWER, LEADER

@@ -106,7 +106,7 @@ def audit(
     (paths, of ``state`` a URI, too), ``max_age`` (seconds) and ``exact``. The session keeps its settings and what it
     has cached.
 
-    Raises UserError for a mistake in a profile or an option, and where brokers do not answer.
+    Raises UserError for a mistake in a profile or an option, and if brokers do not answer.
     """
     terms = _terms(options)
     given = Namespace(leader=Path(leader), follower=Path(follower), consumer=consumer and Path(consumer))

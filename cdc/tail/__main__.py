@@ -20,8 +20,7 @@ from cdc.model.record import Record
 from cdc.service.logs import LIBRDKAFKA, setup_logging
 from cdc.service.process import exit_status, stop_on_signals
 from cdc.tail.lines import line
-from cdc.tail.merged_topics import TailedTopics
-from cdc.tail.single_topic import TailedTopic
+from cdc.tail.newest_records import TailedTopic, TailedTopics
 
 __all__ = ["main"]
 

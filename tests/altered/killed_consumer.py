@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cdc.consumer import __main__ as program
-from cdc.consumer import pipeline
+from cdc.consumer import startup
 from cdc.consumer.errors import Interrupted
 from cdc.consumer.follower.session import Session
 from tests.altered.replaced import replace
@@ -64,7 +64,7 @@ class Applying(Killed):
         """Send a packet; the intent commits at once, the end of the statement with the next COMMIT."""
         text = b";".join(packet)
         self.sent = ""
-        if intent := re.search(rf"VALUES \({self.sequence}, NOW\(6\), '[^']*', '([^']*)'".encode(), text):
+        if intent := re.search(rf"VALUES \('[^']*', {self.sequence}, '([^']*)'".encode(), text):
             self.sent, Killed.gtid = "the intent", intent[1].decode()
         elif self.reached and b"COMMIT" in packet:
             self.sent = "the commit"
@@ -105,6 +105,6 @@ def main() -> int:
     """The program, altered; its exit status where it comes to its end."""
     _, profile, Killed.point, sequence = sys.argv
     Killed.sequence = int(sequence)
-    replace(pipeline, "Session", Applying)
+    replace(startup, "Session", Applying)
     sys.argv = ["cdc-consumer", profile, "--until-current"]
     return program.main()

@@ -13,7 +13,7 @@ import confluent_kafka
 
 from cdc.producer import __main__ as program
 from cdc.producer import stream
-from cdc.producer.sink import kafka_transactions, plain_writes
+from cdc.producer.sink import kafka_transactions
 from tests.altered.replaced import replace
 
 POINTS = (
@@ -62,7 +62,6 @@ def main() -> int:
         options.remove("eager")
         replace(stream, "must_commit", lambda *_: True)
     replace(kafka_transactions, "Producer", Killed)
-    replace(plain_writes, "Producer", Killed)
     sys.argv = ["cdc-producer", profile, "--until-current", *options]
     return program.main()
 

@@ -107,7 +107,7 @@ def running(program: str, *arguments: str | Path, stderr: Any = subprocess.PIPE)
 
 def _ended(process: WarmProcess) -> str | None:
     """Waits for the end of a process; returns what it has written since to its standard error. Raises AssertionError
-    with that, and the stacks of its threads, where it does not end."""
+    with that, and the stacks of its threads, if it does not end."""
     try:
         return process.communicate(timeout=LIMIT_SECONDS)[1]
     except subprocess.TimeoutExpired:

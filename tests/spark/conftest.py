@@ -34,9 +34,8 @@ from cdc.spark.input.small_data import set_tiny, uncache
 from cdc.spark.input.spans import Span
 from cdc.spark.input.sql_meaning import MEANING
 from cdc.spark.job.class_archive import class_archive, mapped
-from cdc.spark.job.jvm_names import look_up_once
 from cdc.spark.job.options import NO_TERMS, Terms
-from cdc.spark.job.session import CODE_CACHE, NO_TRACES
+from cdc.spark.job.session import CODE_CACHE, NO_TRACES, look_up_once
 from cdc.spark.lag.arrivals import SCHEMA
 from cdc.spark.pipeline import judge
 from cdc.spark.report.files import clear

@@ -1,1 +1,1 @@
-"""Batches and statements executed on the follower, in serial, in parallel, or row by row."""
+"""Executes batches and DDL statements on the follower: serially, in parallel, or row by row."""

@@ -24,14 +24,16 @@ __all__ = ["Applied", "Applier", "Reread"]
 
 
 class Reread(Exception):
-    """The records after the checkpoint must be read again, because they are no longer in memory: the follower has
+    """Raised when records after the checkpoint must be read again, since they are no longer in memory: the follower has
     rolled back parts of a large transaction, or a replica that lags behind has taken the follower's place."""
 
 
 class Applied(NamedTuple):
-    """A commit of the follower: up to record ``last``, ``seconds`` after the preparation of its last batch began.
+    """A commit on the follower: ``last`` is the last record it applied, ``seconds`` the time since the preparation of
+    its last batch began.
 
-    ``filtered`` counts those of its ``rows`` that the filters left out. ``chunk`` is the chunk of a table that it was.
+    ``filtered`` counts those of its ``rows`` that the filters left out. ``chunk`` is set if the batch was a chunk of a
+    table copy.
     """
 
     last: Record
@@ -43,9 +45,10 @@ class Applied(NamedTuple):
 
 
 class Applier:
-    """Applies batches over a connected ``session`` that holds the lock, from the ``committed`` checkpoint on.
+    """Applies batches over a connected ``session`` that holds the consumer's lock, beginning after the ``committed``
+    checkpoint.
 
-    ``retry`` says how long to go on without progress while the follower is away; ``stop`` ends that early.
+    ``retry`` limits how long to try without progress while the follower is away; setting ``stop`` ends that early.
     """
 
     def __init__(
@@ -64,27 +67,28 @@ class Applier:
         self._committed = committed
         self._retry = retry
         self._stop = stop
-        # All that is not known to be committed, in order: what has been given to the executors, and what follows. Of a
-        # large transaction, only the last executed part is kept.
+        # Batches that are not known to be committed, in order: those given to the executors, then those that wait. Only
+        # the last executed part of a large transaction is kept.
         self._under_way: deque[PlannedBatch] = deque()
         self._waiting: deque[Batch] = deque()
         self._applied: list[Applied] = []
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """The newest one that is known to be committed."""
+        """The newest checkpoint that is known to be committed."""
         return self._committed.checkpoint
 
     @property
     def conflicts(self) -> int:
-        """How many conflicts were resolved in the leader's favour, and are committed."""
+        """The number of committed conflicts that were resolved in the leader's favour."""
         return self._execution.conflicts
 
     def applied(self, batches: Iterable[Batch | None]) -> Iterator[Applied | None]:
-        """Apply each batch exactly once. A None, where there is no more for now, follows after all before it committed.
+        """Applies each batch exactly once. A None among the batches means that there are no more for now; it is passed
+        on once everything before it has committed.
 
-        Ends early where ``stop`` is set while the follower is away. Raises PromiseError for a row or statement that
-        can't be applied, ServerGone where the follower stays away, Reread.
+        Ends early if ``stop`` is set while the follower is away. Raises PromiseError for a row or statement that can't
+        be applied, ServerGone if the follower stays away, Reread.
         """
         for batch in batches:
             if batch is not None:
@@ -93,7 +97,7 @@ class Applier:
                 if not self._persist(wait=batch is None):
                     return
             except CdcError:
-                # Statements before the one that fails have committed.
+                # The statements before the one that failed have committed: report them first.
                 yield from self._take_applied()
                 raise
             yield from self._take_applied()
@@ -103,7 +107,8 @@ class Applier:
         yield from self._take_applied()
 
     def _persist(self, *, wait: bool) -> bool:
-        """Send what waits until it is accepted and, with ``wait``, committed. False where ``stop`` was set before."""
+        """Sends the waiting batches until the follower has accepted them and, with ``wait``, committed them. Returns
+        False if ``stop`` was set first."""
         while True:
             try:
                 self._try_persist(wait=wait)
@@ -138,7 +143,7 @@ class Applier:
             self._session.keep()
             self._preparation.rest()
             if not self._under_way:
-                # With nothing left to do, a connection that was lost and opened again counts as recovered.
+                # A lost connection that was opened again counts as recovered once nothing is left to do.
                 self._retry.success()
 
     def _send(self, batch: Batch) -> None:
@@ -149,7 +154,7 @@ class Applier:
         try:
             planned = self._preparation.prepare(batch, self._execution.commit)
         except (CdcError, Refused):
-            # What comes before is applied; where the connection was lost, it is executed again.
+            # The batches before it are applied; if the connection is lost meanwhile, they are executed again.
             self._commit()
             raise
         self._take_committed()
@@ -166,11 +171,11 @@ class Applier:
         self._take_committed()
 
     def _recover(self) -> None:
-        """Connect again, or end a parallel run that failed: all batches that have not committed are sent again.
+        """Connects again, or ends a parallel run that failed, and puts all uncommitted batches back to be sent again.
 
-        Raises Reread where some of them are no longer in memory.
+        Raises Reread if some of them are no longer in memory.
         """
-        self._take_committed()  # before another server may answer: these have committed on the former one
+        self._take_committed()  # before another server may answer: these batches have committed on the former one
         self._committed.connect()
         try:
             self._execution.recover(self.checkpoint)
@@ -188,14 +193,15 @@ class Applier:
             raise Reread
 
     def _take_committed(self) -> None:
-        """Remove the batches that are no longer needed: committed ones, and all executed parts but the last."""
+        """Removes the batches that are no longer needed: the committed ones, and all executed parts of a large
+        transaction but the last."""
         while self._under_way and self._is_done(self._under_way[0]):
             planned = self._under_way.popleft()
             if planned.state is State.COMMITTED:
                 self._has_committed(planned)
 
     def _is_done(self, first: PlannedBatch) -> bool:
-        # The last part may only have been sent. Until it is executed, it must be there to be sent again.
+        # The last part may only have been sent. Until it is executed it is kept, so that it can be sent again.
         is_part = first.state is State.EXECUTED and not first.batch.ends
         return first.state is State.COMMITTED or (is_part and len(self._under_way) > 1)
 

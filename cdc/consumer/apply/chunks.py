@@ -1,7 +1,9 @@
-"""Applies a chunk of a table that failed as it was planned: what is in its rows' way is removed, and counted.
+"""Applies a chunk of a table copy whose planned statements failed: deletes the rows that block the chunk's rows, and
+counts them.
 
-In the way are rows with the same keys outside of the range, and rows with the same values of other unique keys. The
-latter are none of the leader's (``plan.copying``), so each is brought back, with its key, by what comes later.
+Two kinds of rows block: rows with the same primary key outside of the chunk's range, and rows with the same value of
+another unique key. The latter are not rows of the leader (``plan.copying``), so a later chunk or change restores the
+leader's row with that primary key.
 """
 
 import logging
@@ -31,7 +33,7 @@ _LOG = logging.getLogger("cdc.consumer")
 
 
 class Chunks:
-    """Applies chunks in the session's open transaction; ``skips`` and ``note`` as in ``RowByRow``."""
+    """Applies chunks in the session's open transaction; ``skips`` and ``note`` are those of ``RowByRow``."""
 
     def __init__(
         self,
@@ -50,13 +52,13 @@ class Chunks:
         self._ranges = RangeRows(session, RowCounts(session))
 
     def apply(self, covering: ChunkPlan) -> None:
-        """Apply a chunk whose statements were rolled back. Raises Unapplicable, Interrupted."""
+        """Applies a chunk after its planned statements were rolled back. Raises Unapplicable, Interrupted."""
         chunk = covering.chunk
         self._session.run([b"SAVEPOINT chunk"])
         try:
             if covering.refused is not None:
                 raise covering.refused
-            # The batch may have failed because of what LOAD DATA warns of.
+            # LOAD DATA only warns about some values, which may be why the batch failed.
             self._tables.pause_loading([chunk.uri])
             if chunk.range is not None and chunk.range.piece is not None:
                 self._apply_piece(covering)
@@ -83,7 +85,7 @@ class Chunks:
         self._row_by_row.apply(in_order([covering.written]))
 
     def _apply_piece(self, covering: ChunkPlan) -> None:
-        """Add the rows of a table that is copied as a whole: nothing can be in their way but rows of its pieces."""
+        """Adds rows of a table that is copied in pieces: only rows of its other pieces can block them."""
         try:
             self._run(_made(covering.steps, self._tables.shape(covering.chunk.uri)))
         except (Refused, Mismatch) as error:
@@ -93,7 +95,7 @@ class Chunks:
                 raise _clash(covering.chunk, f"{self._row_by_row.removed} rows are in others' way") from None
 
     def _apply_whole(self, covering: ChunkPlan) -> bool:
-        """Remove what is in the rows' way, and add them; whether that was possible."""
+        """Deletes the blocking rows and adds the chunk's rows; returns False if that failed."""
         try:
             self._run(_made(covering.emptying))
             removed = 0
@@ -112,7 +114,7 @@ class Chunks:
         return True
 
     def _check(self, chunk: Record) -> None:
-        """Raises Unapplicable where rows of the chunk were in one another's way."""
+        """Raises Unapplicable if rows of the chunk replaced one another, so that some are missing."""
         try:
             lacking = self._ranges.lacks(chunk, self._tables.shape(chunk.uri), size=PACKET_BYTES)
         except (*INCOMPARABLE, Refused) as error:
@@ -121,7 +123,7 @@ class Chunks:
             raise _clash(chunk, f"of {len(chunk.rows)} rows {lacking} are not there afterwards")
 
     def _run(self, made: Iterator[Statement]) -> list[int]:
-        """The counts of the statements that delete; raises Mismatch for a wrong count."""
+        """Runs the statements and returns the row counts of those that delete; raises Mismatch for a wrong count."""
         found = []
         for packet in packets(made, limit=self._session.max_packet):
             counts = self._session.run([statement.sql for statement in packet])
@@ -139,16 +141,16 @@ def _made(steps: Sequence[Step], shape: TableSchema | None = None) -> Iterator[S
 
 
 def _with_key(record: Record, key: Sequence[str], shape: TableSchema, rows: Sequence[Row] = ()) -> Step:
-    """The deletion of all rows with the same values of ``key`` as these rows, all of the record's by default."""
+    """A step that deletes all rows with the same values of ``key`` as ``rows``, by default all rows of the record."""
     named = replace(record, key=tuple(key))
     flags = NO_FOREIGN_KEY_CHECKS if shape.related else 0
     return for_table(Step("Clear", [Change(named, Row(row.after, None)) for row in rows or record.rows], flags), shape)
 
 
 def _clashing(record: Record, shape: TableSchema) -> list[Step]:
-    """The deletions of all rows that have a value of another unique key than the record's in common with its rows.
+    """Steps that delete all rows with the same value of another unique key as a row of the record.
 
-    Keys with a prefix or an expression are left to be done row by row.
+    Keys with a prefix or an expression are left to ``RowByRow``.
     """
     steps = []
     for parts in shape.unique_keys.values():
@@ -177,7 +179,8 @@ def _tell_failed(chunk: Record, reason: Exception) -> None:
 
 
 def _tell_removed(chunk: Record, rows: int) -> None:
-    """Where only some keys are repaired, nothing may bring back what was removed beside them."""
+    """Logs the deleted rows; as a warning if only chosen keys are repaired, since then no later chunk restores a row
+    that was deleted for them."""
     repaired = chunk.range is not None and chunk.range.keys is not None
     what = "rows removed for rows that are repaired: audit again" if repaired else (
         "rows removed for rows of a table that is being copied"

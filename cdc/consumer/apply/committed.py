@@ -1,4 +1,5 @@
-"""The checkpoint that the follower is known to have committed, read back from the server after a lost connection."""
+"""Tracks the checkpoint that the follower is known to have committed, and reads it from the server after a lost
+connection."""
 
 import logging
 
@@ -17,31 +18,31 @@ _AWAY = "start again when the server is up; consumer.retry_seconds says how long
 
 
 class Committed:
-    """``checkpoint`` is the newest one that has committed, as far as the client knows.
+    """``checkpoint`` is the newest one known to be committed.
 
-    After a failover another server answers at the follower's address, perhaps a replica that lags behind. Until
-    something commits there, ``switched`` is true and its own checkpoint counts: as a replica it may still be executing
-    its relay log. ``incomplete`` says that it lacks records which are no longer in memory.
+    After a failover another server answers at the follower's address, perhaps a replica that lags behind and still
+    executes its relay log. Until something commits there, ``switched`` is true and that server's own checkpoint counts.
+    ``incomplete`` is true if that server lacks records which are no longer in memory.
     """
 
     def __init__(self, session: Session, checkpoint: Checkpoint) -> None:
         self._session = session
-        self._server = session.server  # of the last commit
-        self._highest = checkpoint.sequence  # that was ever committed
+        self._server = session.server  # the server of the last commit
+        self._highest = checkpoint.sequence  # the highest sequence that was ever committed
         self.checkpoint = checkpoint
         self.switched = False
         self.incomplete = False
 
     def advance(self, target: Checkpoint) -> None:
-        """The follower has committed ``target``."""
+        """Notes that the follower has committed ``target``."""
         self.checkpoint = target
         self._server, self._highest = self._session.server, max(self._highest, target.sequence)
         self.switched = False
 
     def connect(self) -> None:
-        """Connect if there is no connection, and take over the checkpoint of another server.
+        """Connects if there is no connection, and takes over the checkpoint if another server answers.
 
-        Raises Interrupted or Refused, PromiseError where the other server is no replica of the former one.
+        Raises Interrupted or Refused, PromiseError if the other server is no replica of the former one.
         """
         if not self._session.connected:
             # Connecting takes the lock. Then the former connections have ended at the server, so that each of their
@@ -54,27 +55,27 @@ class Committed:
                 _LOG, "another server took the follower's place", level=logging.WARNING, server=self._session.server,
                 before=self._server, sequence=there.sequence, lost=self._highest - there.sequence,
             )  # fmt: skip
-            # Records in memory may have been parsed for a server whose JSON parser takes doubles as they are.
+            # Records in memory may have been parsed for a server that needs other literals for doubles in JSON.
             other = there.sequence != self.checkpoint.sequence or self._session.changes_doubles
             self.incomplete = self.incomplete or other
             self.checkpoint = there
 
 
 def sequence_in(session: Session, resource: str) -> int | None:
-    """The sequence of the checkpoint in the follower, if there is one. Raises Interrupted or Refused."""
+    """Reads the sequence of the follower's checkpoint, None if it has none. Raises Interrupted or Refused."""
     rows = session.rows(Checkpoint.select(resource, schema=session.schema))
     session.run([b"COMMIT"])
     return Checkpoint.from_rows(rows[0], schema=session.schema).sequence if rows else None
 
 
 def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) -> Checkpoint:
-    """The checkpoint of the server that answers now, or ``checkpoint`` where the server's is above ``highest``.
+    """Reads the checkpoint of the server that answers now; returns ``checkpoint`` if the server's is above ``highest``.
 
-    Records that this server lacks are still in the topics, or it has yet to execute them from its relay log. Raises
-    Interrupted or Refused, PromiseError where it was no replica of the former server, UserError (``rewinds``).
+    The records that this server lacks are still in the topics or in its relay log. Raises Interrupted or Refused,
+    PromiseError if it was no replica of the former server, UserError (``rewinds``).
     """
     rows = session.rows(Checkpoint.select(checkpoint.resource, schema=checkpoint.schema))
-    # Layout "single" may have no table of the offsets in other topics, and needs none.
+    # A follower of layout "single" may have no table of offsets in other topics, and needs none.
     select_others = Checkpoint.select_offsets(checkpoint.resource, schema=checkpoint.schema)
     others = session.rows(select_others) if checkpoint.others else []
     there = Checkpoint.from_rows(rows[0], others, schema=checkpoint.schema) if rows else None
@@ -92,10 +93,10 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
 
 
 def resolve_commit(session: Session, committing: PlannedBatch | None, checkpoint: Checkpoint) -> None:
-    """Find out whether the COMMIT of the batch that was ``committing`` over a lost connection has reached the server.
+    """Finds out whether the COMMIT of the batch ``committing``, sent over a lost connection, has reached the server.
 
-    ``checkpoint`` is the one known to be committed. Raises PromiseError where the follower has neither this one nor the
-    batch's, Interrupted, Refused.
+    ``checkpoint`` is the last one known to be committed. Raises PromiseError if the follower has neither this one nor
+    the batch's, Interrupted, Refused.
     """
     sequence = sequence_in(session, checkpoint.resource)
     if committing is not None and sequence == committing.target.sequence:
@@ -105,7 +106,7 @@ def resolve_commit(session: Session, committing: PlannedBatch | None, checkpoint
 
 
 def moved(checkpoint: Checkpoint) -> PromiseError:
-    """The error for a checkpoint in the follower that differs from the one written last."""
+    """The error for a follower's checkpoint that differs from the one that this program wrote last."""
     return PromiseError(
         "the checkpoint in the follower has been moved by something else",
         code="CDC-CHECKPOINT-MOVED",
@@ -115,7 +116,7 @@ def moved(checkpoint: Checkpoint) -> PromiseError:
 
 
 def lost(error: Interrupted, *, after: int) -> Disconnected:
-    """The error for a follower that did not execute the batch after sequence ``after``."""
+    """The error for a follower that stayed away, so that what follows sequence ``after`` is not executed."""
     return Disconnected(
         f"the follower does not take the changes: {error}",
         code="CDC-FOLLOWER-GONE",

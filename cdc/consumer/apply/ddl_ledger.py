@@ -2,15 +2,15 @@
 
 A statement runs under a GTID of its own, and a server executes a GTID once. Protocol: intent row with the GTID
 (committed) → statement under that GTID → done row, committed together with the checkpoint. After a crash the intent
-says which GTID it is, and the follower's own executed GTID set whether the statement ran. If it is still running on the
+contains the GTID, and the follower's executed GTID set shows whether the statement ran. If it is still running on the
 lost connection, SET gtid_next waits for it.
 
-Of statements that follow one another, all intents commit first and all done rows last: a commit takes about as long as
-a statement. After a crash each of them is found by its own GTID.
+If statements follow one another, all intents commit first and all done rows last, because a commit takes about as long
+as a statement. After a crash each of them is found by its own GTID.
 
-CREATE TABLE … SELECT comes as CREATE TABLE … START TRANSACTION and rows. MySQL allows no plain INSERT after that form
-(error 3977), so the table is created and committed under its GTID, and the rows, the done row and the checkpoint commit
-together. Between the two commits the follower has an empty table.
+The leader logs CREATE TABLE … SELECT as CREATE TABLE … START TRANSACTION and rows. MySQL allows no plain INSERT after
+that form (error 3977), so the table is created and committed under its GTID, and the rows, the done row and the
+checkpoint commit together. Between the two commits the follower has an empty table.
 """
 
 import logging
@@ -47,17 +47,18 @@ _THERE = (
     "somebody has done this on the follower already: where it is as on the leader, nothing is lost by skipping it; "
     "else undo it there and start again"
 )
-# Syntax, functions, engines, character sets, collations and kinds of columns and keys that not every version takes.
+# Error numbers for syntax, functions, engines, character sets, collations and kinds of columns and keys that only some
+# versions accept.
 _OF_VERSIONS = (1063, 1064, 1115, 1193, 1235, 1273, 1286, 1305, 1503, 3763, 3770, 3814, 6123, 6125)
 _LACKS = 1227
 _PRIVILEGES = re.compile(r"\b([A-Z_]{4,}(?:, [A-Z_]{4,})*) privilege")
 _OF_ACCOUNTS = (1449, _LACKS)
 _HINTS = {
-    # The object exists already, is gone already, or its name is taken by another key or constraint.
+    # The object exists or is missing already, or another key or constraint has its name.
     **dict.fromkeys((1007, 1008, 1050, 1051, 1060, 1061, 1091, 1304, 1305, 1826, 3822), _THERE),
-    # Of a view whose text the server checks with the rights of its definer.
+    # The server checks a view's text with the rights of its definer: that account must exist.
     1449: "create that account on the follower, since accounts are not replicated, and start again",
-    # Where consumer.engine has made an InnoDB table of one of MyISAM.
+    # consumer.engine may turn a MyISAM table into InnoDB, which allows fewer kinds of AUTO_INCREMENT keys.
     1075: "InnoDB numbers by the first column of a key only: create the table on the follower by hand, with one more "
     "KEY that begins with the AUTO_INCREMENT column (its numbers come from the leader)",
 }
@@ -74,18 +75,18 @@ _ANY_ORDER = (
     "go on with --skip; or leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT"
 )
 _MAKES_DOCUMENTS = re.compile(r"\bJSON|->|\bMEMBER\b", re.I)
-_UNCOMMITTED_SECONDS = 1.0  # after which the statements that have run are committed
-_SHOWN = 100_000  # characters of a skipped statement, which may be too large for the server
+_UNCOMMITTED_SECONDS = 1.0  # seconds after which the executed statements are committed
+_SHOWN = 100_000  # characters kept of a skipped statement: the whole may exceed the server's packet size
 
 
 class DdlLedger:
-    """Executes Query records of one leader; the caller commits the notes that are returned.
+    """Executes the DDL statements (Query records) of one leader. The caller commits the returned notes.
 
-    ``session`` is the one that applies rows; statements run on another connection, which is reset before each, so that
-    no session variable of one affects another. What ``copied`` has is not executed. ``passes(uri)`` says which tables
-    are replicated, by the leader's names; ``statements`` changes what the follower needs otherwise. ``skips`` says
+    ``session`` applies the rows; statements run on another connection, which is reset before each, so that no session
+    variable of one affects another. Statements that ``copied`` contains are not executed. ``passes(uri)`` decides which
+    tables are replicated, by the leader's names; ``statements`` rewrites statements for the follower. ``skips`` decides
     which records may be skipped. ``lock_seconds`` is how long a statement waits for each lock. ``applied`` counts the
-    statements that were executed, ``left_out`` those that are not for this follower.
+    executed statements, ``left_out`` those that are not for this follower.
     """
 
     def __init__(
@@ -102,23 +103,24 @@ class DdlLedger:
         self._copied = copied
         self._connection = StatementConnection(session)
         self._intents = Intents(session)
-        self._failed: tuple[int, Exception] | None = None  # a statement's sequence, and its error
-        self._ready: dict[tuple[str, int], Record] = {}  # the last run's, by server and sequence
+        self._failed: tuple[int, Exception] | None = None  # the sequence of a failed statement, and its error
+        # the statements prepared for the last run, by server and sequence
+        self._ready: dict[tuple[str, int], Record] = {}
         self._passes = passes
         self._statements = statements
         self.skips = skips
         self._lock_seconds = lock_seconds
         self.applied = 0
         self.left_out = 0
-        self.leader_version: Callable[[], str] = str  # by the commit log; empty where that is not known
+        self.leader_version: Callable[[], str] = str  # as the commit log names it; empty if unknown
 
     def execute(self, records: Sequence[Record], commit: Commit) -> list[Statement]:
-        """Execute the first of the statements, at least one, unless they were executed before.
+        """Executes the first of the statements, at least one, unless they were executed before; returns their notes.
 
-        The notes of these, which commit with the checkpoint. It ends early before a statement that the filters leave
-        out or that fails, and after a while: what has run commits first. Before any of them runs, ``commit`` commits
-        the rows before them. Raises Unapplicable where the follower refuses the first statement, Interrupted where it
-        must be tried again.
+        The notes must commit with the checkpoint. Ends early before a statement that the filters leave out or that
+        fails, and after a while, so that what has run commits first. Before the first one runs, ``commit`` commits the
+        rows before it. Raises Unapplicable if the follower refuses the first statement, Interrupted if it must be tried
+        again.
         """
         first = records[0]
         try:
@@ -139,7 +141,7 @@ class DdlLedger:
         return Statement(note.encode())
 
     def skip(self, record: Record, error: Unapplicable) -> Statement:
-        """The note that a record was skipped, because of ``error``."""
+        """Notes that a record was skipped because of ``error``; returns the statement for the ledger."""
         shown = record.query[:_SHOWN] or f"{record.operation}, {len(record.rows)} rows of {record.uri}"
         self.skips.used.add(record.sequence)
         event(
@@ -153,11 +155,11 @@ class DdlLedger:
         )
 
     def rest(self) -> None:
-        """Close the connection of the statements if there were none for a while: to be called now and then."""
+        """Closes the statements' connection if it has been idle for a while; to be called now and then."""
         self._connection.rest()
 
     def note_left_out(self, record: Record) -> Statement:
-        """The note that the producer has left an event out (its option --skip)."""
+        """The ledger's note that the producer has left an event out (its option --skip)."""
         if self._copied.has(record):
             return self._not_applied(record, ledger_table.IN_COPY)
         event(
@@ -168,17 +170,17 @@ class DdlLedger:
         return Statement(ledger_table.insert_not_run(self._session.schema, record, state="skipped", note=note).encode())
 
     def _raise_again(self, record: Record) -> None:
-        """Raise the error of the statement, if it has failed after others that were not yet committed."""
+        """Raises the error of a statement that failed in the run before, after statements that had to commit first."""
         failed, self._failed = self._failed, None
         if failed is not None and failed[0] == record.sequence:
             raise failed[1]
 
     def _for_follower(self, records: Sequence[Record]) -> list[Record]:
-        """The first of the statements, as the follower needs them, up to one that is not to be executed.
+        """Rewrites the statements for the follower, up to the first that is not to be executed.
 
         Raises Unapplicable or UserError for the first one.
         """
-        # Those of a run that was not executed to its end are the next ones.
+        # If the last run ended early, its remaining statements are rewritten already.
         known, self._ready = self._ready, {}
         for record in records:
             place = self._session.server, record.sequence
@@ -199,12 +201,12 @@ class DdlLedger:
         notes: list[Statement] = []
         begun = time.monotonic()
         intents = self._intents.intend(records, commit)
-        # The rows before it have committed, with the intents if there were any: the statement may wait for their locks.
+        # The rows before have committed, with any intents: the statement may wait for their locks.
         commit([])
         for record, intent in zip(records, intents, strict=False):
             try:
-                # Where the session is lost that holds the lock, another consumer may be at work. That shows here, by
-                # the commit of the intents, and by the question that follows each statement.
+                # If the session that holds the consumer's lock is lost, another consumer may be at work. The commit of
+                # the intents and the query after each statement notice that.
                 if intent.is_new or not self._executed(intent.gtid):
                     self._check_numbers(record)
                     self._execute(record, intent.gtid)
@@ -219,18 +221,18 @@ class DdlLedger:
         return notes
 
     def _reason(self, record: Record) -> str | None:
-        """The reason to leave the statement out, or None. Raises Unapplicable."""
+        """Why the statement is not executed; None if it is. Raises Unapplicable."""
         reason = self._why_not(record)
-        # Checked where the statement can be executed: now or, if it only acts on the leader, by an operator who
-        # promotes the follower.
+        # Checked for statements that will be executed: now, or by an operator who promotes the follower if it only acts
+        # on the leader.
         if reason in (None, ledger_table.ACTS_ON_LEADER):
             check_claims(record, version=self._session.version)
         return reason
 
     def _why_not(self, record: Record) -> str | None:
-        """The reason to leave the statement out, or None.
+        """Why the statement is not executed; None if it is.
 
-        Raises Unapplicable where the filters let only some of its objects pass, and the copy does not have it.
+        Raises Unapplicable if only some of its objects pass the filters and the base copy does not contain it.
         """
         uris = [_filtered(affect, end) for affect in record.affects for end in ("uri", "to") if end in affect]
         wanted = [self._passes(uri) for uri in uris]
@@ -246,7 +248,7 @@ class DdlLedger:
             )
         actions = [affect["action"] for affect in record.affects]
         if actions and all(action.endswith(LEADER_ONLY) for action in actions):
-            # Of one in the copy, too: the follower must not have the triggers that came with it.
+            # Even if the base copy contains it: the follower must not have the triggers that came with the copy.
             return ledger_table.ACTS_ON_LEADER
         return ledger_table.IN_COPY if in_copy else None
 
@@ -254,7 +256,7 @@ class DdlLedger:
         return self._session.rows(f"SELECT GTID_SUBSET({quoted(gtid)}, @@GLOBAL.gtid_executed)") == [(1,)]
 
     def _check_numbers(self, record: Record) -> None:
-        """Raises Unapplicable where the statement may give rows of the follower's table other numbers."""
+        """Raises Unapplicable if the statement may number the rows of the follower's table differently."""
         effect = numbering(record)
         if effect is None:
             return
@@ -267,7 +269,7 @@ class DdlLedger:
                 hint=_ANY_ORDER if effect.any_order else _OTHER_NUMBERS if effect.numbered else _OTHER_ZEROS,
             )
         if effect.numbered:
-            # It must be the leader's, too, which the stream does not show.
+            # The leader must number in this order too, which the stream does not show.
             order = ", ".join(key_columns(self._session, effect))
             event(_LOG, "rows are numbered in the order of the primary key", sequence=record.sequence, key=order)
 
@@ -278,7 +280,7 @@ class DdlLedger:
             lock_wait.watch(session)
             session.run([to_send(record)])
             if not self._executed(gtid):
-                # CREATE TABLE … START TRANSACTION leaves its transaction open; this ends it, under the GTID.
+                # CREATE TABLE … START TRANSACTION leaves its transaction open; COMMIT ends it under the GTID.
                 session.run([b"COMMIT"])
         except BaseException as error:
             # Closing frees the GTID of a statement that did not run.
@@ -298,7 +300,7 @@ class DdlLedger:
         hint = _HINTS.get(error.code, "make the follower take it and start again")
         if error.code in _OF_VERSIONS and not re.match(r"\s*DROP\b", record.query, re.I):
             hint = _other_form(record, self._session.version, self.leader_version())
-        # Only a system user may name another one, such as root@localhost, as a definer.
+        # Only a user with SYSTEM_USER may name a system user, such as root@localhost, as definer.
         if error.code == _LACKS and (lacking := _PRIVILEGES.search(error.text)):
             hint = (
                 f"on the follower: GRANT {lacking[1]} ON *.* TO the user of the consumer's profile (of several one is "
@@ -314,7 +316,7 @@ class DdlLedger:
 
 
 def _tell_doubles(record: Record) -> None:
-    """Warn where a statement has rows of a table computed by a server whose JSON parser takes doubles for others."""
+    """Warns if a statement makes JSON documents of text and this server's JSON parser rounds doubles differently."""
     tables = [affect["uri"] for affect in record.affects if affect["action"] == "AlterTable"]
     if tables and _MAKES_DOCUMENTS.search(record.query):
         table = Uri.parse(tables[0])
@@ -326,13 +328,15 @@ def _tell_doubles(record: Record) -> None:
 
 
 def _filtered(affect: dict[str, Any], end: str) -> Uri:
-    """The name that the filters are applied to: the object at this end of the effect, or its database."""
+    """The name to which the filters apply: the object at this end of the effect (``uri`` or
+    ``to``), or its database."""
     uri = Uri.parse(affect[end])
     return Uri(uri.resource, uri.database, filtered_name(affect["action"], uri.table))
 
 
 def _other_form(record: Record, version: int, leader: str) -> str:
-    """What to do with a statement that this version does not take; ``leader`` is the leader's, if that is known."""
+    """The hint for a statement that the follower's version refuses; ``leader`` is the leader's version, empty if
+    unknown."""
     leaders = f"MySQL {leader}" if leader and version_text(version) not in leader else "of another version"
     table = any("Table" in affect["action"] for affect in record.affects)
     same = " with the same columns (one that it can't compute as a plain column of its type) and keys," if table else ""

@@ -1,4 +1,4 @@
-"""Executes prepared batches on the follower: at the same time where they are independent, else one after the other."""
+"""Executes prepared batches on the follower: independent ones in parallel, the others serially."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,39 +12,40 @@ from cdc.model.record import Uri
 
 __all__ = ["Execution", "Executor"]
 
-_SERIAL_BATCHES = 64  # after a parallel run that failed
+_SERIAL_BATCHES = 64  # batches to execute serially after a parallel run that failed
 
 
 class Executor(Protocol):
     """Executes batches in their order, and moves each along (``planned_batch``)."""
 
     def put(self, batch: PlannedBatch) -> None:
-        """Send the batch without waiting for its result, which a later call checks."""
+        """Sends the batch without waiting for its result, which a later call checks."""
 
     def commit(self) -> None:
-        """Commit all batches that were put, and wait until they have committed."""
+        """Commits all sent batches, and waits for that."""
 
     def recover(self, checkpoint: Checkpoint) -> None:
-        """Find out which commits were successful, and drop the other batches; ``checkpoint`` is known to be committed.
+        """Finds out which commits were successful, and drops the other batches; ``checkpoint`` is known to be
+        committed.
 
-        Raises PromiseError where the follower's checkpoint is neither this one nor the one after it.
+        Raises PromiseError if the follower's checkpoint is neither this one nor the one after it.
         """
 
 
 class Execution:
-    """Chooses an executor for each batch. Before it changes from one to the other, everything is committed."""
+    """Chooses an executor for each batch. Commits everything before it changes to the other executor."""
 
     def __init__(self, serial: SerialExecutor, parallel: ParallelExecutor) -> None:
         self._serial = serial
         self._parallel = parallel
         self._operations: dict[Uri, str] | None = (
-            None  # of changes in the run's tables, or in the last batch's; if known
+            None  # kinds of changes in the run's tables or in the last batch's; None if unknown
         )
-        self._serial_batches = 0  # so many more must be executed serially
+        self._serial_batches = 0  # batches that must still be executed serially
 
     @property
     def conflicts(self) -> int:
-        """How many conflicts were resolved in the leader's favour, and are committed."""
+        """The number of committed conflicts that were resolved in the leader's favour."""
         return self._serial.conflicts
 
     @property
@@ -53,44 +54,45 @@ class Execution:
         return self._parallel.failed
 
     def put(self, batch: PlannedBatch) -> None:
-        """Send a batch. Raises PromiseError for what can't be applied, RunFailed, Interrupted."""
+        """Sends a batch. Raises PromiseError for a row or statement that can't be applied, RunFailed, Interrupted."""
         chosen: Executor = self._serial
         other: Executor = self._parallel
         if self._is_independent(batch):
             chosen, other = other, chosen
-        batch.steps = ()  # as the statements are made of them, each is freed with its own
+        batch.steps = ()  # each step is freed once its statement is made
         other.commit()
         chosen.put(batch)
 
     def settle(self) -> None:
-        """Wait until all batches are executed; the last one may be left to be committed. Raises as ``put``."""
+        """Waits until all batches are executed; the last one may still be uncommitted. Raises as ``put``."""
         self._parallel.commit()
         self._serial.settle()
 
     def commit(self, also: Sequence[bytes] = ()) -> None:
-        """Commit all batches and, with the last one that is not committed, these statements; and wait for it.
+        """Commits all batches, the last one together with the statements ``also``, and waits for that.
 
-        Raises as ``put``, Refused for these statements.
+        Raises as ``put``, and Refused for these statements.
         """
         self._parallel.commit()
         self._serial.commit(also)
 
     def recover(self, checkpoint: Checkpoint) -> None:
-        """Find out which commits were successful; see ``Executor.recover``.
+        """Finds out which commits were successful; see ``Executor.recover``.
 
-        The next batch is serial, so a run never begins before something has committed on a new connection: until then
-        the checkpoint of another server is read over the first connection (``Committed``), which a run occupies.
+        The next batch is executed serially, so something commits on a new connection before a parallel run begins:
+        until then the checkpoint of another server is read over the first connection (``Committed``), which a run
+        occupies.
         """
         self._operations = None
         executor: Executor = self._parallel if self._parallel.running else self._serial
         executor.recover(checkpoint)
 
     def prefer_serial(self) -> None:
-        """A parallel run failed: execute the next batches serially."""
+        """Executes the next batches serially, since a parallel run failed."""
         self._serial_batches, self._operations = _SERIAL_BATCHES, None
 
     def _is_independent(self, batch: PlannedBatch) -> bool:
-        """Whether the batch can be executed at the same time as those before it."""
+        """Whether the batch can be executed in parallel with those before it."""
         before, self._operations = self._operations, None
         if not self._parallel.usable or not batch.batch.full or self._serial_batches > 0:
             self._serial_batches = max(self._serial_batches - 1, 0)

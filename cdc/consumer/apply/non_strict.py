@@ -1,14 +1,15 @@
-"""Stores rows that strict mode refuses and the leader has accepted, and checks that they are equal to the leader's.
+"""Stores rows that strict mode refuses although the leader accepted them, and checks that they equal the leader's.
 
-A leader without strict mode, or with IGNORE, stores a row for which a generated column, a functional index or a check
-has no value or one out of range. The follower stores it in the same way. Then each column is compared with the leader's
+A leader without strict mode, or with IGNORE, stores a row even if a generated column, a functional index or a check has
+no value or one out of range. The follower stores it in the same way. Then each column is compared with the leader's
 value, because without strict mode a column that is too narrow on the follower causes only a warning as well.
 
-So are rows stored of which a computed value is another one in the modes that the log names: a session may have changed
-them since its BEGIN.
+Rows are also stored this way if a computed value differs in the sql_mode that the log names: a session may have changed
+its modes since BEGIN.
 
-No statement stores some values: a VECTOR that an ALTER TABLE made of a BLOB with any bytes, text in ascii with bytes
-above 127 that a former version stored. Where the leader updated other columns of such a row, ``keeping`` does, too.
+Some values cannot be stored by any statement: a VECTOR that ALTER TABLE made of a BLOB with arbitrary bytes, or ascii
+text with bytes above 127 that a former version stored. If the leader updated other columns of such a row, ``keeping``
+updates only these.
 """
 
 from collections.abc import Callable
@@ -35,10 +36,10 @@ _COMPUTED = (
 
 
 class NonStrictWriter:
-    """Writes single rows in the session's open transaction, and leaves it in the mode ``STRICT``.
+    """Writes single rows in the session's open transaction, and leaves the session in the mode ``STRICT``.
 
-    ``run(statement, mode)`` runs a statement in that sql_mode and returns the number of rows it has matched.
-    ``virtual(uri)`` gives the generated columns of a table that are not stored.
+    ``run(statement, mode)`` runs a statement in that sql_mode and returns the number of rows it matched.
+    ``virtual(uri)`` returns the generated columns of a table that are not stored.
     """
 
     def __init__(
@@ -49,10 +50,11 @@ class NonStrictWriter:
         self._virtual = virtual
 
     def store(self, change: Change, statement: Statement) -> int | None:
-        """How many rows the statement has matched; None, with nothing changed, where the row would not be equal.
+        """Stores a row without strict mode; returns how many rows the statement matched. Returns None, with nothing
+        changed, if the stored row would differ from the leader's.
 
-        Modes about dates change the statement's own literals, too: a document with the member 0000-00-00 becomes
-        another one without an error. So only where any date is allowed it is certain that the row is not there.
+        Date modes also change the statement's own literals: a document with the member 0000-00-00 becomes another one
+        without an error. So a row is known to be missing only if it isn't found in a mode that allows any date.
 
         Raises Refused for a duplicate key.
         """
@@ -78,14 +80,15 @@ class NonStrictWriter:
         return 0 if missing and not different else None
 
     def begin(self, change: Change) -> int | None:
-        """``count`` before the change is stored; ``again`` undoes all that follows."""
+        """Sets a savepoint before the change is stored and returns ``count``; ``again`` rolls back to it."""
         self._session.run([_BEFORE])
         return self.count(change)
 
     def again(self, change: Change, statement: Statement) -> int:
-        """Store a row otherwise that did not become equal to the leader's; how many rows the statement has matched.
+        """Stores a row again that differed from the leader's, in other modes; returns how many rows the statement
+        matched.
 
-        Raises Refused where it never does.
+        Raises Refused if the row differs in every mode.
         """
         self._session.run([b"ROLLBACK TO " + _BEFORE])
         if (found := self.store(change, statement)) is None:
@@ -93,7 +96,7 @@ class NonStrictWriter:
         return found
 
     def holds(self, change: Change, before: int | None) -> bool:
-        """Whether the row is stored as on the leader, where ``count`` returned ``before`` before it was written."""
+        """Whether the row is stored as on the leader; ``before`` is what ``count`` returned before it was written."""
         row = change.row
         if row.after is None:
             return True
@@ -106,11 +109,11 @@ class NonStrictWriter:
         return after == before + (repr(row.before) != repr(row.after))
 
     def count(self, change: Change) -> int | None:
-        """How many rows are equal to the after-image, 0 without one; None where the server cannot be asked that."""
+        """Counts the rows that equal the after-image, 0 if it has none; None if the server cannot compare them."""
         record, image = change.record, change.row.after
         if image is None:
             return 0
-        # What is computed from a padded text when the row is read is not what it was when it was written.
+        # A column computed from a padded text may have another value when it is read than when it was written.
         unread = self._virtual(record.uri) if "PAD" in row_sql_mode.leader_modes(record) else frozenset()
         compared = [(name, value) for name, value in zip(record.columns, image, strict=True) if name not in unread]
         try:
@@ -128,9 +131,9 @@ class NonStrictWriter:
 
 
 def keeping(change: Change, generated: frozenset[str]) -> Statement | None:
-    """The update of a row that is, in all columns that stay, as in its before-image; None where no column stays.
+    """An update that sets only the columns in which the images differ; None if they differ in all of them.
 
-    A column is set to itself, since the server would change one with ON UPDATE CURRENT_TIMESTAMP that is not set.
+    The other columns are set to themselves, because ON UPDATE CURRENT_TIMESTAMP would change a column that is not set.
     """
     record, before, after = change.record, change.row.before, change.row.after
     if before is None or after is None:

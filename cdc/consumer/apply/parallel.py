@@ -1,13 +1,13 @@
-"""Executes independent batches at the same time, each on a connection of its own, and commits them in order.
+"""Executes independent batches in parallel, each on its own connection, and commits them in order.
 
 With large batches most time is spent by the server on one connection. Here the rows of a batch are sent on one
 connection while the batches before it are still executed on others. All other promises stay: each batch moves the
-checkpoint, in the transaction of its rows, from where the batch before it has set it, and that statement matches no row
-until the batch before it has committed. So the follower commits the batches in the leader's order, each completely or
-not at all, and at most one COMMIT is outstanding.
+checkpoint, in the transaction of its rows, from where the batch before has set it, and that statement matches no row
+until the batch before has committed. So the follower commits the batches in the leader's order, each completely or not
+at all, and at most one COMMIT is outstanding.
 
-Any failure aborts the run: everything that is not committed is rolled back and executed again serially, which
-identifies the cause, if there is one.
+Any failure aborts the run: all uncommitted batches are rolled back and executed again serially, which finds the cause,
+if there is one.
 """
 
 import logging
@@ -27,27 +27,28 @@ from cdc.service.logs import event
 __all__ = ["ParallelExecutor", "RunFailed"]
 
 _LOG = logging.getLogger("cdc.consumer")
-# Independent batches do not wait for each other's row locks. If they do, the server cannot detect the deadlock, because
-# the holder of the lock waits for this program. The checkpoint's row lock is held until the COMMIT of the batch before,
-# which may be slow and waits for nothing in this program.
+# Independent batches should not wait for each other's row locks. If they do, the server cannot detect the deadlock,
+# because the holder of the lock waits for this program. The checkpoint's row lock is held until the COMMIT of the batch
+# before, which may be slow and waits for nothing in this program.
 _SHORT_WAIT = b"SET SESSION innodb_lock_wait_timeout=1"
 _USUAL_WAIT = f"SET SESSION innodb_lock_wait_timeout={LOCK_WAIT_SECONDS}".encode()
 
 
 class RunFailed(Exception):
-    """The batches that are not committed must be executed serially, after ``ParallelExecutor.recover``."""
+    """Raised when a parallel run failed: uncommitted batches must be executed serially, after
+    ``ParallelExecutor.recover``."""
 
 
 class ParallelExecutor:
     """An ``Executor`` over up to ``connections`` connections; the additional ones are open only during a run.
 
-    After a failure ``failed`` is true, and nothing else may be done before ``recover``.
+    After a failure ``failed`` is true, and only ``recover`` may be called.
     """
 
     def __init__(self, session: Session, *, connections: int, prefetch: Prefetch) -> None:
         self._sessions = [session, *(session.additional(number) for number in range(1, connections))]
         self._prefetch = prefetch
-        self._run: deque[tuple[Session, PlannedBatch]] = deque()  # each batch with its connection, the oldest first
+        self._run: deque[tuple[Session, PlannedBatch]] = deque()  # each batch with its connection, oldest first
         self._committing: PlannedBatch | None = None
         self.failed = False
 
@@ -58,11 +59,11 @@ class ParallelExecutor:
 
     @property
     def running(self) -> bool:
-        """Whether there is a run, or one that failed, which occupies the first connection too."""
+        """Whether a run, or one that failed, occupies the first connection too."""
         return bool(self._run) or self.failed
 
     def put(self, batch: PlannedBatch) -> None:
-        """Send the statements of a batch that is independent of all others in the run.
+        """Sends the statements of a batch that is independent of all others in the run.
 
         Raises RunFailed, Interrupted.
         """
@@ -72,7 +73,7 @@ class ParallelExecutor:
             raise self._failure(error) from None
 
     def commit(self) -> None:
-        """Commit all batches of the run, if there is one, and end it. Raises RunFailed, Interrupted."""
+        """Commits all batches of the run, if there is one, and ends it. Raises RunFailed, Interrupted."""
         if not self._run:
             return
         try:
@@ -87,12 +88,12 @@ class ParallelExecutor:
         self._close_additional()
 
     def recover(self, checkpoint: Checkpoint) -> None:
-        """Roll back what is not committed, after a failure or on a new first connection.
+        """Rolls back the uncommitted batches, after a failure or on a new first connection.
 
-        ``checkpoint`` is that of the last batch that has committed. Raises PromiseError where the follower has another
-        one, Interrupted, Refused.
+        ``checkpoint`` is that of the last committed batch. Raises PromiseError if the follower has another one,
+        Interrupted, Refused.
         """
-        # Idle connections first: a busy one may wait for a lock that an idle one holds.
+        # Idle connections are rolled back first: a busy one may wait for a lock that an idle one holds.
         for session in sorted((session for session, _ in self._run), key=lambda session: session.busy):
             if session.connected:
                 with suppress(Refused):
@@ -136,14 +137,14 @@ class ParallelExecutor:
             except Stopped:
                 raise
             except Interrupted as error:
-                # For example too many connections: the first one is enough to go on serially.
+                # For example too many connections: one connection is enough to go on serially.
                 raise Refused(error.code, str(error)) from None
         return session
 
     def _execute(self, session: Session, batch: PlannedBatch) -> None:
-        """Wait until the rows are executed and all batches before have committed, and execute the batch's tail.
+        """Waits until the rows are executed and all batches before have committed, then executes the batch's tail.
 
-        Its COMMIT must be sent next.
+        The caller must send its COMMIT next.
         """
         check_counts(batch.outstanding, self._prefetch.receive(session))
         for packet in packets(batch.tail, limit=session.max_packet - FRONT_BYTES):
@@ -163,7 +164,7 @@ class ParallelExecutor:
         self._committing = None
 
     def _failure(self, error: Exception) -> Exception:
-        """The exception to raise: RunFailed, or the error itself for a lost connection."""
+        """The exception to raise: RunFailed, or ``error`` itself if the connection is lost."""
         self.failed = True
         if isinstance(error, Interrupted) and error.code not in LOCK_CONFLICT:
             return error

@@ -31,23 +31,24 @@ __all__ = ["PlannedBatch", "State", "ending"]
 class State(IntEnum):
     """How far a batch has come."""
 
-    PLANNED = 1  # its SQL is known, or made when it is sent
-    SENT = 2  # the counts of its last packet are outstanding
-    EXECUTED = 3  # all counts are right: its rows and the move of the checkpoint are in the open transaction
+    PLANNED = 1  # its SQL is known, or is made when it is sent
+    SENT = 2  # the row counts of its last packet are outstanding
+    EXECUTED = 3  # all row counts are right: its rows and the checkpoint's move are in the open transaction
     COMMITTING = 4  # its COMMIT was sent, or is about to be
     COMMITTED = 5
 
 
 @dataclass(slots=True)
 class PlannedBatch:
-    """``batch`` is what the leader did, ``records`` those of it that the filters let pass.
+    """A batch with its plan: ``batch`` has the leader's changes, ``records`` those that pass the filters.
 
-    ``steps`` are its plan, ``statements`` their SQL, made when they are sent; ``shapes`` are the tables' of the plan.
-    ``tail`` ends its transaction, and sets the checkpoint ``target``; a part of a large transaction that does not end
-    it has none, and stays executed until the last part commits. ``chunk`` is the plan of a chunk of a table.
+    ``steps`` are the plan, ``statements`` their SQL, made when they are sent; ``shapes`` are the schemas of the planned
+    tables. ``tail`` ends the transaction and sets the checkpoint ``target``; a part of a large transaction has no tail
+    unless it is the last, and stays executed until the last part commits. ``chunk`` is the plan if the batch is a chunk
+    of a table copy.
 
-    ``rows`` counts the rows of its follower transaction up to here, ``filtered`` those of them that the filters left
-    out. ``started`` is the monotonic time at which its preparation began.
+    ``rows`` counts the rows of the follower's transaction so far, ``filtered`` those of them that the filters left out.
+    ``started`` is the monotonic time at which the preparation began.
     """
 
     batch: Batch
@@ -62,28 +63,29 @@ class PlannedBatch:
     statements: Iterator[Statement] = field(default_factory=lambda: iter(()))
     shapes: Mapping[Uri, TableSchema] = field(default_factory=dict)
     state: State = State.PLANNED
-    outstanding: Sequence[Statement] = ()  # the packet whose counts have not been received
+    outstanding: Sequence[Statement] = ()  # the packet whose row counts are outstanding
 
     def sent(self, packet: Sequence[Statement]) -> None:
-        """Moves the batch to SENT: ``packet`` is the one whose counts are outstanding. To be called once the counts of
-        the packet before are checked.
+        """Moves the batch to SENT; the row counts of ``packet`` are outstanding. To be called once those of the packet
+        before are checked.
         """
         self._move(State.SENT, since=(State.PLANNED, State.SENT))
         self.outstanding = packet
 
     def executed(self) -> None:
-        """All its statements are executed, and have counted what they must."""
+        """Moves the batch to EXECUTED: all its statements are executed, with the right row counts."""
         self._move(State.EXECUTED, since=(State.PLANNED, State.SENT))
         self.outstanding = ()
 
     def committing(self) -> None:
-        """Its COMMIT is sent now."""
+        """Moves the batch to COMMITTING: its COMMIT is about to be sent."""
         if not self.batch.ends:
             raise RuntimeError("a part of a transaction does not commit")
         self._move(State.COMMITTING, since=(State.EXECUTED,))
 
     def committed(self) -> None:
-        """Its COMMIT is confirmed, or the checkpoint in the server shows that it was successful."""
+        """Moves the batch to COMMITTED: its COMMIT is confirmed, or the server's checkpoint shows that it was
+        successful."""
         self._move(State.COMMITTED, since=(State.COMMITTING,))
 
     def _move(self, to: State, *, since: Sequence[State]) -> None:
@@ -93,10 +95,11 @@ class PlannedBatch:
 
 
 def ending(batch: Batch, before: Checkpoint, notes: Sequence[Statement]) -> tuple[Sequence[Statement], Checkpoint]:
-    """What ends the follower's transaction of a batch, and the checkpoint behind it; ``before`` is the one before it.
+    """The statements that end a batch's transaction on the follower, and the checkpoint that they set; ``before`` is
+    the one to move.
 
-    ``notes`` are the ledger's of its statements and of what was left out. The checkpoint commits with the rows: a crash
-    leaves both or neither.
+    ``notes`` are rows for the ledger, about its DDL statements and left out events. The checkpoint commits with the
+    rows: a crash leaves both or neither.
     """
     if not batch.ends:
         return [], before

@@ -1,6 +1,7 @@
-"""Parses records that have arrived from Kafka while the follower works: its wait for a reply is spent on them.
+"""Parses records from Kafka while the follower works, so that the wait for its reply is used.
 
-A session waits for its server only, and can be asked whether a reply is here. What is done until then is decided here.
+The session only waits for its server and reports whether a reply has arrived; this module decides what to do until
+then.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,17 +10,18 @@ from cdc.consumer.follower.session import Session
 
 __all__ = ["Prefetch"]
 
-_PAUSE_SECONDS = 0.005  # between two calls of ``read_ahead`` where the first had nothing to do
+_PAUSE_SECONDS = 0.005  # seconds between two calls of ``read_ahead`` if the first had nothing to do
 
 
 class Prefetch:
-    """``read_ahead`` parses one message, and returns whether there was one (``RecordSource.read_ahead``)."""
+    """Calls ``read_ahead`` during waits; it parses one message, and returns whether there was one
+    (``RecordSource.read_ahead``)."""
 
     def __init__(self, read_ahead: Callable[[], bool]) -> None:
         self._read_ahead = read_ahead
 
     def send(self, session: Session, packet: Sequence[bytes], loads: Mapping[int, bytes] | None = None) -> None:
-        """Send a packet, and give the server the data for its LOAD DATA LOCALs, which it asks for one by one.
+        """Sends a packet, and the data of each LOAD DATA LOCAL when the server asks for it.
 
         Raises Interrupted.
         """
@@ -27,7 +29,8 @@ class Prefetch:
         self._work_until(session.fed)
 
     def receive(self, session: Session) -> list[int]:
-        """The counts of the packet that was sent last (``Session.receive``). Raises Interrupted or Refused."""
+        """Waits for the row counts of the packet that was sent last (``Session.receive``). Raises Interrupted or
+        Refused."""
         self._work_until(session.answered)
         return session.receive()
 

@@ -1,4 +1,4 @@
-"""Makes a batch's SQL: filters its records, executes its DDL statement, plans its rows, and moves the checkpoint."""
+"""Makes a batch's SQL: filters its records, executes its DDL statements, plans its rows, and moves the checkpoint."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -27,10 +27,10 @@ __all__ = ["Preparation"]
 
 
 class Preparation:
-    """Prepares batches in their order, each from the checkpoint that the one before it sets.
+    """Prepares batches in order, each from the checkpoint that the one before it sets.
 
-    ``passes(record)`` says whether the record's rows are for this follower. With ``differences`` the before-images of
-    rows are compared.
+    ``passes(record)`` decides whether the record's rows are for this follower. With ``differences`` the before-images
+    of rows are compared with the follower's rows.
     """
 
     def __init__(
@@ -50,32 +50,34 @@ class Preparation:
         self._ranges = RangeRows(session, self._counts)
         self._differences = differences
         self._passes = passes
-        self._reached = checkpoint  # by the last batch that was prepared
-        self._notes: list[Statement] = []  # of the DDL statement and left out events; they commit with the rows
-        self._rows = self._filtered = 0  # of the follower transaction, up to the last batch
+        self._reached = checkpoint  # the checkpoint of the last prepared batch
+        # the ledger's notes on DDL statements and left out events; they commit with the rows
+        self._notes: list[Statement] = []
+        self._rows = self._filtered = 0  # rows of the open follower transaction, up to the last batch
 
     def restart(self, checkpoint: Checkpoint) -> None:
-        """The next batch follows ``checkpoint``."""
+        """Makes the next batch follow ``checkpoint``."""
         self._reached = checkpoint
 
     def forget_tables(self) -> None:
-        """Tables may have changed: ask the follower about them again."""
+        """Forgets the tables' definitions, which may have changed: the follower is queried again."""
         self._tables.forget()
 
     def rest(self) -> None:
-        """There is nothing to prepare for now."""
+        """Notes that there is nothing to prepare for now."""
         self._ledger.rest()
 
     def runs(self, batch: Batch) -> bool:
-        """Whether the batch has DDL statements to execute. They commit by themselves, and ``prepare`` executes them:
-        all batches before must be executed by then, and are committed before the first one runs.
+        """Whether the batch has DDL statements, which ``prepare`` executes and which commit by themselves. All batches
+        before must be executed by then; they are committed before the first statement runs.
         """
         return batch.statement is not None
 
     def needs_commit(self, batch: Batch) -> bool:
         """Whether all batches before must be committed before this one is prepared.
 
-        The follower cannot be asked about a table, or for its rows, while the counts of a packet are outstanding.
+        The follower cannot be queried for a table's definition or rows while the row counts of a packet are
+        outstanding.
         """
         if self.runs(batch):
             return False
@@ -85,9 +87,10 @@ class Preparation:
         return not self._tables.know(record.uri for record in records) or removes(records, schema=self._tables.shape)
 
     def prepare(self, batch: Batch, commit: Commit) -> PlannedBatch:
-        """The batch with its SQL; DDL statements are executed. Raises PromiseError, Interrupted, Refused.
+        """Makes the batch's SQL and executes its DDL statements. Raises PromiseError, Interrupted, Refused.
 
-        Of a batch of many statements it may be the first ones only. ``commit`` is called before the first one runs.
+        If the batch has many statements, the result may contain only the first ones. ``commit`` is called before the
+        first one runs.
         """
         if batch.begins:
             self._rows = self._filtered = 0
@@ -103,15 +106,15 @@ class Preparation:
         return planned
 
     def _plan(self, planned: PlannedBatch) -> None:
-        """Plan the rows of the batch."""
+        """Plans the rows of the batch."""
         records = planned.records
         shapes = planned.shapes = {uri: self._tables.shape(uri) for uri in {record.uri for record in records}}
-        # Asked now: by the time the statements are made, the reply to a packet may be outstanding.
+        # Queried now: when the statements are made, the reply to a packet may be outstanding.
         comparable = {uri: self._differences.comparable(uri) for uri in shapes} if self._differences else None
         loadable = {uri: self._tables.loadable(uri) for uri in shapes}
         size = min(self._session.max_packet - FRONT_BYTES, PACKET_BYTES)
         if refused := self._refused(planned, size):
-            # Raised where a single row is refused, and its record can be skipped.
+            # The error is raised when the statements are executed: row by row, a single row's record can be skipped.
             planned.statements = _raising(refused)
             return
         if planned.chunk is not None:
@@ -129,7 +132,7 @@ class Preparation:
         )
 
     def _refused(self, planned: PlannedBatch, size: int) -> Unapplicable | None:
-        """Why the batch can't be applied, if so; a chunk of a table gets its plan."""
+        """Why the batch can't be applied, None if it can; a chunk of a table copy gets its plan."""
         records, shapes = planned.records, planned.shapes
         if records and planned.batch.chunk is not None:
             planned.chunk = self._covering(records[0], shapes[records[0].uri], size)
@@ -153,14 +156,14 @@ class Preparation:
         return [record for record in batch.records if self._passes(record)]
 
     def _run_statements(self, batch: Batch, commit: Commit) -> Batch:
-        """Execute the batch's DDL statements; the batch of those that were."""
+        """Executes the batch's DDL statements; returns a batch with only those that were executed."""
         if not batch.statements:
             return batch
         self._notes = self._ledger.execute(batch.statements, commit)
-        commit([])  # where none had to run
+        commit([])  # in case no statement had to run
         batch, _ = batch.cut(len(self._notes))
         if self._ledger.skips:
-            # One that is skipped was perhaps run by hand in another form.
+            # A skipped statement may have been run by hand in another form.
             self._tables.forget()
         else:
             self._tables.forget_changed(batch.statements)

@@ -1,4 +1,4 @@
-"""The errors for rows that the follower refuses, and the short texts that name such rows."""
+"""Makes the errors for rows that the follower refuses, and the short texts that name such rows."""
 
 from cdc.consumer.errors import Refused, Unapplicable
 from cdc.consumer.plan.packets import Statement
@@ -9,14 +9,14 @@ from cdc.model.values import display
 
 __all__ = ["ambiguous", "refusal", "shown_key", "stopped"]
 
-_SHOWN = 200  # characters
+_SHOWN = 200  # characters of a key or statement shown
 _MEND = "make the follower's table take what the leader's takes and start again; nothing was applied in part"
 _BINLOG = "on the follower: SET PERSIST max_binlog_cache_size to the leader's at least; then start again"
 _HINTS = {1197: _BINLOG, 1705: _BINLOG}
 
 
 def ambiguous(record: Record, error: Refused) -> Unapplicable:
-    """The error for a duplicate key that is not a column of the record."""
+    """The error for a duplicate key whose columns are not in the record."""
     return Unapplicable(
         f"conflict in {record.uri}: {error}; the record does not show which row clashes",
         code="CDC-CONFLICT",
@@ -57,7 +57,7 @@ def refusal(error: Refused, statement: Statement) -> PromiseError:
 
 
 def shown_key(change: Change) -> str:
-    """The row's key columns, or all columns where it has no key, as ``column=value``; cut where it is long."""
+    """The row's key columns as ``column=value``, or all columns if it has no key; cut if too long."""
     record = change.record
     image = change.row.before if change.row.before is not None else change.row.after or []
     shown = [

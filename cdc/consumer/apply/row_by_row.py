@@ -1,6 +1,6 @@
-"""Applies a batch that failed as a whole row by row: resolves each conflict in the leader's favour, or stops at it.
+"""Applies a batch row by row after it failed as a whole: resolves each conflict in the leader's favour, or stops at it.
 
-A conflict is a missing row or a duplicate key: something else has written to the follower. Any other refusal stops the
+A conflict is a missing row or a duplicate key: another client has written to the follower. Any other refusal stops the
 stream, because the row cannot be stored as it is on the leader.
 """
 
@@ -40,9 +40,9 @@ _COPYING = "its table is being copied"
 class RowByRow:
     """Applies steps in the session's open transaction. ``on_conflict`` is "converge" or "stop".
 
-    With ``differences`` a row that is not equal to the change's before-image is a conflict, too. ``skips`` says which
+    With ``differences`` a row that differs from the change's before-image is a conflict, too. ``skips`` decides which
     records may be skipped, and ``note(record, error)`` returns the statement that writes a skipped one to the ledger.
-    ``removed`` counts the rows that the last ``apply`` removed for those of tables that are being copied.
+    ``removed`` counts the rows that the last ``apply`` deleted to make room for rows of tables that are being copied.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class RowByRow:
         self.removed = 0
 
     def apply(self, steps: list[Step]) -> int:
-        """Apply all rows; the number of conflicts that were resolved in the leader's favour.
+        """Applies all rows; returns the number of conflicts that were resolved in the leader's favour.
 
         While a table is copied, a differing row is expected and not counted as a conflict.
 
@@ -101,9 +101,9 @@ class RowByRow:
             raise unreadable(record, error) from None
 
     def _record(self, changes: list[Change]) -> None:
-        """Apply the rows of one record, or none of them where one is refused and the record may be skipped."""
+        """Applies the rows of one record; if one is refused and the record may be skipped, applies none of them."""
         record = changes[0].record
-        # A chunk of a table is skipped as a whole, with what it removes (``chunks``).
+        # A chunk of a table copy is skipped as a whole, with its deletions (``chunks``).
         may_skip, before = self._skips.allow(record) and record.range is None, self._conflicts
         if may_skip:
             # The other records of the leader's transaction stay applied.
@@ -139,7 +139,7 @@ class RowByRow:
         if self._on_conflict == "stop" and not copying:
             raise stopped(change, reason)
         try:
-            # Removing rows that clash must not cascade to rows of other tables.
+            # Deleting rows that clash must not cascade to rows of other tables.
             self._run(session_flags(change.record.flags | NO_FOREIGN_KEY_CHECKS))
             removed = self._converge(change)
             self._run(session_flags(change.record.flags))
@@ -151,14 +151,14 @@ class RowByRow:
             self._note(Conflict(change.record, shown_key(change), reason, "; ".join(removed)))
 
     def _stored(self, change: Change, statement: Statement, reason: str) -> str:
-        """Execute the leader's change; why that was not possible, or an empty string where it was.
+        """Executes the leader's change; returns why that was not possible, an empty string if it was.
 
-        ``reason`` says how the row differs from the before-image.
+        ``reason`` describes how the row differs from the before-image.
         """
         if reason and self._differences and change.row.after is not None:
             done = Change(change.record, Row(change.row.after, None))
             if not self._differences.of(done):
-                # The row is already equal to the after-image. Updating it to the same values would not be in the
+                # The row already equals the after-image. Updating it to the same values would write nothing to the
                 # follower's binlog, where the audit looks for it.
                 return reason
         try:
@@ -181,7 +181,7 @@ class RowByRow:
             )  # fmt: skip
 
     def _note(self, conflict: Conflict) -> None:
-        """Log a resolved conflict, and write it to the follower's table of conflicts."""
+        """Logs a resolved conflict, and writes it to the follower's table of conflicts."""
         record = conflict.record
         fields = {
             "uri": record.uri,
@@ -198,7 +198,8 @@ class RowByRow:
         self._conflicts += 1
 
     def _converge(self, change: Change) -> list[str]:
-        """Store the leader's after-image and delete every row that clashes with it; the keys of those rows."""
+        """Stores the leader's after-image and deletes every row that clashes with it; returns the keys of the deleted
+        rows."""
         if change.row.before is not None:
             self._store(
                 Change(change.record, Row(change.row.before, None)), delete_exact(change, self._rounded(change))
@@ -217,7 +218,7 @@ class RowByRow:
         return removed
 
     def _remove(self, record: Record, where: str, *, key: tuple[str, ...]) -> list[str]:
-        """Delete the rows that ``where`` finds; the keys of those that are not the conflicting row itself."""
+        """Deletes the rows that ``where`` matches; returns the keys of those other than the conflicting row itself."""
         table = table_name(record.uri)
         names: list[str] = []
         if key != record.key:
@@ -225,18 +226,18 @@ class RowByRow:
             shown = ", ".join(map(identifier, columns))
             rows = self._session.rows(f"SELECT {shown} FROM {table} WHERE {where}")
             names = [", ".join(map(_cell, columns, row)) for row in rows]
-        # In strict mode a functional index whose value is out of range would prevent the deletion.
+        # In strict mode a functional index with a value out of range would prevent the deletion.
         self._run_in(Statement(f"DELETE FROM {table} WHERE {where}".encode()), LAX)
         return names
 
     def _store(self, change: Change, statement: Statement) -> int:
-        """Run a row's statement; not in strict mode where only so the row becomes equal to the leader's."""
+        """Runs a row's statement, without strict mode if only that makes the row equal to the leader's."""
         record = change.record
         checks = self._mode is not None and change.row.after is not None
         checks = checks and (
             needs_comparison(leader_modes(record))
             or bool(self._tables.shape(record.uri).unpredictable)
-            or record.range is not None  # copied: with which sql_mode is unknown
+            or record.range is not None  # a copied row: the sql_mode that stored it is unknown
         )
         before = self._non_strict.begin(change) if checks else 0
         try:
@@ -254,9 +255,9 @@ class RowByRow:
         return count
 
     def _without_values(self, change: Change) -> Statement | None:
-        """The statement that leaves a NOT NULL column without a value where the leader's has a VECTOR of no bytes.
+        """A statement that gives no value for NOT NULL columns in which the leader's row has a VECTOR of no bytes.
 
-        That is no value of any expression, but what an INSERT IGNORE without one stores.
+        No expression has that value, but INSERT IGNORE stores it for a column without a value.
         """
         image = change.row.after
         if image is None or _EMPTY_VECTOR not in image:
@@ -265,7 +266,7 @@ class RowByRow:
         return self._single(Change(change.record, Row(change.row.before, after)))
 
     def _run_in(self, statement: Statement, mode: str) -> int:
-        """Run one statement in the sql_mode ``mode``, and return to the strict one."""
+        """Runs one statement in the sql_mode ``mode``, and returns to the strict one."""
         self._session.run([setting(mode)])
         try:
             return self._run(statement)
@@ -274,7 +275,7 @@ class RowByRow:
                 self._session.run([setting(STRICT)])
 
     def _run(self, statement: Statement) -> int:
-        # In a packet of its own: a statement that is too large for the server raises before it is sent.
+        # In a packet of its own, so that a statement too large for the server raises before it is sent.
         (packet,) = packets([statement], limit=self._session.max_packet)
         return self._session.run([part.sql for part in packet])[0]
 

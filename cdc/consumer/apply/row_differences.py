@@ -14,15 +14,15 @@ from cdc.service.logs import event
 __all__ = ["RowDifferences"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_SHORT = 100  # characters
+_SHORT = 100  # characters up to which a value is compared
 _DOCUMENTS = frozenset({"Json", "JsonTyped"})
 
 
 class RowDifferences:
     """Compares single rows, and learns which columns cannot be compared as text (module before_images).
 
-    Such a column has another type than the leader's, for example DECIMAL(10,2) for DECIMAL(10,1): its values are equal
-    and their texts are not.
+    Such a column has another type than on the leader, for example DECIMAL(10,2) for DECIMAL(10,1): the values are equal
+    but their texts differ.
     """
 
     def __init__(self, session: Session, tables: SchemaCache) -> None:
@@ -31,7 +31,7 @@ class RowDifferences:
         self._other_types: dict[Uri, frozenset[str]] = {}
 
     def forget(self) -> None:
-        """Tables may have changed: compare all columns as text again."""
+        """Forgets what was learned, since tables may have changed: all columns are compared as text again."""
         self._other_types.clear()
 
     def comparable(self, table: Uri) -> frozenset[str]:
@@ -39,9 +39,9 @@ class RowDifferences:
         return self._tables.shape(table).columns - self._other_types.get(table, frozenset())
 
     def of(self, change: Change) -> str:
-        """How the row differs from the before-image, for people; empty where it is equal or does not exist.
+        """Describes how the row differs from the before-image, for people; empty if it is equal or does not exist.
 
-        Raises ValueError for a value that is not one of a record, Interrupted or Refused.
+        Raises ValueError for a value that no record can contain, Interrupted or Refused.
         """
         record, before = change.record, change.row.before
         if record.key is None or before is None:
@@ -72,12 +72,12 @@ class RowDifferences:
 
 
 def _is_short(value: Value) -> bool:
-    """Whether the value is short enough to stand in a statement, which must not exceed the server's packet size."""
+    """Whether the value fits in a statement, which must not exceed the server's packet size."""
     return not isinstance(value, dict) or all(len(str(content)) <= _SHORT for content in value.values())
 
 
 def _value(column: str, value: Value) -> str:
-    """The condition that the column has this value, whatever its own type is."""
+    """The condition that the column has this value, whatever the column's type is."""
     if isinstance(value, dict) and not _DOCUMENTS.isdisjoint(value):
         return f"({identifier(column)} IS NOT NULL)"
     return f"COALESCE(({exact(column, value)}),0)"

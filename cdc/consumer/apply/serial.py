@@ -1,6 +1,7 @@
-"""Executes batches one after the other on one connection; while the server executes one, the next one is made.
+"""Executes batches one after the other on one connection; while the server executes one, the SQL of the next is made.
 
-Up to two batches are under way: one whose COMMIT was sent together with the statements of the next one.
+Up to two batches are under way: one whose COMMIT was sent together with the statements of the next one, and that next
+one.
 """
 
 import logging
@@ -29,8 +30,8 @@ _SAVEPOINT = f"SAVEPOINT {_PART}".encode()
 
 
 class SerialExecutor:
-    """An ``Executor`` that executes a batch row by row (``row_by_row``) where it fails as a whole, and a chunk of
-    a table as ``chunks`` does.
+    """An ``Executor`` that executes a batch again row by row (``row_by_row``) if it fails as a whole, or as ``chunks``
+    does if it is a chunk of a table copy.
 
     ``conflicts`` counts the conflicts in committed batches that were resolved in the leader's favour.
     """
@@ -40,29 +41,30 @@ class SerialExecutor:
         self._row_by_row = row_by_row
         self._chunks = chunks
         self._prefetch = prefetch
-        self._last: PlannedBatch | None = None  # sent, or executed: then its COMMIT goes with the next packet
-        self._committing: PlannedBatch | None = None  # the one before it
-        self._conflicts = 0  # in the open transaction
+        self._last: PlannedBatch | None = None  # sent or executed; once executed, its COMMIT goes with the next packet
+        self._committing: PlannedBatch | None = None  # the batch before it
+        self._conflicts = 0  # of the open transaction
         self.conflicts = 0
 
     def put(self, batch: PlannedBatch) -> None:
-        """Send the statements and the tail of a batch, after the batch before it has been executed.
+        """Sends the statements and the tail of a batch, after the batch before it has been executed.
 
-        Raises PromiseError for what can't be applied, Interrupted.
+        Raises PromiseError for a row or statement that can't be applied, Interrupted.
         """
         limit = self._session.max_packet - FRONT_BYTES
         found = packets(chain(batch.statements, batch.tail), limit=limit)
         try:
             first = next(found, None)  # made while the server executes the batch before
         except Unapplicable as error:
-            # The batch before it is not affected.
+            # The batch before it is not affected by the failure.
             self.commit()
             self._session.run([_SAVEPOINT])
             self._retry_row_by_row(batch, error)
             return
         if first is None:
-            # A part of a large transaction of which nothing passes the filters. No packet carries the COMMIT of the
-            # batch before it, which must not wait for the next part, nor be rolled back with this transaction.
+            # A part of a large transaction without rows that pass the filters: no packet of it carries the COMMIT of
+            # the batch before. That COMMIT must neither wait for the next part nor be rolled back with this
+            # transaction.
             self.commit()
             self._is_executed(batch)
             return
@@ -70,7 +72,7 @@ class SerialExecutor:
         self._send_all(batch, first, found)
 
     def settle(self) -> None:
-        """Wait until the last batch is executed, and check its counts; it may be left to be committed.
+        """Waits until the last batch is executed, and checks its row counts; its COMMIT may be left for later.
 
         Raises PromiseError, Interrupted.
         """
@@ -85,7 +87,7 @@ class SerialExecutor:
             self._is_executed(batch)
 
     def commit(self, also: Sequence[bytes] = ()) -> None:
-        """Commit all batches and, in one transaction with the last of them, these statements; and wait for it.
+        """Commits all batches, the last one in one transaction with the statements ``also``, and waits for that.
 
         Raises PromiseError, Interrupted, Refused.
         """
@@ -150,7 +152,8 @@ class SerialExecutor:
             self._is_committing(before)
 
     def _check(self, packet: Sequence[Statement]) -> None:
-        """Receive the counts of the packet sent last. Raises Mismatch or Refused, PromiseError for a refused COMMIT."""
+        """Receives the row counts of the packet sent last. Raises Mismatch or Refused, PromiseError for a refused
+        COMMIT."""
         committing = self._committing
         try:
             counts = self._prefetch.receive(self._session)
@@ -168,11 +171,11 @@ class SerialExecutor:
         check_counts(packet, counts)
 
     def _retry_row_by_row(self, batch: PlannedBatch, reason: Exception) -> None:
-        """Roll a batch back and execute it again row by row.
+        """Rolls a batch back and executes it again row by row, which finds the row with a conflict.
 
-        That identifies the row with a conflict. There may be none: where rows refer to one another, joining their
-        changes into one statement can fail by itself, and a table that is being copied may have any rows yet. So this
-        is no news by itself: a conflict is logged with its row.
+        There may be no conflict: if rows refer to one another, joining their changes into one statement can fail by
+        itself, and a table that is being copied may have any rows yet. So only a conflict is logged, with its row, and
+        not this retry.
         """
         until = batch.batch.last.sequence
         event(_LOG, "batch failed, retrying row by row", level=logging.DEBUG, until=until, reason=reason)

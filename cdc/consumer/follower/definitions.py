@@ -12,7 +12,7 @@ from cdc.model.record import Record
 
 __all__ = ["define"]
 
-# In the server's errors about a value, about a column that does not exist, and about one without a default.
+# Matches the server's errors about a value, a column that does not exist, or a column without a default.
 _COLUMN = re.compile(r"(?:column|field) '([^']+)'", re.I)
 _NO_SUCH_TABLE = 1146
 

@@ -46,7 +46,7 @@ class RowCounts:
     def _prepared(self, step: Step, schema: TableSchema, size: int) -> Iterator[Step]:
         documents = self.texts([change.row.before or [] for change in step.changes], size=size)
         for removal in removals(step, schema, documents, size=size):
-            # As a rule the leader's rows have the same order, so those that go are the first ones here, too.
+            # Normally the leader stores its rows in the same order, so the rows to delete are the first ones here, too.
             if removal.ordered and removal.is_all(self._keys(removal)):
                 yield from removal.of_first()
                 continue

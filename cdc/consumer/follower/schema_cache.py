@@ -23,10 +23,11 @@ __all__ = ["SchemaCache", "changed_tables"]
 # server's JSON parser.
 _DOUBTFUL = re.compile("/|'|aes_|-|time|date|unix|json|member of", re.IGNORECASE)
 _SECONDS = ("TIME", "DATETIME", "TIMESTAMP")
-_PAUSE = 1000  # so many batches of a table are not loaded after a load of its rows has failed
+_PAUSE = 1000  # batches of a table that use no LOAD DATA after one failed
 
 
-# A change on the follower by hand is noticed with the first statement that comes so long after the tables were read.
+# Seconds after which the next statement reads the tables again, since somebody may have altered them by hand on the
+# follower.
 _TRUSTED_SECONDS = 10.0
 _MOST_COLUMNS = 300_000  # of all cached tables; each takes some 200 bytes
 
@@ -79,7 +80,7 @@ class SchemaCache:
         self._triggers = triggers
         self._passes = passes
         self._shapes: dict[Uri, TableSchema] = {}
-        self._columns = 0  # read since then, also for tables that are not cached any more
+        self._columns = 0  # columns read since then, also of tables that are not cached any more
         self._forgot_at = time.monotonic()
         self._pauses: dict[Uri, int] = {}
 
@@ -132,7 +133,7 @@ class SchemaCache:
         return self.shape(table).loadable
 
     def pause_loading(self, tables: Iterable[Uri]) -> None:
-        """Has the next batches of these tables inserted: an INSERT may accept what LOAD DATA warns of."""
+        """Uses INSERT for the next batches of these tables: it may accept values about which LOAD DATA warns."""
         self._pauses |= dict.fromkeys(tables, _PAUSE)
 
     def _read(self, table: Uri) -> TableSchema:

@@ -202,7 +202,7 @@ class Session:
         self._number = number
         self._stop = stop
         self.meanwhile: Callable[[float], None] = lambda _: None
-        self._probed_at = 0.0  # in seconds of the present wait
+        self._probed_at = 0.0  # when a new connection was last tried, in seconds of the present wait
         self._connection: Any = None
         self._replies: SocketReader | None = None
         self._thread_ids: dict[str, int] = {}  # the newest connection to each server, by the server's UUID
@@ -421,8 +421,8 @@ class Session:
         try:
             self._check_wait(time.monotonic() - self._waits_since)
         except Interrupted as error:
-            # As pymysql does where it waits: the reply that is outstanding must not become another statement's, and
-            # closing a connection later must not wait until a server that is gone takes a last message.
+            # As in pymysql: the outstanding reply must not become another statement's, and closing the connection later
+            # must not wait until a server that is gone takes a last message.
             self._replies.abort()
             sent.failure = error
             return True

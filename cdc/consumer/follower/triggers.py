@@ -32,7 +32,7 @@ class Triggers:
         self._warned: set[str] = set()
 
     def forget(self) -> None:
-        """Has the events read again next time; triggers are read with each table."""
+        """Forgets the checked events, so that they are read again next time; triggers are read with each table."""
         self._checked.clear()
 
     def check(self, table: Uri) -> None:

@@ -31,7 +31,7 @@ Image = Sequence[Value]
 INCOMPARABLE = (ValueError, KeyError, TypeError, AttributeError, OSError, OverflowError)
 _FLOATS = frozenset({"Float", "Double"})
 _SLICE = 1 << 20  # characters of base64, four at a time
-_MOST_COMPILED = 30  # columns
+_MOST_COMPILED = 30  # columns of a table for which a function is compiled
 # The number of rows of the same types after which a compiled function has saved its own cost. Most tables have fewer.
 _FEWEST_COMPILED = 300
 

@@ -1,7 +1,7 @@
 """The session variables that the consumer's statements rely on, whatever the follower's global values are. Pure.
 
 Setting them takes no privilege: a user who only reads the status has few. All other variables are harmless, or get the
-leader's values (``follower/session_variables``): ``tests/data/session_variables.txt`` has the reason for each.
+leader's values (``follower/statement_connection``): ``tests/data/session_variables.txt`` has the reason for each.
 """
 
 from cdc.consumer.literals.row_sql_mode import STRICT

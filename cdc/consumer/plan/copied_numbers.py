@@ -28,7 +28,7 @@ def apart(change: Change, rounded: Mapping[str, Rounded]) -> list[Change]:
 def copying_insert(change: Change, written: Sequence[int], rounded: Mapping[str, Rounded]) -> bytes:
     """The INSERT of an after-image, in the columns ``written``. Raises ValueError for an invalid value."""
     record, image = change.record, change.row.after or []
-    written = [index for index in written if image[index] is not DEFAULT]  # a query can't select that
+    written = [index for index in written if image[index] is not DEFAULT]  # a query can't select DEFAULT
     texts, source = _copied(record, image, written, rounded)
     names = ",".join(identifier(record.columns[index]) for index in written)
     return f"INSERT INTO {table_name(record.uri)} ({names}) SELECT {','.join(texts)} FROM {source}".encode()

@@ -1,8 +1,8 @@
 """Plans records of a table that is being copied: each row that they name becomes the leader's. Pure.
 
 The follower may have such a row in any state: as at another moment, damaged, or not at all. So all rows that the
-records name are deleted by their keys, however many there are, and those that exist after the records are inserted:
-nothing of the follower's former rows is kept.
+records name are deleted by their keys, and those that exist on the leader after the records are inserted: nothing of
+the follower's former rows is kept.
 
 If a row has the same value of a secondary unique key as the leader's row, the insertion fails; then the batch is
 applied row by row, which removes the follower's row. That loses nothing: as the leader has the value in the inserted
@@ -88,7 +88,7 @@ def _fits(record: Record, schema: TableSchema) -> bool:
         return schema.has(record.columns)
     if record.range is not None and record.range.piece is None:
         return schema.matches(record.columns, record.key)
-    # No range is named. A row that has another one's first characters is found, and removed, row by row.
+    # No range is given. RowByRow finds and deletes a row that has the same first characters in such a key.
     return schema.is_keyed_by(record.columns, record.key)
 
 
@@ -103,7 +103,8 @@ def _records(step: Step) -> list[Record]:
 
 
 def _steps(records: list[Record], schema: TableSchema) -> Iterator[Step]:
-    last: dict[object, tuple[Record, Image, bool]] = {}  # the last image of each row, and whether the row exists then
+    # the last image of each row, and whether the row exists after the records
+    last: dict[object, tuple[Record, Image, bool]] = {}
     identity = row_identity(records[0])
     for record in records:
         for before, after in record.rows:

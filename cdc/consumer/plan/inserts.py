@@ -186,7 +186,8 @@ def additions(step: Step, generated: frozenset[str], size: int, loadable: Mappin
     allowed = [loadable.get(record.columns[index], frozenset()) for index in written]
     for changes, texts, tags in runs(step, written, size - max(len(head), len(load))):
         if load and len(changes) >= _FEWEST and _all_within(tags, allowed):
-            # Without the first row's parenthesis and the last one's: the text between two rows ends a line.
+            # The first row's opening and the last one's closing parenthesis are left out: the text between two rows
+            # ends a line.
             yield Statement(load, len(changes), changes, data=texts[1:-1])
         else:
             yield Statement(head + texts, len(changes), changes)

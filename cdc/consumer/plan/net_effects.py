@@ -1,11 +1,11 @@
 """Reduces the rows of records to the net effect on each row: its image before them and its image after them.
 
-In a table without a key rows are known by their content alone, so there the net effect is which images go and which
-come, each as often as it is named.
+In a table without a key rows are identified by their content alone, so there the net effect is the images that are
+removed and those that are added, each as often as it is named.
 
-A leader that logs what its foreign keys change reads a row before it deletes it, and logs it after them. So of a row
-that refers to itself, or to one that goes with it, it logs that SET NULL has changed it and then that it was deleted as
-it had been, or that it was deleted twice (found with MySQL 9.7; replicas of MySQL's own stop at the second).
+A leader that logs what its foreign keys change reads a row before it deletes it, and logs it after them. So for a row
+that refers to itself, or to a row deleted with it, it logs that SET NULL has changed it and then that it was deleted
+with its former values, or that it was deleted twice (found with MySQL 9.7; MySQL's own replicas stop at the second).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -53,7 +53,8 @@ class _Deletions:
         self._gone: set[tuple[Uri, object]] = set()
 
     def corrected(self, record: Record) -> Record:
-        """The next record, perhaps with other rows."""
+        """Notes the record's changes and returns it; a deletion gets each row with the values that foreign keys had
+        set, and only once."""
         identity = row_identity(record) if record.key is not None else repr
         rows: list[Row] = []
         for before, after in record.rows:
@@ -109,11 +110,11 @@ def net_effects(records: Iterable[Record], identity: Callable[[Image], object]) 
 
 
 def net_images(records: Iterable[Record]) -> tuple[list[Recorded], list[Recorded]]:
-    """The images that go from a table without a key, and those that come, both in the records' order.
+    """The images removed from a table without a key, and those added, both in the records' order.
 
-    An image that goes is one that the records add before, as long as there are such: so those that go from the table
-    are just those that must be there before the records, as if they were applied one by one. An image that goes and
-    comes back is in both lists, since only what goes is looked for on the follower.
+    A removed image cancels an image that the records added before, if there is one: so the remaining ones are exactly
+    those that must be in the table before the records, as if the records were applied one by one. An image that is
+    removed and added again is in both lists, since only the removed ones are looked for on the follower.
     """
     gone: list[Recorded] = []
     come: list[Recorded | None] = []

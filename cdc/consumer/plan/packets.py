@@ -98,7 +98,7 @@ def loads(packet: Sequence[Statement], *, front: int = 0) -> dict[int, bytes]:
 
 
 def check_counts(packet: Sequence[Statement], counts: Sequence[int]) -> None:
-    """Raises Mismatch where a statement matched another number of rows than it must.
+    """Raises Mismatch if a statement matched another number of rows than it must.
 
     ``counts`` begins with those of the statements that were sent in front of the packet; they are ignored.
     """

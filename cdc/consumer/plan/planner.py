@@ -61,7 +61,8 @@ __all__ = [
 # its foreign keys changed in other tables, as it does since 9.6.
 NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, ALL_LOGGED = 0x02, 0x04, 0x10
 _CHECKS = NO_FOREIGN_KEY_CHECKS | RELAXED_UNIQUE_CHECKS
-# Rows without a key: fewer are searched one by one, since all at once need the table to be read two or three times.
+# Rows without a key: fewer than this are searched one by one, since searching for all at once reads the table two or
+# three times.
 _FEWEST_REMOVED = 4
 
 
@@ -256,7 +257,7 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
 
 
 def _net_images(records: Sequence[Record], flags: int) -> Iterator[Step]:
-    """The steps for a table without a key: first all images that go, then those that come."""
+    """The steps for a table without a key: first all images to remove, then those to add."""
     gone, come = net_images(records)
     if gone:
         yield Step("Remove", [Change(record, Row(image, None)) for record, image in gone], flags)

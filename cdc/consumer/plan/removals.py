@@ -1,11 +1,11 @@
 """Plans how rows without a key are deleted in few statements, once the follower has counted them.
 
-If the follower has exactly as many rows of an image as must go, one statement deletes them with all other such images.
-If it has more, either all are deleted and the rest is inserted again, or a statement of its own deletes only the needed
-number.
+If the follower has exactly as many rows of an image as must be deleted, one statement deletes them with those of all
+other such images. If it has more, either all are deleted and the rest is inserted again, or a statement of its own
+deletes only the needed number.
 
-The rows that a statement of many images has deleted are proved by a sum over their keys: their number alone would not
-show that some are missing and others exist once more, because another client has written to the follower.
+A sum over the keys of the deleted rows proves that a statement of many images has deleted the right ones: their number
+alone would not show that another client has removed some and added others.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ _LONGEST_ITEM = 72  # bytes of a value in a list
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Some of the images that go: ``gone`` has the changes of each by its key.
+    """Some of the images to delete: ``gone`` has the changes of each by its key.
 
     ``narrowed`` are conditions that hold for all of them. ``ordered``: without an index the server finds rows in the
     same order in each statement.
@@ -44,7 +44,7 @@ class Removal:
 
     @property
     def rows(self) -> int:
-        """The number of rows that go."""
+        """The number of rows to delete."""
         return sum(map(len, self.gone.values()))
 
     def first(self) -> str:
@@ -69,13 +69,13 @@ class Removal:
         return counts == {key: len(changes) for key, changes in self.gone.items()}
 
     def of_first(self) -> Iterator[Step]:
-        """The steps if the ``first`` rows are those that go."""
+        """The steps if the ``first`` rows are those to delete."""
         yield self._whole({key: len(changes) for key, changes in self.gone.items()}, limit=f" LIMIT {self.rows}")
 
     def of_counted(self, present: Mapping[str, int]) -> Iterator[Step]:
         """The steps for the numbers of rows ``present`` with each image.
 
-        An image with missing rows is searched by itself: a row may have the value in a column of another type.
+        An image with missing rows is searched by itself: a row may have an equal value in a column of another type.
         """
         few = [key for key, changes in self.gone.items() if present.get(key, 0) < len(changes)]
         many = [key for key, changes in self.gone.items() if present.get(key, 0) > len(changes)]

@@ -26,7 +26,7 @@ __all__ = ["SUBQUERY", "LazySequence", "RecordParser", "RenderedRows"]
 SUBQUERY = b"WITH RECURSIVE"
 _FEWEST = 20  # rows in a record that is rendered: rendering fewer costs more than it saves
 _MOST_TYPES = 1000  # most tables whose types are kept
-_PAUSE = 1000  # so many records of a table are not rendered after the values of one were needed
+_PAUSE = 1000  # records of a table that are not rendered after the values of one were needed
 
 T = TypeVar("T")
 

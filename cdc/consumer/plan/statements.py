@@ -9,9 +9,8 @@ from cdc.consumer.literals.before_images import INCOMPARABLE, as_before, compare
 from cdc.consumer.literals.rounded import NONE_ROUNDED, Rounded
 from cdc.consumer.literals.row_sql_mode import STRICT, lax, setting, strict
 from cdc.consumer.literals.row_text import row_texts
-from cdc.consumer.literals.values import identifier, key_indexes, literal, matcher, table_name
+from cdc.consumer.literals.values import exact, identifier, is_document, key_indexes, literal, matcher, table_name
 from cdc.consumer.literals.variables import Variables
-from cdc.consumer.plan.computed_documents import comparisons_of_documents
 from cdc.consumer.plan.copied_numbers import apart, copying_insert, copying_update
 from cdc.consumer.plan.inserts import additions, chunks, inserts, written_indexes
 from cdc.consumer.plan.packets import PACKET_BYTES, Statement, session_flags, usual_session
@@ -296,3 +295,17 @@ def _after(change: Change) -> list[Value]:
     if change.row.after is None:
         raise ValueError("a row without an after-image")
     return change.row.after
+
+
+def comparisons_of_documents(step: Step) -> Iterator[Statement]:
+    """Statements that find each row that the step has stored if its verified documents are the leader's: a comparison
+    of many rows shows only whether any row differs. Raises ValueError for a value without a literal.
+    """
+    record, where = step.record, matcher(step.record, step.rounded)
+    verified = compared(record, step.verified)
+    for change in step.changes:
+        image = change.row.after or []
+        same = [exact(record.columns[index], image[index]) for index in verified if is_document(image[index])]
+        if same:
+            found = f"{where(image)} AND {' AND '.join(same)}"
+            yield Statement(f"SELECT 1 FROM {table_name(record.uri)} WHERE {found} FOR UPDATE".encode(), 1, [change])

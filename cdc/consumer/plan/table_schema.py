@@ -10,8 +10,8 @@ __all__ = ["KeyPart", "TableSchema"]
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """A column of a unique key (None: an expression), its prefix length in characters (None: whole), and whether it is
-    nullable.
+    """A column of a unique key (None for an expression), its prefix length in characters (None for the whole column),
+    and whether it is nullable.
     """
 
     column: str | None

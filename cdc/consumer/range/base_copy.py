@@ -1,7 +1,7 @@
-"""Attaches a copy of the leader (consumer.start) to a topic, if copy and topic are together certainly complete.
+"""Attaches a copy of the leader (consumer.start) to a topic, if the two together are certain to be complete.
 
-A transaction that is in neither would be missing for good, and nothing could show it. The commit log has the
-transactions before the first record: exactly, or an upper bound in its oldest entry, which has passed them and more.
+A transaction that is in neither would be missing for good, and nothing would report it. The commit log contains the
+GTIDs of the transactions before the first record: exactly, or as an upper bound in its oldest entry.
 """
 
 import logging
@@ -10,10 +10,8 @@ from typing import Protocol
 
 from cdc.config.start_position import COPY_KEY, parsed_copy
 from cdc.consumer.follower.session import Session
-from cdc.consumer.literals.values import quoted
 from cdc.consumer.source.assembler import Transaction
-from cdc.consumer.state import base_copy
-from cdc.consumer.state.base_copy import BaseCopy
+from cdc.consumer.state.base_copy import COPIES, BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint, select_leader
 from cdc.consumer.state.seeds import seed_of
 from cdc.errors import Disconnected, UserError
@@ -62,11 +60,12 @@ class Attachment:
         check_topic(self._wanted, newest=self._newest(), oldest=self._oldest)
         self._check_follower(session, self._wanted)
         event(_LOG, "the follower begins from a copy of the leader", gtids=self._wanted)
-        session.run([base_copy.create(session.schema).encode()])
-        return [base_copy.insert(session.schema, self._resource, self._wanted).encode()]
+        session.run([COPIES.create(session.schema).encode()])
+        note = COPIES.insert(session.schema, self._resource, gtid_set=str(self._wanted), now="at")
+        return [note.encode()]
 
     def copied(self, session: Session, *, now: bool) -> BaseCopy:
-        """The copy with which the follower with a checkpoint began; ``now``: the checkpoint is new.
+        """The base copy with which the follower began; ``now``: its checkpoint is new.
 
         Raises UserError if ``consumer.start`` is another copy.
         """
@@ -86,7 +85,7 @@ class Attachment:
         return BaseCopy(held, new_from=self._new_from(session, held) if held else None)
 
     def _new_from(self, session: Session, held: GtidSet) -> int | None:
-        """The checkpoint's sequence, if the last transaction that it knows is not in the copy; else None."""
+        """The sequence of the checkpoint if its last known transaction is not in the base copy; else None."""
         rows = session.rows(select_leader(self._resource, schema=session.schema))
         gtid = rows[0][2] if rows else None
         if gtid is None or gtid in held:
@@ -95,11 +94,8 @@ class Attachment:
         return Checkpoint.from_rows(row, schema=session.schema).sequence
 
     def _noted(self, session: Session) -> GtidSet:
-        there = (
-            f"SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA={quoted(session.schema)} "
-            "AND TABLE_NAME='copies'"
-        )
-        rows = session.rows(base_copy.select(session.schema, self._resource)) if session.rows(there) else []
+        noted = COPIES.select(session.schema, self._resource, "gtid_set")
+        rows = session.rows(noted) if session.rows(COPIES.exists(session.schema)) else []
         return GtidSet.parse(rows[0][0]) if rows else GtidSet()
 
     def _check_follower(self, session: Session, held: GtidSet) -> None:
@@ -152,7 +148,7 @@ def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], C
 
 
 def _check_older_log(held: GtidSet, oldest: Commits) -> None:
-    """Does ``check_topic`` for a log that an earlier version began: its ``oldest`` entry has passed all transactions
+    """Checks as ``check_topic`` a log that an earlier version began: its ``oldest`` entry includes all transactions
     before the first record.
     """
     if oldest.next_sequence and not oldest.gtid_set:
@@ -179,7 +175,8 @@ def _fresh(schema: str) -> str:
 
 
 def with_gtids(transactions: Iterable[Transaction | None], copied: BaseCopy) -> Iterator[Transaction | None]:
-    """Passes on ``transactions``; raises UserError for one of which it can't be known whether ``copied`` has it.
+    """Passes on ``transactions``; raises UserError for one that may or may not be in the copy ``copied``, since its
+    GTID is unknown.
 
     Chunks of tables that the copy contains already are emptied.
     """

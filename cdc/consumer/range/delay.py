@@ -15,7 +15,8 @@ from cdc.service.logs import event
 
 __all__ = ["Delay", "Pause", "RateLimit"]
 
-_AHEAD_SECONDS = 0.5  # so many seconds' rows may go at once: a limit for each transaction would be a commit for each
+# the rows of so many seconds are applied without a wait: a wait after each transaction would mean a commit for each
+_AHEAD_SECONDS = 0.5
 _RATE_LOOK_SECONDS = 0.5
 
 
@@ -40,7 +41,7 @@ class RateLimit:
         """
         # If the records are read again, the former generator may have ended while it held one.
         self.holding = False
-        free_at = 0.0  # when the rows so far have had their time
+        free_at = 0.0  # when the time of all rows so far is over
         for item in transactions:
             if item is not None and self._rows:
                 if free_at > self._clock() + _AHEAD_SECONDS:
@@ -86,7 +87,7 @@ class Pause:
         """
         # If the records are read again, the former generator may have ended while it held one.
         self.holding, self.committed_at = False, None
-        inside = False  # of a large transaction, which is not left half applied
+        inside = False  # inside of a large transaction, which is not left half applied
         for item in transactions:
             if self.wanted and not inside:
                 yield from self._hold(item, stop, tell)
@@ -99,7 +100,7 @@ class Pause:
     def _hold(self, item: Transaction | None, stop: threading.Event, tell: Callable[[bool], object]) -> Iterator[None]:
         self.committed_at = item.records[0].ts_us / 1e6 if item is not None else None
         self.holding = True
-        yield None  # what came before commits
+        yield None  # the batches before commit
         tell(True)
         event(_LOG, "paused until SIGUSR2", next=item.records[0].sequence if item else "not here yet")
         while self.wanted and not stop.wait(_LOOK_SECONDS):

@@ -24,8 +24,8 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 @dataclass(frozen=True, slots=True)
 class Place:
     """A place in the leader's stream: after record ``sequence``, before the transaction ``gtid``, or before the first
-    one that the leader committed at ``time_us`` (µs since 1970) or later. One of the three is given; ``text`` is the
-    option's.
+    one that the leader committed at ``time_us`` (µs since 1970) or later. One of the three is set; ``text`` is the
+    option's value.
     """
 
     text: str
@@ -74,7 +74,7 @@ class Reached:
     inside: bool = False
 
     def told(self) -> dict[str, Any]:
-        """The fields for the log."""
+        """The place as fields for the log."""
         if self.following is None:
             return {"sequence": self.sequence, "next": "not in the topic yet"}
         return {
@@ -99,7 +99,7 @@ class Until:
         self._found = False  # whether the transaction that the place names is known to come
         self._begun: Record | None = None  # the first record of the transaction that is read
         self._executed = -1  # the last statement that the follower has executed
-        self._whole = -1  # the first record of a transaction of which the last one is not behind the place
+        self._whole = -1  # the first record of a transaction whose last record is not after the place
 
     def check_start(self, checkpoint: Checkpoint, *, executed: int) -> None:
         """Raises UserError if the follower has passed the place already.
@@ -151,7 +151,7 @@ class Until:
         )
 
     def up_to(self, transactions: Iterable[Transaction | None], *, applied: int) -> Iterator[Transaction | None]:
-        """Passes on ``transactions``, which follow record ``applied``, up to the place, and each None.
+        """Passes on ``transactions``, which follow record ``applied``, up to the place, with each None among them.
 
         Raises UserError if the place can't come any more.
         """

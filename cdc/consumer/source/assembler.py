@@ -30,8 +30,8 @@ class Located(NamedTuple):
 class Transaction(NamedTuple):
     """One leader transaction or a part of it: its records in order, and the offsets after all of its records so far.
 
-    ``rows`` counts the rows in the records, ``statement`` is whether any record is not a rows record, ``size`` is the
-    size of the records in their topics, in bytes.
+    ``rows`` counts the rows in the records, ``statement``: a record is not a rows record, ``size`` is the size of the
+    records in their topics, in bytes.
     """
 
     records: list[Record]

@@ -1,8 +1,7 @@
 """Rewrites a leader's statement into the one that this follower executes.
 
 The rewriting changes the names of databases (``[renames]``), the engines of tables (``consumer.engine``), and their
-tablespaces. Tablespaces are created by statements on the server that are not replicated; where a table's rows are
-stored makes no difference to them.
+tablespaces. CREATE TABLESPACE is not replicated; a table's rows are the same in any tablespace.
 """
 
 import logging
@@ -21,7 +20,7 @@ from cdc.sql.tokens import excerpt, tokens
 __all__ = ["FollowerStatements", "maintained_here", "only_maintains"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_OWN = "innodb_file_per_table"  # the name in TABLESPACE for a file of the table's own, on every server
+_OWN = "innodb_file_per_table"  # the tablespace name for a file of the table's own; exists on every server
 _EVERYWHERE = {_OWN, "innodb_system"}
 _INNODB = "InnoDB"
 _CHANGED = {"MYISAM", "MEMORY", "HEAP", "ARCHIVE", "CSV"}

@@ -20,8 +20,9 @@ from cdc.model.commit_entry import Commits
 
 __all__ = ["MergedSource"]
 
-_MOST_BYTES = 8_000_000  # JSON that waits for a record from another partition; parsed it takes ten times as much
-_UNKNOWN_SECONDS = 10.0  # after so long a broker must know a new topic
+# bytes of JSON that wait for a record from another partition; parsed they take ten times as much memory
+_MOST_BYTES = 8_000_000
+_UNKNOWN_SECONDS = 10.0  # seconds after which a broker must know a new topic
 
 
 class MergedSource:
@@ -73,8 +74,8 @@ class MergedSource:
     def _kept(
         self, topics: Mapping[str, Topic], offsets: Mapping[TopicIdPartition, int]
     ) -> dict[TopicIdPartition, int]:
-        """``offsets``, or a partition's first offset if retention has removed more: a needed record that was removed
-        shows as a gap.
+        """``offsets``, or a partition's first offset if retention has deleted that offset: the check for gaps finds a
+        needed record that was deleted.
         """
         lows = {(topic.name, number): low for topic in topics.values() for number, (low, _) in topic.ranges.items()}
         return {
@@ -96,7 +97,7 @@ class MergedSource:
                     self._add(self._here[0])
                     self._here.popleft()
             except CdcError:
-                # The records before the bad one are good.
+                # The records before the one that failed are good.
                 yield from self._ready(stop)
                 raise
             yield from self._ready(stop)
@@ -105,7 +106,7 @@ class MergedSource:
                 self._reader.check_brokers()
                 self._reader.check_topics(chain([self._names.commits], (name for name, _ in self._merged.partitions)))
                 if not found:
-                    # A None is given while a committed record has not arrived yet, too: the records before it must not
+                    # A None is also given while a committed record has not arrived yet: the records before it must not
                     # wait for it.
                     yield None
             self._merged.balance()

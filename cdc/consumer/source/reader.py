@@ -76,8 +76,8 @@ _LOG = logging.getLogger("cdc.consumer")
 _ASK_SECONDS = 10.0
 _MOST_MESSAGES = 1000
 # librdkafka's default of 64 MB fetched in advance would be more memory than everything else takes, and the second for
-# which it then stops fetching would keep the follower waiting. It reports the end of a partition after a broker has
-# found nothing for the third time: its default of 500 ms is half of what a short --until-current takes.
+# which it then stops fetching would keep the follower waiting. It reports the end of a partition after the third empty
+# answer of a broker: with its default of 500 ms each, a short --until-current would take twice as long.
 _FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10, "fetch.wait.max.ms": 100}
 _LOOK_SECONDS = 1.0
 # A client at a topic's end gets no error when the topic is deleted (librdkafka 2), so the consumer checks for it.

@@ -26,7 +26,7 @@ from cdc.sql.tokens import Span, Token, excerpt, spans
 __all__ = ["Renaming", "names_database", "rewritten"]
 
 _DOT, _BRACKET, _NOTHING = Token("mark", "."), Token("mark", "("), Token("mark", "")
-# Words after which columns may be named: those of a query, and ORDER BY of ALTER TABLE.
+# Words that may be followed by column names: those of a query, and ORDER BY of ALTER TABLE.
 _COLUMNS = {"SELECT", "WITH", "AS", "ORDER"}
 _BODIES = ("View", "Procedure", "Function", "Library")
 

@@ -62,7 +62,7 @@ class Received:
 
     def read_ahead(self) -> bool:
         """Parses one more message; see ``RecordSource.read_ahead``."""
-        # No other record should be in memory beside a large one.
+        # With a large record no other one should be in memory.
         if self._parsed_bytes >= READ_AHEAD_BYTES or self._taken_bytes >= READ_AHEAD_BYTES:
             return False
         try:

@@ -20,7 +20,7 @@ from cdc.sql.tokens import excerpt, spans
 
 __all__ = ["charset_of", "check_claims", "numbering", "parsed", "quoting", "spliced", "to_send"]
 
-# The character sets of statements that are sent as their text; in others its bytes might mean other words.
+# Character sets in which a statement is sent as its text; in others the same bytes might mean other words.
 _SENT = UTF8 | {"latin1"}
 
 
@@ -68,7 +68,7 @@ def parsed(record: Record) -> str:
 def spliced(record: Record, start: int, end: int, new: str) -> Record:
     """The record with ``new``, which is ASCII, in place of these characters of its statement.
 
-    Raises ValueError if the statement's character set has other letters in place of some of these.
+    Raises ValueError if the statement's character set encodes other characters for some of these.
     """
     exact = record.exact
     if exact is not None:

@@ -1,44 +1,26 @@
 """The copy of the leader with which the follower began (``consumer.start``): its GTIDs, in a row in the follower, and
 their meaning for a record.
 
-The row commits with the leader's first checkpoint, and is never changed: so the same transactions are ignored after
-each crash, whatever the profile contains by then.
+The row commits with the leader's first checkpoint and never changes: so the same transactions are ignored after each
+crash, even if the profile was changed meanwhile.
 """
 
 from cdc.config.start_position import COPY_KEY
-from cdc.consumer.literals.values import quoted
+from cdc.consumer.state.own_table import OwnTable
 from cdc.errors import UserError
 from cdc.model.gtid import GtidSet, is_gtid
 from cdc.model.record import Record
 
-__all__ = ["BaseCopy", "create", "insert", "select"]
+__all__ = ["COPIES", "BaseCopy"]
 
-_COPIES = """
-  resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'mysql_resource_name of the leader',
+COPIES = OwnTable(
+    "copies",
+    """
   gtid_set LONGTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'transactions of the leader in the copy',
-  at DATETIME(6) NOT NULL COMMENT 'UTC',
-  PRIMARY KEY (resource)
-) ENGINE=InnoDB"""
-
-
-def _table(schema: str) -> str:
-    return f"`{schema}`.`copies`"
-
-
-def create(schema: str) -> str:
-    """The statement that creates the table in the consumer's own database."""
-    return f"CREATE TABLE IF NOT EXISTS {_table(schema)} ({_COPIES}"
-
-
-def insert(schema: str, resource: str, held: GtidSet) -> str:
-    """The statement that records the GTIDs of the copy."""
-    values = f"{quoted(resource)}, {quoted(str(held))}, NOW(6)"
-    return f"INSERT INTO {_table(schema)} (resource, gtid_set, at) VALUES ({values})"
-
-
-def select(schema: str, resource: str) -> str:
-    """The query for the GTID set of the copy; no row for a follower that began empty."""
-    return f"SELECT gtid_set FROM {_table(schema)} WHERE resource={quoted(resource)}"
+  at DATETIME(6) NOT NULL COMMENT 'UTC'
+    """,
+)
+"""A leader has no row if the follower began empty."""
 
 
 class BaseCopy:

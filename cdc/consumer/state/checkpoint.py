@@ -11,33 +11,17 @@ from typing import Any, NamedTuple, Self
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.consumer.literals.values import quoted
+from cdc.consumer.state.own_table import OwnTable
 from cdc.model.record import Record
 
-__all__ = ["WORKER", "Checkpoint", "TopicIdPartition", "create", "create_offsets", "others", "select_leader"]
+__all__ = ["CHECKPOINT", "OFFSETS", "WORKER", "Checkpoint", "TopicIdPartition", "others", "select_leader"]
 
 WORKER = 0
 
 
-def _table(schema: str) -> str:
-    return f"`{schema}`.`checkpoint`"
-
-
-def _offsets(schema: str) -> str:
-    return f"`{schema}`.`offsets`"
-
-
-def create(schema: str) -> tuple[str, ...]:
-    """The statements that create the consumer's own database ``schema`` and its checkpoint table."""
-    return f"CREATE DATABASE IF NOT EXISTS `{schema}`", f"CREATE TABLE IF NOT EXISTS {_table(schema)} ({_CHECKPOINT}"
-
-
-def create_offsets(schema: str) -> str:
-    """The statement that creates the table of the offsets in topics other than the checkpoint's own."""
-    return f"CREATE TABLE IF NOT EXISTS {_offsets(schema)} ({_NEXT_OFFSETS}"
-
-
-_CHECKPOINT = """
-  resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'mysql_resource_name of the leader',
+CHECKPOINT = OwnTable(
+    "checkpoint",
+    """
   worker INT NOT NULL,
   sequence BIGINT NOT NULL COMMENT 'last record applied, -1 before the first',
   topic VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
@@ -47,18 +31,22 @@ _CHECKPOINT = """
   leader_offset BIGINT UNSIGNED NULL COMMENT 'where the last record''s event starts',
   leader_gtid VARCHAR(512) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'transaction of the last record',
   leader_ts_us BIGINT NULL COMMENT 'its commit on the leader, in microseconds since 1970',
-  applied_at DATETIME(6) NOT NULL COMMENT 'UTC',
-  PRIMARY KEY (resource, worker)
-) ENGINE=InnoDB"""
+  applied_at DATETIME(6) NOT NULL COMMENT 'UTC'
+    """,
+    key=("worker",),
+)
 
-_NEXT_OFFSETS = """
-  resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'mysql_resource_name of the leader',
+OFFSETS = OwnTable(
+    "offsets",
+    """
   topic VARCHAR(249) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   number INT NOT NULL COMMENT 'of the partition',
   topic_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'tells a topic from its successor',
-  next_offset BIGINT NOT NULL,
-  PRIMARY KEY (resource, topic, number)
-) ENGINE=InnoDB"""
+  next_offset BIGINT NOT NULL
+    """,
+    key=("topic", "number"),
+)
+"""The offsets in topics other than the checkpoint's own."""
 
 
 class TopicIdPartition(NamedTuple):
@@ -88,15 +76,13 @@ class Checkpoint:
     @staticmethod
     def select(resource: str, *, schema: str) -> str:
         """The query for the row that ``from_rows`` parses."""
-        return (
-            f"SELECT resource, topic, topic_id, sequence, offsets, leader_ts_us FROM {_table(schema)} "
-            f"WHERE resource={quoted(resource)} AND worker={WORKER}"
-        )
+        columns = "resource, topic, topic_id, sequence, offsets, leader_ts_us"
+        return CHECKPOINT.select(schema, resource, columns, where=f"worker={WORKER}")
 
     @staticmethod
     def select_offsets(resource: str, *, schema: str) -> str:
         """The query for the rows of offsets that ``from_rows`` parses."""
-        return f"SELECT topic, number, topic_id, next_offset FROM {_offsets(schema)} WHERE resource={quoted(resource)}"
+        return OFFSETS.select(schema, resource, "topic, number, topic_id, next_offset")
 
     @classmethod
     def from_rows(cls, row: tuple[Any, ...], others: Iterable[tuple[Any, ...]] = (), *, schema: str) -> Self:
@@ -108,11 +94,15 @@ class Checkpoint:
 
     def insert(self) -> str:
         """The statement that writes a leader's first row, before anything is applied."""
-        return (
-            f"INSERT INTO {_table(self.schema)} "
-            "(resource, worker, sequence, topic, topic_id, offsets, applied_at) VALUES "
-            f"({quoted(self.resource)}, {WORKER}, {self.sequence}, {quoted(self.topic)}, {quoted(self.topic_id)}, "
-            f"{quoted(self._own())}, NOW(6))"
+        return CHECKPOINT.insert(
+            self.schema,
+            self.resource,
+            worker=WORKER,
+            sequence=self.sequence,
+            topic=self.topic,
+            topic_id=self.topic_id,
+            offsets=self._own(),
+            now="applied_at",
         )
 
     def advanced(self, *, last: Record, offsets: Mapping[TopicIdPartition, int]) -> "Checkpoint":
@@ -128,7 +118,7 @@ class Checkpoint:
         # the last applied one.
         gtid = "" if last.of_copy else f"leader_gtid={quoted(last.transaction)}, "
         return (
-            f"UPDATE {_table(self.schema)} SET sequence={target.sequence}, offsets={quoted(target._own())}, "
+            f"UPDATE {CHECKPOINT.within(self.schema)} SET sequence={target.sequence}, offsets={quoted(target._own())}, "
             f"leader_file={quoted(last.position.file)}, leader_offset={last.position.offset}, "
             f"{gtid}leader_ts_us={last.ts_us}, applied_at=NOW(6) "
             f"WHERE resource={quoted(self.resource)} AND worker={WORKER} AND sequence={self.sequence}"
@@ -144,7 +134,7 @@ class Checkpoint:
         if not rows:
             return None
         return (
-            f"INSERT INTO {_offsets(self.schema)} (resource, topic, number, topic_id, next_offset) VALUES {rows} "
+            f"INSERT INTO {OFFSETS.within(self.schema)} (resource, topic, number, topic_id, next_offset) VALUES {rows} "
             "ON DUPLICATE KEY UPDATE topic_id=VALUES(topic_id), next_offset=VALUES(next_offset)"
         )
 
@@ -171,7 +161,5 @@ def select_leader(resource: str, *, schema: str) -> str:
     """The query for the last record's binlog file, offset, GTID and commit time, and for the time of its
     application.
     """
-    return (
-        f"SELECT leader_file, leader_offset, leader_gtid, leader_ts_us, applied_at FROM {_table(schema)} "
-        f"WHERE resource={quoted(resource)} AND worker={WORKER}"
-    )
+    columns = "leader_file, leader_offset, leader_gtid, leader_ts_us, applied_at"
+    return CHECKPOINT.select(schema, resource, columns, where=f"worker={WORKER}")

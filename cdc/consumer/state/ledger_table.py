@@ -22,6 +22,7 @@ from typing import NamedTuple
 from cdc.consumer.errors import Unapplicable, position_of
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
+from cdc.consumer.state.own_table import OwnTable
 from cdc.errors import UserError
 from cdc.model.record import Record
 from cdc.model.statement_gtid import LAST, former_gtid, statement_gtid, statement_uuid
@@ -30,10 +31,10 @@ __all__ = [
     "ACTS_ON_LEADER",
     "BYTES",
     "IN_COPY",
+    "LEDGER",
     "Commit",
     "Intent",
     "Intents",
-    "create",
     "finish",
     "gtids_of",
     "has_context",
@@ -41,7 +42,6 @@ __all__ = [
     "insert_intent",
     "insert_not_run",
     "last_executed",
-    "table",
     "upgrade",
 ]
 
@@ -54,8 +54,9 @@ BYTES = "bytes"  # the member of the context that has the exact bytes of a state
 _NUMBER = "CAST(SUBSTRING_INDEX(gtid, ':', -1) AS UNSIGNED)"
 _STATES = "ENUM('intent', 'done', 'not applied', 'skipped') NOT NULL"
 _CONTEXT = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'JSON: of the record'"
-_LEDGER = f"""
-  resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'mysql_resource_name of the leader',
+LEDGER = OwnTable(
+    "ledger",
+    f"""
   sequence BIGINT NOT NULL COMMENT 'of the record',
   gtid VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'under which the follower executes it',
   state {_STATES},
@@ -64,27 +65,18 @@ _LEDGER = f"""
   intended_at DATETIME(6) NOT NULL COMMENT 'UTC',
   finished_at DATETIME(6) NULL COMMENT 'UTC',
   context {_CONTEXT},
-  affects {_CONTEXT},
-  PRIMARY KEY (resource, sequence)
-) ENGINE=InnoDB"""
+  affects {_CONTEXT}
+    """,
+    key=("sequence",),
+)
 _NOTE = 255
-
-
-def table(schema: str) -> str:
-    """The table's full name in the consumer's own database."""
-    return f"`{schema}`.`ledger`"
-
-
-def create(schema: str) -> str:
-    """The statement that creates the table."""
-    return f"CREATE TABLE IF NOT EXISTS {table(schema)} ({_LEDGER}"
 
 
 def upgrade(schema: str) -> str:
     """The statement that changes a table of an older version to the current one."""
     # One statement, so that a crash leaves either version; an older consumer can use the current one, too.
     columns = f"MODIFY state {_STATES}, ADD COLUMN context {_CONTEXT}, ADD COLUMN affects {_CONTEXT}"
-    return f"ALTER TABLE {table(schema)} {columns}"
+    return f"ALTER TABLE {LEDGER.within(schema)} {columns}"
 
 
 def has_context(schema: str) -> str:
@@ -98,10 +90,7 @@ def has_context(schema: str) -> str:
 def gtids_of(schema: str, records: Sequence[Record]) -> str:
     """The query for the sequence and GTID of each of the statements that the ledger has."""
     sequences = ", ".join(str(record.sequence) for record in records)
-    return (
-        f"SELECT sequence, gtid FROM {table(schema)} "
-        f"WHERE resource={quoted(records[0].uri.resource)} AND sequence IN ({sequences})"
-    )
+    return LEDGER.select(schema, records[0].uri.resource, "sequence, gtid", where=f"sequence IN ({sequences})")
 
 
 def highest_gtid(schema: str, resource: str) -> str:
@@ -109,10 +98,8 @@ def highest_gtid(schema: str, resource: str) -> str:
 
     It reads all of its rows: their numbers need not grow with the sequences.
     """
-    return (
-        f"SELECT gtid FROM {table(schema)} WHERE resource={quoted(resource)} "
-        f"AND gtid LIKE {quoted(statement_uuid(resource) + ':%')} ORDER BY {_NUMBER} DESC LIMIT 1"
-    )
+    ours = f"gtid LIKE {quoted(statement_uuid(resource) + ':%')}"
+    return f"{LEDGER.select(schema, resource, 'gtid', where=ours)} ORDER BY {_NUMBER} DESC LIMIT 1"
 
 
 def last_executed(schema: str, resource: str, *, after: int) -> str:
@@ -121,10 +108,8 @@ def last_executed(schema: str, resource: str, *, after: int) -> str:
     A running statement has its GTID from before it begins until it has ended.
     """
     owned = "LOCATE(CONCAT(LOWER(gtid), '#'), LOWER(@@GLOBAL.gtid_owned))"
-    return (
-        f"SELECT MAX(sequence) FROM {table(schema)} WHERE resource={quoted(resource)} AND sequence > {after} "
-        f"AND gtid <> '' AND (GTID_SUBSET(gtid, @@GLOBAL.gtid_executed) OR {owned})"
-    )
+    ran = f"gtid <> '' AND (GTID_SUBSET(gtid, @@GLOBAL.gtid_executed) OR {owned})"
+    return LEDGER.select(schema, resource, "MAX(sequence)", where=f"sequence > {after} AND {ran}")
 
 
 def insert_intent(schema: str, record: Record, *, gtid: str) -> str:
@@ -148,7 +133,7 @@ def insert_not_run(schema: str, record: Record, *, state: str, note: str, statem
 
 def finish(schema: str, record: Record) -> str:
     """The statement that records that the intended statement ran."""
-    return f"UPDATE {table(schema)} SET state='done', finished_at=NOW(6) WHERE {_is(record)} AND state='intent'"
+    return f"UPDATE {LEDGER.within(schema)} SET state='done', finished_at=NOW(6) WHERE {_is(record)} AND state='intent'"
 
 
 def _is(record: Record) -> str:
@@ -161,14 +146,17 @@ def _insert(
     context = record.context
     if record.exact is not None:
         context = dict(context or {}) | {BYTES: b64encode(record.exact).decode("ascii")}
-    texts = [
-        record.uri.resource, gtid, state, record.query if statement is None else statement, note[:_NOTE],
-        json.dumps(context, ensure_ascii=False), json.dumps(record.affects, ensure_ascii=False),
-    ]  # fmt: skip
-    return (
-        f"INSERT INTO {table(schema)} "
-        "(sequence, intended_at, resource, gtid, state, statement, note, context, affects) "
-        f"VALUES ({record.sequence}, NOW(6), {', '.join(map(quoted, texts))})"
+    return LEDGER.insert(
+        schema,
+        record.uri.resource,
+        sequence=record.sequence,
+        gtid=gtid,
+        state=state,
+        statement=record.query if statement is None else statement,
+        note=note[:_NOTE],
+        context=json.dumps(context, ensure_ascii=False),
+        affects=json.dumps(record.affects, ensure_ascii=False),
+        now="intended_at",
     )
 
 
@@ -268,7 +256,7 @@ class Intents:
                 "statement",
                 code="CDC-FOLLOWER-LEDGER-LOST",
                 where=position_of(records[0]),
-                hint=f"put back what was deleted from {table(self._session.schema)}; if the follower has "
+                hint=f"put back what was deleted from {LEDGER.within(self._session.schema)}; if the follower has "
                 "applied a leader of this name before, use a fresh follower (whose GTIDs are empty: RESET BINARY LOGS "
                 f"AND GTIDS) or another mysql_resource_name than {resource!r}",
             )

@@ -1,27 +1,30 @@
-"""Refuses a follower on which an earlier version began ``--rewind`` and did not end it: its rows are of two states.
+"""Refuses a follower on which an earlier version began ``--rewind`` and did not end it: its rows belong to two states
+of the leader.
 
-Such a follower has a table ``rewinds`` with a row for the leader; its checkpoint went back, and has not reached its
-former place.
+Such a follower has a table ``rewinds`` with a row for the leader; its checkpoint was moved back and has not reached its
+former place again.
 """
 
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.consumer.state.own_table import OwnTable
 from cdc.errors import UserError
 
 __all__ = ["require_none"]
+
+_REWINDS = OwnTable("rewinds", "upto BIGINT")
 
 
 def require_none(session: Session, checkpoint: Checkpoint) -> None:
     """Raises UserError if a rewind of the follower of ``checkpoint`` is under way; Interrupted, Refused.
 
-    A row may be left of a rewind whose end was passed: it has no meaning.
+    A row of a rewind that has ended may be left, and is ignored.
     """
     schema, resource = checkpoint.schema, quoted(checkpoint.resource)
-    there = f"SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA={quoted(schema)} AND TABLE_NAME='rewinds'"
-    if not session.rows(there):
+    if not session.rows(_REWINDS.exists(schema)):
         return
-    ((upto,),) = session.rows(f"SELECT MAX(upto) FROM `{schema}`.`rewinds` WHERE resource={resource}")
+    ((upto,),) = session.rows(_REWINDS.select(schema, checkpoint.resource, "MAX(upto)"))
     if upto is None or int(upto) <= checkpoint.sequence:
         return
     raise UserError(

@@ -1,4 +1,4 @@
-"""The records that the operator leaves out (``--skip``), by sequence or table, with the check that each was
+"""Decides which refused records the operator leaves out (``--skip``), by sequence or table, and checks that each was
 left out.
 """
 
@@ -15,8 +15,8 @@ _OPTION = "option --skip"
 
 
 class Skips:
-    """Decides which refused records are left out. Only records that the follower refuses are, so a sequence named by
-    mistake loses no record.
+    """Decides which records are left out. Only records that the follower refuses are, so a sequence named by mistake
+    loses no record.
 
     All refused records of ``tables`` (the leader's names) may be left out until a copy of the table begins; ``new``
     gives the follower's name of a database. ``used`` are the sequences that were left out.
@@ -54,8 +54,8 @@ class Skips:
         return cls(numbers, tables, new=new)
 
     def again(self, after: int) -> tuple[list[int], list[str]]:
-        """The options to repeat after a run of which nothing behind sequence ``after`` has committed: the sequences of
-        records that were left out, and the tables.
+        """The options to repeat after a run that committed nothing after sequence ``after``: the sequences of records
+        that were left out, and the tables.
         """
         numbers = [number for number in self.used & self._wanted if number > after]
         return numbers, [named(*table) for table in self._here.values()]
@@ -67,7 +67,7 @@ class Skips:
         """Whether the record may be left out."""
         if record.sequence in self._wanted:
             return True
-        # The records of a copy make the table right.
+        # The records of a table copy repair the table.
         if not self._here or record.range is not None or record.copying:
             return False
         if record.operation != "Query":
@@ -77,7 +77,7 @@ class Skips:
         return bool(uris) and all((uri.database, uri.table) in self._here.values() for uri in uris)
 
     def see(self, chunk: Record) -> None:
-        """Notes a chunk: from the first chunk of a table that a run meets, no more of its records are left out."""
+        """Notes a chunk: after a table's first chunk in this run, none of its records are left out any more."""
         is_copied = chunk.range is not None and chunk.range.keys is None
         if is_copied and chunk.uri.table is not None:
             self._here.pop((chunk.uri.database, chunk.uri.table), None)

@@ -14,8 +14,11 @@ from cdc.consumer.errors import Interrupted, Refused
 from cdc.consumer.follower.locks import is_paused, lock_name
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
-from cdc.consumer.state import base_copy, checkpoint, conflicts, ledger_table, rewinds
-from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
+from cdc.consumer.state import conflicts, ledger_table, rewinds
+from cdc.consumer.state.base_copy import COPIES
+from cdc.consumer.state.checkpoint import CHECKPOINT, OFFSETS, Checkpoint, TopicIdPartition, select_leader
+from cdc.consumer.state.conflicts import CONFLICTS
+from cdc.consumer.state.ledger_table import LEDGER
 from cdc.errors import UserError
 from cdc.sql.effects import LEADER_ONLY
 
@@ -112,7 +115,7 @@ def lag(applied: Applied, following: int | None) -> tuple[int | None, float | No
 def read_status(follower: Database, *, resource: str, schema: str) -> Status:
     """The status of the replication from the leader ``resource``.
 
-    Raises UserError for a follower that can't be queried, or whose rows are of two states (``rewinds``).
+    Raises UserError for a follower that can't be queried, or on which a rewind did not end (``rewinds``).
     """
     try:
         with Session(follower, schema=schema) as session:
@@ -138,24 +141,20 @@ def _read(session: Session, resource: str) -> Status:
     ])  # fmt: skip
     names = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA={quoted(session.schema)}"
     tables = {name for (name,) in session.rows(names)}
-    applied = _applied(session, resource, many="offsets" in tables) if "checkpoint" in tables else None
-    if applied is None or "ledger" not in tables:
+    applied = _applied(session, resource, many=OFFSETS.name in tables) if CHECKPOINT.name in tables else None
+    if applied is None or LEDGER.name not in tables:
         return Status(consumer, applied, paused=paused, local_infile=session.local_infile)
-    ours = f"resource={quoted(resource)}"
+    states = LEDGER.select(session.schema, resource, "state, COUNT(*)")
     return Status(
         consumer,
         applied,
-        states=dict(
-            session.rows(
-                f"SELECT state, COUNT(*) FROM {ledger_table.table(session.schema)} WHERE {ours} GROUP BY state"
-            )
-        ),
-        copied=_copied(session, resource) if "copies" in tables else "",
-        newest=_entries(session, f"{ours} ORDER BY sequence DESC LIMIT {_NEWEST}"),
-        open=_entries(session, f"{ours} AND state='intent' ORDER BY sequence"),
-        skipped=_entries(session, f"{ours} AND state='skipped' ORDER BY sequence"),
-        missing=_missing(session, ours),
-        conflicts=_conflicts(session, ours) if "conflicts" in tables else (),
+        states=dict(session.rows(f"{states} GROUP BY state")),
+        copied=_copied(session, resource) if COPIES.name in tables else "",
+        newest=_entries(session, resource, order=f"sequence DESC LIMIT {_NEWEST}"),
+        open=_entries(session, resource, "state='intent'"),
+        skipped=_entries(session, resource, "state='skipped'"),
+        missing=_missing(session, resource),
+        conflicts=_conflicts(session, resource) if CONFLICTS.name in tables else (),
         paused=paused,
         local_infile=session.local_infile,
     )
@@ -168,7 +167,7 @@ def _applied(session: Session, resource: str, *, many: bool) -> Applied | None:
     others = session.rows(Checkpoint.select_offsets(resource, schema=session.schema)) if many else []
     point = Checkpoint.from_rows(rows[0], others, schema=session.schema)
     rewinds.require_none(session, point)
-    ((file, offset, transaction, ts_us, at),) = session.rows(checkpoint.select_leader(resource, schema=session.schema))
+    ((file, offset, transaction, ts_us, at),) = session.rows(select_leader(resource, schema=session.schema))
     return Applied(
         sequence=point.sequence,
         topic=point.topic,
@@ -182,36 +181,35 @@ def _applied(session: Session, resource: str, *, many: bool) -> Applied | None:
 
 
 def _copied(session: Session, resource: str) -> str:
-    rows = session.rows(base_copy.select(session.schema, resource))
+    rows = session.rows(COPIES.select(session.schema, resource, "gtid_set"))
     return str(rows[0][0]) if rows else ""
 
 
-def _entries(session: Session, where: str) -> tuple[Entry, ...]:
-    return tuple(
-        Entry(*row)
-        for row in session.rows(f"SELECT {_ENTRY_COLUMNS} FROM {ledger_table.table(session.schema)} WHERE {where}")
-    )
+def _entries(session: Session, resource: str, where: str = "", *, order: str = "sequence") -> tuple[Entry, ...]:
+    query = LEDGER.select(session.schema, resource, _ENTRY_COLUMNS, where=where)
+    return tuple(Entry(*row) for row in session.rows(f"{query} ORDER BY {order}"))
 
 
-def _missing(session: Session, ours: str) -> tuple[Entry, ...]:
+def _missing(session: Session, resource: str) -> tuple[Entry, ...]:
     if not session.rows(ledger_table.has_context(session.schema)):
         # An older ledger does not name the object of a statement, so all statements are shown.
-        return _entries(session, f"{ours} AND state='not applied' AND note={quoted(ledger_table.ACTS_ON_LEADER)}")
+        return _entries(session, resource, f"state='not applied' AND note={quoted(ledger_table.ACTS_ON_LEADER)}")
     standing: dict[str, list[Entry]] = {}
-    query = (
-        f"SELECT {_ENTRY_COLUMNS}, COALESCE(context, 'null'), COALESCE(affects, '[]') "
-        f"FROM {ledger_table.table(session.schema)} WHERE {ours} "
-        f"AND (state='done' OR note IN ({_TOOK_EFFECT})) AND ({_ON_TRIGGERS_AND_EVENTS}) "
-        "ORDER BY sequence"
+    query = LEDGER.select(
+        session.schema,
+        resource,
+        f"{_ENTRY_COLUMNS}, COALESCE(context, 'null'), COALESCE(affects, '[]')",
+        where=f"(state='done' OR note IN ({_TOOK_EFFECT})) AND ({_ON_TRIGGERS_AND_EVENTS})",
     )
-    for sequence, state, statement, note, at, context, affects in session.rows(query):
+    rows = session.rows(f"{query} ORDER BY sequence")
+    for sequence, state, statement, note, at, context, affects in rows:
         entry = Entry(sequence, state, statement, note, at, json.loads(context) or {})
         _follow(standing, entry, json.loads(affects))
     return tuple(sorted((entry for entries in standing.values() for entry in entries), key=lambda each: each.sequence))
 
 
 def _follow(standing: dict[str, list[Entry]], entry: Entry, affects: list[dict[str, str]]) -> None:
-    """Adds a statement to ``standing``: by kind and URI, the statements that make each existing trigger and event."""
+    """Adds a statement to ``standing``: by kind and URI, the statements that create each existing trigger and event."""
     for affect in affects:
         action, uri = affect["action"], affect["uri"]
         if action == "DropDatabase":
@@ -228,5 +226,6 @@ def _follow(standing: dict[str, list[Entry]], entry: Entry, affects: list[dict[s
                 standing[f"{kind} {affect.get('to', uri)}"] = [*before, entry]
 
 
-def _conflicts(session: Session, ours: str) -> tuple[ResolvedConflict, ...]:
-    return tuple(ResolvedConflict(*row) for row in session.rows(conflicts.newest(session.schema, ours, limit=_NEWEST)))
+def _conflicts(session: Session, resource: str) -> tuple[ResolvedConflict, ...]:
+    found = session.rows(conflicts.newest(session.schema, resource, limit=_NEWEST))
+    return tuple(ResolvedConflict(*row) for row in found)

@@ -7,7 +7,7 @@ __all__ = ["FATAL", "HANDLED", "HARMLESS", "NAMES"]
 
 QUERY, STOP, ROTATE, FORMAT_DESCRIPTION, XID = 2, 3, 4, 15, 16
 TABLE_MAP, HEARTBEAT, IGNORABLE, ROWS_QUERY = 19, 27, 28, 29
-# Rows events with older layouts, which can't be decoded. Only their table id is read.
+# Rows events of older versions, whose layout can't be decoded. Only their table id is read.
 OTHER_ROWS = frozenset({23, 24, 25})
 # Events that belong to the statement after them: Intvar, Rand, UserVar, the data of LOAD DATA.
 OF_A_STATEMENT = frozenset({5, 13, 14, 9, 11, 17})
@@ -19,9 +19,10 @@ GTID, ANONYMOUS_GTID, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE, HEARTBEA
 XA_PREPARE, TRANSACTION_PAYLOAD, GTID_TAGGED = 38, 40, 42
 GTIDS = frozenset({GTID, ANONYMOUS_GTID, GTID_TAGGED})
 HEARTBEATS = frozenset({HEARTBEAT, HEARTBEAT_V2})
-# Events of these types that take several packets go to disk. The differences of an update are not applied there.
+# Events of these types that take several packets go to disk. Differences of JSON documents can't be applied on disk, so
+# partial updates are not among them.
 SPOOLED = frozenset({TRANSACTION_PAYLOAD, WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS})
-# The records contain what these events log, as far as it passes the filters; all other events are part of no record.
+# The records contain the content of these events, as far as it passes the filters; no record contains other events.
 IN_RECORDS = frozenset({QUERY, TABLE_MAP, *ROWS})
 
 HANDLED = frozenset(

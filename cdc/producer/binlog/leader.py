@@ -39,7 +39,7 @@ _MISSING_GRANT = frozenset({1142, 1227})
 _SYNTAX_ERROR = 1064
 _ANSWER_SECONDS = 10
 _NO_BINARY_LOG = 1381
-_LOOKED_INTO = 10  # files: the first ones may have no transaction
+_LOOKED_INTO = 10  # files to look into: the first ones may contain no transaction
 _SETTINGS = {
     "log_bin": ("ON", "start the server with --log-bin"),
     "binlog_format": ("ROW", "SET PERSIST binlog_format = ROW"),

@@ -53,7 +53,7 @@ SIMPLE_TRANSACTION = 0  # takes the place of an event's type; no event has this 
 _new = tuple.__new__
 _INTEGER = Struct("<I").unpack_from
 _LOW_32_BITS = 0xFFFFFFFF
-# Events that concern neither the file nor the connection.
+# Events that change neither the file nor the connection's state.
 _ORDINARY = frozenset({et.QUERY, et.XID, et.TABLE_MAP, *et.GTIDS, *et.ROWS})
 _SMALLEST_PACKET = PACKET_EVENT_AT + HEADER_BYTES + CHECKSUM_BYTES  # a shorter packet has a message instead of an event
 # The start of a packet with an event: packet header, status; from the event's header type, length, next position.
@@ -292,8 +292,8 @@ class Packets:
             self._checksum_bytes = CHECKSUM_BYTES if body[-1] == 1 else 0
             damaged, data = not (is_right or _was_right(body, payload[-CHECKSUM_BYTES:])), body
         elif self._checksum_bytes is None:
-            # The rotation that opens a dump comes before the format description: only a right checksum shows that it
-            # has one.
+            # The rotation that opens a dump comes before the format description: only a checksum that is right shows
+            # that it has one.
             data = body if is_right else payload[STATUS_BYTES:]
             damaged = kind != et.ROTATE or not _FILE.fullmatch(ev.rotate_name(data))
         else:

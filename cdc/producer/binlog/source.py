@@ -148,7 +148,8 @@ class BinlogSource:
             events: list[RawEvent | SimpleTransaction] = []
             if arrived := self._receive():
                 events, self._data = self._packets.cut(self._data)
-            # Decoding a compressed transaction takes minutes, in which the socket is not read: that is no silence.
+            # Decoding a compressed transaction takes minutes in which the socket is not read: that does not count as
+            # silence.
             self._busy_since = time.monotonic()
             yield events
             self._busy_since, self._received_at = None, time.monotonic()

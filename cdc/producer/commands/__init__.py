@@ -1,1 +1,1 @@
-"""What ``cdc-producer`` does beside replicating: says what it would do, shows copies of tables, asks for them."""
+"""The other commands of ``cdc-producer``: a dry run, the status of table copies, requests for copies."""

@@ -1,6 +1,7 @@
-"""Says what the producer would do: from where, whether it copies, which tables, and all that keeps it from it.
+"""Prints what the producer would do: the start position, whether it copies, which tables, and everything that prevents
+the start.
 
-Nothing is written to Kafka, to the leader or to disk, and a producer that runs goes on.
+It writes nothing to Kafka, to the leader or to disk, and does not disturb a running producer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +31,8 @@ __all__ = ["dry_run"]
 
 
 def dry_run(profile: Profile, *, globs: Sequence[str], accept_filters: bool) -> int:
-    """Print what would happen, with ``globs`` on such a request for a copy; the exit status: 0 if it could be done."""
+    """Prints what would happen, with ``globs`` for a request to copy these; returns the exit status: 0 if it could be
+    done."""
     look = _Look(profile)
     look.servers()
     if look.leader is not None:
@@ -47,7 +49,7 @@ def dry_run(profile: Profile, *, globs: Sequence[str], accept_filters: bool) -> 
 
 
 class _Look:
-    """Goes on behind what is refused, so that all of it is named: ``errors``."""
+    """Continues after a refusal, so that all of them are reported: ``errors``."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
@@ -65,7 +67,7 @@ class _Look:
             self.errors.append(error)
 
     def servers(self) -> None:
-        """Ask both servers, whatever the other one answers."""
+        """Queries both servers, even if one of them fails."""
         profile = self._profile
         with self._noting():
             problems: list[UserError] = []
@@ -80,7 +82,7 @@ class _Look:
                 raise open_error(error, topic, properties, answered=False) from None
 
     def start(self, leader: Leader, accept_filters: bool) -> None:
-        """What the producer would do when it is started."""
+        """Prints what the producer would do at its start."""
         if not self._kafka_seen:
             return
         profile, newest = self._profile, self._newest
@@ -130,7 +132,7 @@ class _Look:
                 _say(f"  left out, since it is invalid: the view {'.'.join(view)}")
 
     def request(self, leader: Leader, globs: Sequence[str]) -> None:
-        """What the request for a copy would copy."""
+        """Prints what the request would copy."""
         _say(f"a request to copy {', '.join(globs)} asks for these tables:")
         with self._noting():
             self._tables(leader, matching(self._settings, leader, globs, self._profile.filters))

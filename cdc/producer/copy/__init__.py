@@ -1,1 +1,1 @@
-"""Copies tables of the leader into its stream of records while changes go on, by ranges of their keys."""
+"""Copies the leader's tables into its stream of records while changes go on, in ranges of their keys."""

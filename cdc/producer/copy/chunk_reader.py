@@ -1,16 +1,16 @@
 """Reads rows of a table from the leader: chunks in the order of its key, or all rows from one snapshot.
 
-A chunk is read in a transaction of its own, which first takes the table's metadata lock, then checks that the table
-still has the definition that is known, and then reads: so no row is read by the definition of another table. pymysql
-connects and sends the statement; the rows are read from its connection here, in large blocks.
+A chunk is read in a transaction of its own: it takes the table's metadata lock, checks that the table still has the
+known definition, and then reads, so that no row is read with the wrong definition. pymysql connects and sends the
+statement; this module reads the rows from pymysql's connection in large blocks.
 
-The function that turns rows of the answer into JSON text is generated for each table. Its text is, byte for byte, that
+The function that turns rows of the result into JSON text is generated for each table. Its text is, byte for byte, that
 of module ``decode.row_codegen`` for the same rows in the binlog. A row is a packet: for each column its length and its
 bytes (MySQL source documentation, "Text Resultset Row").
 
 A table without a usable key is read from one snapshot (START TRANSACTION WITH CONSISTENT SNAPSHOT), which takes no lock
-on rows. The table's metadata lock is held from before the snapshot until the last row: a statement that would put
-another table in its place waits.
+on rows. The table's metadata lock is held from before the snapshot until the last row: a statement that would replace
+the table waits.
 """
 
 import json
@@ -55,7 +55,7 @@ _PACKET = [
     "  n = d[p] | d[p+1] << 8 | d[p+2] << 16",
     "  stop = p + 4 + n",
     "  k = d[p+4]",
-    # Not complete, continued in another packet, an error, or the end.
+    # Stops at a packet that is incomplete, is continued in another one, reports an error, or ends the result.
     "  if stop > end or n == 0xFFFFFF or k == 255 or (k == 254 and n < 9): break",
     "  p += 4",
 ]
@@ -64,11 +64,11 @@ _ROW_ENDS = "if p != stop: raise ValueError('a row ends %d bytes after its packe
 
 @dataclass(frozen=True, slots=True)
 class ChunkRows:
-    """How a table's rows are read.
+    """The generated code that reads a table's rows.
 
     ``rows(data, the same as latin1 text, offset, end, out)`` appends the rows of complete packets to ``out`` and
-    returns the offset of the first packet that is none; ``row(payload, the same as text)`` is that of one row of 16 MiB
-    and more. They raise ValueError and LookupError where a row can't be read exactly.
+    returns the offset of the first packet that is not one; ``row(payload, the same as text)`` returns one row of 16 MiB
+    or more. They raise ValueError and LookupError if a row can't be read exactly.
     """
 
     definition: TableDefinition
@@ -78,7 +78,7 @@ class ChunkRows:
 
     @classmethod
     def of(cls, definition: TableDefinition) -> "ChunkRows":
-        """Generate the code for a table that has no refusal."""
+        """Generates the code for a table that can be copied."""
         known = constants()
         columns = [
             column_text(column, f"t.{identifier(column.name)}", f"x{index}", known)
@@ -99,11 +99,11 @@ class ChunkRows:
         return f"SELECT {self.selected} FROM {identifier(table.database)}.{identifier(table.name)} AS t"
 
     def statement(self, after: Sequence[str] | None, rows: int) -> str:
-        """The SELECT of the ``rows`` rows behind ``after``, a literal for each column of the key."""
+        """The SELECT of ``rows`` rows after ``after``, which has a literal for each column of the key."""
         return f"{self._where(range_condition(self._key, after, None))} ORDER BY {', '.join(self._key)} LIMIT {rows}"
 
     def of_keys(self, keys: Iterable[Sequence[str]]) -> str:
-        """The SELECT of the rows with one of ``keys``, of which each has a literal for each column of the key."""
+        """The SELECT of the rows with one of ``keys``, each of which has a literal for each column of the key."""
         return self._where(keys_condition(self._key, keys))
 
     @property
@@ -119,7 +119,7 @@ class ChunkRows:
 
 
 def _row(columns: Sequence[ColumnText], nullable: Sequence[bool]) -> tuple[list[str], str]:
-    """The lines that read a row's columns, and the source of the f-string of its JSON text."""
+    """The lines of code that read a row's columns, and the source of the f-string that makes its JSON text."""
     lines: list[str] = []
     texts = []
     for index, (column, may_be_null) in enumerate(zip(columns, nullable, strict=True)):
@@ -142,10 +142,10 @@ def _row(columns: Sequence[ColumnText], nullable: Sequence[bool]) -> tuple[list[
 
 
 def _part(x: str, source: str) -> Iterator[str]:
-    """The lines that read one column that is not NULL."""
+    """The lines of code that read one column that is not NULL."""
     yield "l = d[p]"
     yield "if l < 251: p += 1"
-    # 251 would be NULL.
+    # A length of 251 would mean NULL.
     yield "elif l == 252: l = d[p+1] | d[p+2] << 8; p += 3"
     yield "elif l == 253: l = d[p+1] | d[p+2] << 8 | d[p+3] << 16; p += 4"
     yield "elif l == 254: l = int.from_bytes(d[p+1:p+9], 'little'); p += 9"
@@ -154,7 +154,7 @@ def _part(x: str, source: str) -> Iterator[str]:
 
 
 def _several(x: str, count: int) -> Iterator[str]:
-    """The lines that read columns of one value as a list, with None for NULL."""
+    """The lines of code that read the several selected columns of one value as a list, with None for NULL."""
     yield f"{x} = []"
     yield f"for _ in range({count}):"
     yield f" if d[p] == 251: {x}.append(None); p += 1"
@@ -164,32 +164,33 @@ def _several(x: str, count: int) -> Iterator[str]:
 
 
 _BLOCK_BYTES = 1 << 16
-_TIMEOUTS = {"read_timeout": 300, "write_timeout": 30}  # seconds, without anything from the leader
+_TIMEOUTS = {"read_timeout": 300, "write_timeout": 30}  # seconds without a reply from the leader
 _RAW = {"charset": "utf8mb4", "use_unicode": False, "conv": {}, "autocommit": None}
-# Nothing that the leader's administrator may have set must change what is read: all rows that are committed, all their
-# bytes in the table's own character sets, every date that can be stored.
+# The leader's settings must not affect what is read: all committed rows, all bytes in the table's own character sets,
+# every date that can be stored.
 _SESSION = (
     "SET SESSION autocommit = 0, character_set_results = NULL, time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES', "
     "sql_select_limit = 18446744073709551615, sql_big_selects = 1, max_execution_time = 0, "
     "group_concat_max_len = 4294967295, range_optimizer_max_mem_size = 0, net_write_timeout = 600, "
     "lock_wait_timeout = 60, transaction_isolation = 'REPEATABLE-READ', transaction_read_only = 1"
 )
-CHANGED = frozenset({1049, 1054, 1146, 1176, 1356, 1412})  # the last but one: an invalid view has its name now
+CHANGED = frozenset({1049, 1054, 1146, 1176, 1356, 1412})  # 1356: the name now belongs to an invalid view
 _LARGEST_PAYLOAD = 0xFFFFFF
 _HEADER_BYTES = 4
 _ERROR = 0xFF
-_KEPT = 100  # tables whose generated code is kept
+_KEPT = 100  # tables whose generated code is cached
 
 
 class TableChanged(Disconnected):
-    """The table is not what its definition says any more: to read the definition again, or to start again, is safe."""
+    """Raised when the table no longer has the known definition: reading the definition again, or starting again, is
+    safe."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadChunk:
     """The JSON text of each row, and of each key column's value in the last row; ``upto`` is None at the table's end.
 
-    ``size`` is that of the rows in characters.
+    ``size`` is the number of characters of all rows.
     """
 
     rows: list[str]
@@ -198,9 +199,9 @@ class ReadChunk:
 
 
 class ChunkReader:
-    """Reads with one connection, which is made when it is needed. ``with ChunkReader(settings, name) as reader: …``
+    """Reads over one connection, which is opened when it is needed. ``with ChunkReader(settings, name) as reader: …``
 
-    ``settings`` are pymysql's connection arguments, ``name`` the server's for errors.
+    ``settings`` are pymysql's connection arguments, ``name`` is the server's name in errors.
     """
 
     def __init__(self, settings: dict[str, Any], name: str) -> None:
@@ -212,7 +213,7 @@ class ChunkReader:
 
     @property
     def connection(self) -> Any:
-        """The connection of now, None where there is none."""
+        """The open connection, None if there is none."""
         return self._connection
 
     def __enter__(self) -> Self:
@@ -222,7 +223,7 @@ class ChunkReader:
         self.close()
 
     def close(self) -> None:
-        """End the connection, at once."""
+        """Closes the connection at once."""
         if self._connection is not None:
             forget_answer(self._connection)
             self._connection._force_close()
@@ -231,7 +232,7 @@ class ChunkReader:
     def read(
         self, definition: TableDefinition, after: tuple[str, ...] | None, *, rows: int, max_bytes: int
     ) -> ReadChunk:
-        """The first ``rows`` rows behind ``after``, fewer where they have ``max_bytes`` or the table ends.
+        """Reads ``rows`` rows after ``after``, fewer if they reach ``max_bytes`` or the table ends.
 
         ``after`` has the JSON text of each key column's value, None for the table's beginning. At ``max_bytes`` it
         stops, with at least one row and at most a row, or a block from the network, more. Raises TableChanged,
@@ -241,7 +242,7 @@ class ChunkReader:
             raise ValueError(f"{definition.database}.{definition.name} can't be copied: {definition.refusal}")
         code = self._code_of(definition)
         bound = None if after is None else key_literals(definition.key_columns, after)
-        # As many as last time would have taken that size, so that the answer seldom has to be broken off.
+        # As many rows as would have had that size last time, so that a result is seldom cut off.
         rows = min(rows, max(1, max_bytes // self._row_sizes.get(definition, 1)))
         found, size, ended = self._read(definition, code.statement(bound, rows), max_bytes)
         if found:
@@ -252,16 +253,17 @@ class ChunkReader:
     def read_keys(
         self, definition: TableDefinition, keys: Sequence[tuple[str, ...]], *, max_bytes: int
     ) -> ReadChunk | None:
-        """The rows with ``keys``, given as ``after`` is in ``read``; None where they have more than ``max_bytes``.
+        """Reads the rows with ``keys``, each in the form of ``after`` in ``read``; None if they have more than
+        ``max_bytes``.
 
-        Raises ValueError for what is no value of the table's key; otherwise as ``read``.
+        Raises ValueError for a value that the table's key can't have; otherwise as ``read``.
         """
         literals = [key_literals(definition.key_columns, key) for key in keys]
         found, size, ended = self._read(definition, self._code_of(definition).of_keys(literals), max_bytes)
         return ReadChunk(found, None, size) if ended else None
 
     def _read(self, definition: TableDefinition, statement: str, max_bytes: int) -> tuple[list[str], int, bool]:
-        """As ``_rows``; with an error the connection is closed."""
+        """Calls ``_rows``, and closes the connection after an error."""
         try:
             return self._rows(self._code_of(definition), statement, max_bytes)
         except pymysql.MySQLError as error:
@@ -286,7 +288,7 @@ class ChunkReader:
         return self._code[definition]
 
     def _rows(self, code: ChunkRows, statement: str, max_bytes: int) -> tuple[list[str], int, bool]:
-        """The rows, their size, and whether they are all that the statement finds."""
+        """The rows, their size in characters, and whether the statement found no others."""
         table = code.definition
         connection = self._open()
         require_unchanged(connection, table)
@@ -297,7 +299,7 @@ class ChunkReader:
             forget_answer(connection)
             connection.rollback()
         else:
-            # Cheaper than to receive the rest.
+            # Closing is cheaper than receiving the rest.
             self.close()
         return found, size, answer.ended
 
@@ -308,7 +310,7 @@ class ChunkReader:
 
 
 def reading_connection(settings: dict[str, Any]) -> Any:
-    """A new connection for rows, with no transaction open; ``settings`` are pymysql's arguments."""
+    """Opens a connection for rows, without an open transaction; ``settings`` are pymysql's arguments."""
     connection = connected(**settings | _TIMEOUTS | _RAW)
     with connection.cursor() as cursor:
         cursor.execute(_SESSION)
@@ -317,7 +319,7 @@ def reading_connection(settings: dict[str, Any]) -> Any:
 
 
 def require_unchanged(connection: Any, table: TableDefinition) -> None:
-    """Take the table's metadata lock, which the transaction has until it ends. Raises TableChanged."""
+    """Takes the table's metadata lock, which the transaction keeps until its end. Raises TableChanged."""
     full_name = f"{identifier(table.database)}.{identifier(table.name)}"
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT 1 FROM {full_name} LIMIT 0")
@@ -328,7 +330,7 @@ def require_unchanged(connection: Any, table: TableDefinition) -> None:
 
 
 def read_failed(error: pymysql.MySQLError, table: TableDefinition, settings: dict[str, Any], name: str) -> CdcError:
-    """An error of a statement that reads ``table`` from the server ``name``, as one of ours."""
+    """Translates pymysql's error for a statement that reads ``table`` from the server ``name``."""
     if error.args and error.args[0] in CHANGED:
         return _changed(table)
     if not error.args or not isinstance(error.args[0], int):
@@ -337,7 +339,7 @@ def read_failed(error: pymysql.MySQLError, table: TableDefinition, settings: dic
 
 
 class ArrivingRows:
-    """The rows that arrive for a statement."""
+    """Reads the rows of a statement's result as they arrive."""
 
     def __init__(self, connection: Any, code: ChunkRows) -> None:
         self._read: Callable[[int], bytes] = connection._rfile.read1
@@ -347,7 +349,7 @@ class ArrivingRows:
         self.ended = False
 
     def read(self, max_bytes: int) -> tuple[list[str], int]:
-        """The next rows until there are no more, or ``max_bytes`` of them, and their size."""
+        """Reads rows until the result ends or they have ``max_bytes``; returns them with their size."""
         self._found = []
         size = 0
         while not self.ended and (size < max_bytes or not self._found):
@@ -360,7 +362,7 @@ class ArrivingRows:
         return self._found, size
 
     def _take_block(self) -> None:
-        """Take the rows that have arrived completely, and read more."""
+        """Takes the rows that have arrived completely, and receives more bytes."""
         data = self._data
         at = self._code.rows(data, data.decode("latin1"), 0, len(data), self._found)
         self._data = data = data[at:]
@@ -372,7 +374,8 @@ class ArrivingRows:
             payload = self._large()
             self._found.append(self._code.row(payload, payload.decode("latin1")))
         elif len(data) < length + _HEADER_BYTES:
-            # All of a packet at once: to try it after each block would take time quadratic in its length.
+            # Receives the whole packet first: parsing it again after each block would take time quadratic in its
+            # length.
             self._fill(max(length + _HEADER_BYTES, len(data) + 1))
         elif kind == _ERROR:
             raise_mysql_exception(data[_HEADER_BYTES:])
@@ -380,7 +383,7 @@ class ArrivingRows:
             self.ended = True
 
     def _large(self) -> bytes:
-        """The payload of several packets: each but the last one has the largest length."""
+        """The payload of a row in several packets: all but the last one have the maximum length."""
         parts = []
         length = _LARGEST_PAYLOAD
         while length == _LARGEST_PAYLOAD:
@@ -418,7 +421,7 @@ class ArrivingRows:
 
 
 def forget_answer(connection: Any) -> None:
-    """Otherwise pymysql would read the rest of it."""
+    """Makes pymysql forget an unfinished result, the rest of which it would read otherwise."""
     if connection._result is not None:
         connection._result.unbuffered_active = False
         connection._result = None
@@ -437,13 +440,14 @@ def _key_of(table: TableDefinition, row: str) -> tuple[str, ...]:
 
 
 _LOCKED = frozenset({1205, 1213})
-# A statement that waits for the guard, and which this waits for, would make all wait. Between two pieces the server
-# waits as long as the pace has it.
+# If a statement waits for the guard's metadata lock and this session waits for the statement, all would wait: so the
+# wait is short. Between two pieces the server waits as long as the throttles hold the copy back.
 _SNAPSHOT_SESSION = "SET SESSION lock_wait_timeout = 1, net_write_timeout = 86400"
 
 
 class SnapshotReader:
-    """Has one snapshot at a time. ``settings`` are pymysql's connection arguments, ``name`` the server's for errors."""
+    """Reads one snapshot at a time. ``settings`` are pymysql's connection arguments, ``name`` is the server's name in
+    errors."""
 
     def __init__(self, settings: dict[str, Any], name: str) -> None:
         self._settings = settings
@@ -453,20 +457,20 @@ class SnapshotReader:
         self.connection: Any = None
 
     def open(self, table: TableDefinition) -> tuple[str, Position]:
-        """Take a snapshot; the GTIDs of transactions that it sees for certain, and a position that is behind all others
+        """Takes a snapshot. Returns the GTIDs of transactions that it certainly sees, and a position after all others
         that it may see.
 
         Raises TableChanged, Disconnected; UserError for a missing grant.
         """
         self.close()
         try:
-            # Keeps the table as it is until the snapshot's own transaction does.
+            # Keeps the table as it is until the snapshot's own transaction holds the lock.
             with closing(reading_connection(self._settings)) as guard:
                 require_unchanged(guard, table)
                 self.connection = reading_connection(self._settings)
                 with self.connection.cursor() as cursor:
-                    # The order is what counts: what was executed before, the snapshot sees; what it sees was logged
-                    # before it, and is before the end that is asked for after it.
+                    # The order is essential. The snapshot sees all that was executed before it; all that it sees was
+                    # logged before it, and so before the end of the binlog that is read afterwards.
                     cursor.execute("SELECT @@GLOBAL.gtid_executed")
                     seen = cursor.fetchone()[0].decode()
                     cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
@@ -507,7 +511,7 @@ class SnapshotReader:
         return ReadChunk(found, None if ended else (), size)
 
     def close(self) -> None:
-        """End the snapshot, at once."""
+        """Ends the snapshot at once."""
         self._rows = self._table = None
         if self.connection is not None:
             forget_answer(self.connection)
@@ -530,6 +534,6 @@ class SnapshotReader:
 
 
 def _decoded(position: Position) -> tuple[str, int]:
-    """The connection gives bytes."""
+    """The position with its file name as text: this connection returns bytes."""
     file: Any = position.file
     return file.decode() if isinstance(file, bytes) else file, position.offset

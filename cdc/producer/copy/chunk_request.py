@@ -1,13 +1,13 @@
 """A chunk request in flight: rows read from the leader, merged with the changes streamed meanwhile.
 
 The SELECT of a chunk sees some of the transactions that are committed meanwhile, and it is not known which. All that it
-may not have seen come in the stream after the request. So the rows that these name are taken from them: what the SELECT
-saw of such a row is the same or older.
+may have missed come in the stream after the request. So rows that these transactions change are taken from the stream:
+the SELECT saw the same version of such a row or an older one.
 
-A snapshot of a table that is copied as a whole sees some of the transactions in the binlog, in no certain order. Those
-that were executed before it, it sees for certain (``seen``). All others that it may see are before the binlog's end
-right after it. So where the stream has reached that end, and no other transaction in it has changed the table since the
-request, the snapshot shows the table as it is at that place.
+A snapshot of a table that is copied as a whole sees some of the transactions in the binlog, in no certain order. It
+certainly sees those that were executed before it (``seen``). All others that it may see are before the binlog's end
+right after it. So if the stream has reached that end, and only ``seen`` transactions in it have changed the table since
+the request, the snapshot shows the table as it is at that place.
 """
 
 import json
@@ -45,25 +45,26 @@ _MOST = 100_000
 
 
 def is_exact(changers: Iterable[str | None], seen: GtidSet) -> bool:
-    """Whether each of the transactions that changed the table is ``seen``; None stands for any."""
+    """Whether all transactions that changed the table are ``seen``; None stands for an unknown transaction."""
     return all(gtid is not None and gtid in seen for gtid in changers)
 
 
 class Changers:
-    """The transactions of the stream that changed a table since it was asked for, as many as can be kept."""
+    """The transactions of the stream that changed a table since it was requested, up to a limit."""
 
     def __init__(self) -> None:
         self.gtids: set[str | None] = set()
 
     def note(self, gtid: str | None) -> None:
-        """A transaction has changed the table; None for one without a name, which no snapshot sees for certain."""
+        """Notes that a transaction has changed the table; None if it has no GTID, so that no snapshot certainly sees
+        it."""
         self.gtids.add(gtid if len(self.gtids) < _MOST else None)
 
 
 @dataclass(slots=True)
 class Snapshot:
-    """How far the copy of a table as a whole is: so many ``tries`` since ``began``, or, once one of these was exact, so
-    many ``pieces`` (None before). ``tables`` are those that must not change from then on until all pieces are written.
+    """The progress of a table that is copied as a whole: the ``tries`` since ``began`` and, once a snapshot was exact,
+    the ``pieces`` written (None before). ``tables`` must not change from then on until all pieces are written.
     """
 
     tables: frozenset[Table]
@@ -71,11 +72,11 @@ class Snapshot:
     tries: int = 0
     told: float = 0.0
     pieces: int | None = None
-    waits: bool = False  # the stream, for the pieces
+    waits: bool = False  # the stream waits for the pieces
 
     def may_end_with(self, change: Change) -> bool:
-        """Whether the snapshot may not be the table any more once ``change`` has come: it begins a transaction which
-        changes one of the tables, or of which it is not known yet what it changes."""
+        """Whether ``change`` may make the snapshot outdated: it begins a transaction that changes one of the tables, or
+        may change one."""
         if type(change) is RowsTransaction:
             return any(rows.table.names in self.tables for rows in change.rows)
         return type(change) is Begin
@@ -85,18 +86,18 @@ _LIMIT = 64_000_000  # bytes of changes that are kept while a chunk is read
 
 
 class Overrun(Exception):
-    """More was changed than can be kept: the chunk has to be read again."""
+    """Raised when more was changed than can be kept: the chunk must be read again."""
 
 
 class Window:
-    """The changes of one table since a chunk of it was asked for."""
+    """The changes of one table since a chunk of it was requested."""
 
     def __init__(self) -> None:
         self._changes: list[tuple[str, list[bytes] | list[LargeText]]] = []
         self._size = 0
 
     def note(self, operation: str, rows: list[bytes] | list[LargeText]) -> None:
-        """Keep the JSON texts of changed ``rows``."""
+        """Keeps the JSON texts of changed ``rows``."""
         self._size += sum(map(len, rows))
         if self._size > _LIMIT:
             self._changes.clear()
@@ -104,7 +105,7 @@ class Window:
             self._changes.append((operation, rows))
 
     def apply(self, rows: list[str], key: Sequence[int]) -> list[str]:
-        """The chunk's ``rows``, JSON texts, after all changes; ``key`` has the numbers of the key's columns.
+        """Applies all changes to the chunk's ``rows``, JSON texts; ``key`` has the indexes of the key's columns.
 
         Raises Overrun.
         """
@@ -115,7 +116,7 @@ class Window:
 
 
 def merged(rows: list[str], key: Sequence[int], changes: Iterable[tuple[str, dict[str, Any]]]) -> list[str]:
-    """``rows`` after ``changes``, each with its operation and the row as an object of the record format."""
+    """Applies ``changes`` to ``rows``; each change has its operation and the row as an object of the record format."""
     last: dict[str, list[Any] | None] = {}
     for operation, row in changes:
         before = row.get("before_cols") if operation == "Update" else row["cols"] if operation == "Delete" else None
@@ -138,10 +139,11 @@ def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-# A table and the key behind which a chunk of it is wanted, or the keys whose rows are; nothing: what is to be created.
+# The next chunk: a table and the key after which its rows are wanted, or the keys of the wanted rows; with neither, the
+# statements that create the tables.
 Place = tuple[Table | None, tuple[str, ...] | None, Keys | None]
 
-# Flags of a rows event: no foreign keys were followed, or what they changed was logged (class Rows_event).
+# Flags of a rows event: foreign keys were off, or their changes were logged too (class Rows_event).
 _NOTHING_UNLOGGED = 0x02 | 0x10
 
 
@@ -149,8 +151,8 @@ _NOTHING_UNLOGGED = 0x02 | 0x10
 class ChunkRequest:
     """A request ``wanted`` at the time ``at``, the changes since then, and the answer once there is one.
 
-    ``cascading`` are tables with changes that foreign keys may have followed; ``columns`` what the records of these
-    changes say of the table's own columns and key.
+    ``cascading`` are tables with changes that foreign keys may have followed; ``columns`` are the table's columns and
+    key in the records of these changes.
     """
 
     wanted: Wanted
@@ -162,7 +164,7 @@ class ChunkRequest:
     answer: Answer | None = None
 
     def note(self, rows: Rows, gtid: str | None) -> None:
-        """Take notice of a change by the transaction ``gtid``."""
+        """Notes a change by the transaction ``gtid``."""
         if rows.table.names == self.wanted.table:
             self.window.note(rows.operation, rows.rows)
             self.changers.note(gtid)
@@ -171,7 +173,7 @@ class ChunkRequest:
             self.cascading.add(rows.table.names)
 
     def may_cascade(self, answer: Answer) -> bool:
-        """Whether a foreign key may have changed the table's rows unseen."""
+        """Whether a foreign key may have changed the table's rows without a trace in the binlog."""
         return not self.cascading.isdisjoint(answer.follows)
 
     def is_exact(self, answer: Answer) -> bool:
@@ -180,9 +182,9 @@ class ChunkRequest:
 
 
 class ChunkRequests:
-    """The requests to a reader that are in flight, in their order; ``open_reader`` starts it with the first one.
+    """The requests in flight to a reader, in order; ``open_reader`` starts it with the first request.
 
-    ``unwanted`` counts the answers to come to requests that were taken back.
+    ``unwanted`` counts the outstanding answers to requests that were taken back.
     """
 
     def __init__(self, open_reader: Callable[[], Reader]) -> None:
@@ -196,32 +198,32 @@ class ChunkRequests:
 
     @property
     def first(self) -> ChunkRequest | None:
-        """The oldest one, None without any."""
+        """The oldest request, None if there is none."""
         return self._asked[0] if self._asked else None
 
     @property
     def last(self) -> ChunkRequest | None:
-        """The newest one, None without any."""
+        """The newest request, None if there is none."""
         return self._asked[-1] if self._asked else None
 
     @property
     def wake(self) -> int | None:
-        """A file descriptor that can be read once there is an answer, if something is being read."""
+        """A file descriptor that becomes readable once there is an answer; None if nothing is being read."""
         return self._reader.wake if self._reader else None
 
     def ask(self, wanted: Wanted) -> None:
-        """Ask one more."""
+        """Sends a request to the reader."""
         if self._reader is None:
             self._reader = self._open_reader()
         self._reader.ask(wanted)
         self._asked.append(ChunkRequest(wanted))
 
     def pop(self) -> ChunkRequest:
-        """The oldest one, which is done."""
+        """Removes and returns the oldest request, which is done."""
         return self._asked.popleft()
 
     def receive(self) -> None:
-        """Take the answers that are there. Raises Disconnected and UserError as reading does."""
+        """Takes the answers that have arrived. Raises Disconnected and UserError as reading does."""
         while self._reader is not None and (answer := self._reader.answer()) is not None:
             if self.unwanted:
                 self.unwanted -= 1
@@ -229,17 +231,17 @@ class ChunkRequests:
             next(asked for asked in self._asked if asked.answer is None).answer = answer
 
     def note(self, rows: Rows, gtid: str | None) -> None:
-        """Take notice of a change by the transaction ``gtid``."""
+        """Notes a change by the transaction ``gtid`` in all requests."""
         for asked in self._asked:
             asked.note(rows, gtid)
 
     def note_unknown(self) -> None:
-        """Take notice of a change in an event that is not decoded."""
+        """Notes a change in an event that is not decoded in all requests."""
         for asked in self._asked:
             asked.changers.note(None)
 
     def take_back(self) -> None:
-        """Ask for nothing any more of what was asked."""
+        """Takes back all requests."""
         self.unwanted += sum(asked.answer is None for asked in self._asked)
         self._asked.clear()
         if self._reader is not None:
@@ -247,26 +249,26 @@ class ChunkRequests:
 
     @property
     def waits_for(self) -> str | None:
-        """The follower that the reader waits for just now."""
+        """The follower that the reader waits for at the moment."""
         return self._reader.waits_for if self._reader else None
 
     def written(self, sequence: int, size: int) -> None:
-        """The chunk that the oldest one is answered with is in the stream."""
+        """Notes that the chunk for the oldest request is in the stream."""
         if self._reader is not None:
             self._reader.written(sequence, size)
 
     def hurry(self, *, hurried: bool) -> None:
-        """Tell the reader whether the stream waits for it."""
+        """Lets the reader know whether the stream waits for it."""
         if self._reader is not None:
             (self._reader.hurried.set if hurried else self._reader.hurried.clear)()
 
     def wait(self, seconds: float) -> None:
-        """Wait until there is an answer, ``seconds`` at most."""
+        """Waits until there is an answer, for at most ``seconds``."""
         if self._reader is not None:
             select.select([self._reader.wake], [], [], seconds)
 
     def close(self) -> None:
-        """End the reader."""
+        """Ends the reader."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -279,9 +281,9 @@ def following(
 ) -> Place | None:
     """The place to request after ``last``: rows with ``keys`` first; None if its answer is needed before."""
     is_piece = snapshot is not None and snapshot.pieces is not None
-    # Nothing comes between the pieces of a table.
+    # No other request comes between the pieces of a table.
     if keys is not None and not is_piece:
-        # By itself, so that what is asked for after it goes on where the chunks before it end.
+        # Requested alone, so that the next request continues at the end of the chunks before it.
         return None if last else (keys.table, None, keys)
     if last is None:
         return pending.current, () if is_piece else None if snapshot else pending.after or None, None
@@ -301,10 +303,10 @@ def chunk_of(asked: ChunkRequest, answer: Answer, *, piece: int | None) -> Chunk
         raise Overrun
     if piece is not None:
         if asked.changers.gtids:
-            raise Overrun  # which can't be, since these changes are held back
+            raise Overrun  # impossible, since these changes are held back
         return _piece_of(definition, read, piece, answer.ts_us)
     if asked.columns - {definition.columns_json}:
-        raise Overrun  # by an ALTER that was not logged: the values of these rows are of other columns
+        raise Overrun  # an ALTER that was not logged has changed the columns: these rows have other ones
     columns = [column.name for column in definition.columns]
     rows = asked.window.apply(read.rows, [columns.index(name) for name in definition.key])
     return _part_of(definition, (asked.wanted.after, read.upto), rows, answer.ts_us, keys=answer.keys)
@@ -318,10 +320,10 @@ def _part_of(
     *,
     keys: tuple[tuple[str, ...], ...] | None = None,
 ) -> Chunk:
-    """The rows between two ``bounds`` of the table's key, or those with ``keys``."""
+    """The chunk of the rows between two ``bounds`` of the table's key, or of those with ``keys``."""
     table = definition.database, definition.name
     collations = tuple(column.collation for column in definition.key_columns)
-    # As a copy begins it tells the types; its other chunks come behind that.
+    # The first chunk of a copy also contains the types; the other chunks follow it.
     columns = definition.columns_json + ("" if bounds[0] else definition.types_json)
     return Chunk(table, columns, collations, *bounds, rows, ts_us, keys=keys)
 

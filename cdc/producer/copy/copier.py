@@ -19,20 +19,22 @@ from cdc.sql.effects import ANY_DATABASE, Effect
 
 __all__ = ["Copier"]
 
-_AHEAD = 2  # chunks that are asked for before the first of them is written
-# How long the stream waits for a snapshot of a table that is changed too often: it may be locked on the leader.
+_AHEAD = 2  # chunks that are requested before the first of them is written
+# Limits how long the stream waits for a snapshot of a table that changes too often: the table may be locked on the
+# leader.
 _PATIENCE_SECONDS = 0.2
 _POLL_SECONDS = 0.05
 _TELL_SECONDS = 30.0
 
 
 class Copier:
-    """Copies what is ``pending``, and brings that on, one chunk after the other.
+    """Copies the ``pending`` tables chunk by chunk, and advances that state.
 
-    ``requests`` are for more tables; none is copied that ``wants_table``, the filters, leaves out. ``open_reader``
-    starts the thread that reads; ``log(event, **fields)`` is called for each table that begins and ends, and each that
-    can't be copied. ``speed`` counts the rows copied. ``widened``: before all else, what the filters let in now is
-    created, at a place of the stream from which on they hold, and then copied.
+    ``requests`` ask for more tables; tables that the filters (``wants_table``) leave out are not copied.
+    ``open_reader`` starts the thread that reads; ``log(event, **fields)`` is called for each table that begins and
+    ends, and each that can't be copied. ``speed`` counts the copied rows. ``widened``: changed filters include more
+    objects. Before anything else these are created, at a place of the stream from which the new filters hold, and then
+    copied.
     """
 
     def __init__(
@@ -46,19 +48,19 @@ class Copier:
         widened: FilterChange | None = None,
     ) -> None:
         self.widened = widened
-        # The filters may have been changed, or be others where a request was made.
+        # The filters may have changed since the request, or differ from those where it was made.
         self.pending = pending.without_pieces().wanted(wants_table)
         self._wants_table = wants_table
         self._requests = requests
         self._progress_log = ProgressLog(log)
         self._chunk_requests = ChunkRequests(open_reader)
-        self._gtid: str | None = None  # of the transaction that comes event by event
+        self._gtid: str | None = None  # GTID of the transaction that is being received event by event
         self.snapshot: Snapshot | None = None  # of the current table, if it is copied as a whole
         self._queue = RequestQueue()
         self._creations = Creations()
         self.speed = Speed(time.monotonic())
-        self._estimated: int | None = None  # rows of the current table
-        self._key: tuple[CopiedColumn, ...] = ()  # of it, by its newest chunk, where this process has written one
+        self._estimated: int | None = None  # estimated rows of the current table
+        self._key: tuple[CopiedColumn, ...] = ()  # its key in its newest chunk, if this process has written one
 
     def copying(self) -> Copying | None:
         """The table that is copied now, for other threads."""
@@ -71,21 +73,21 @@ class Copier:
 
     @property
     def active(self) -> bool:
-        """Whether there is anything to write."""
+        """Whether anything is left to write."""
         return self.pending.active or self._queue.keys is not None or self.widened is not None
 
     @property
     def wake(self) -> int | None:
-        """A file descriptor that can be read once there is something to do, if something is being read."""
+        """A file descriptor that becomes readable once there is something to do; None if nothing is being read."""
         return self._chunk_requests.wake
 
     @property
     def has_requests(self) -> bool:
-        """Whether anything was asked for since."""
+        """Whether there are new requests."""
         return self._requests.found
 
     def take_requests(self) -> bool:
-        """Take up what was asked for since; whether there was anything."""
+        """Takes up the new requests; returns whether there were any."""
         requests = list(self._requests.new())
         self._queue.add(requests)
         self._take_up()
@@ -100,7 +102,7 @@ class Copier:
             self._end_reading()
 
     def note(self, change: Change) -> None:
-        """Take notice of what changes a table that is read just now, or ends its copy."""
+        """Notes a change that affects a table being read, or ends its copy."""
         match change:
             case RowsTransaction():
                 for rows in change.rows:
@@ -112,11 +114,11 @@ class Copier:
             case Statement():
                 self._note_statement(change)
             case Refused():
-                self._chunk_requests.note_unknown()  # the operator skips it
+                self._chunk_requests.note_unknown()  # the operator skips the event
                 self._take_back_creations((ANY_DATABASE,))
 
     def holds(self, change: Change) -> bool:
-        """Whether ``change`` must wait: for the pieces of a table, or for a moment for a snapshot of one."""
+        """Whether ``change`` must wait: for the pieces of a table, or a moment for a snapshot of one."""
         snapshot = self.snapshot
         if snapshot is None or not snapshot.may_end_with(change):
             return False
@@ -126,12 +128,12 @@ class Copier:
                 self._progress_log.held(self.pending.current)
             self._chunk_requests.hurry(hurried=True)
             return True
-        # What comes while it is taken is more often in doubt than what comes after it.
+        # A change during a snapshot makes it inexact more often than a change after it.
         asked = self._chunk_requests.first
         return asked is not None and asked.answer is None and time.monotonic() < asked.at + _PATIENCE_SECONDS
 
     def wait(self) -> None:
-        """Wait a moment, or until there is something to do."""
+        """Waits a moment, or until there is something to do."""
         self._chunk_requests.wait(_POLL_SECONDS)
 
     def _note_statement(self, statement: Statement) -> None:
@@ -141,15 +143,16 @@ class Copier:
         self._take_back_creations(statement.effects)
         if not self.pending.is_changed_by(statement.effects):
             return
-        # What is being read may be as of before the statement, its definition as of after it.
+        # The rows being read may precede the statement while their definition follows it.
         self._take_back()
-        pending = self.pending.after_statement(statement.effects).wanted(self._wants_table)  # it may be a skipped one
+        # the new name may be one that the filters leave out
+        pending = self.pending.after_statement(statement.effects).wanted(self._wants_table)
         if pending.current != self.pending.current:
             self._progress_log.replaced(self.pending.current, pending.current)
         self.pending = pending
 
     def _take_back_creations(self, effects: Iterable[Effect]) -> None:
-        """What is to be created may be another now."""
+        """Takes back the request for the statements that create the tables if ``effects`` may have changed these."""
         if self.widened is None and not self.pending.structure:
             return
         wants_table = self.widened.after.wants_table if self.widened else self._wants_table
@@ -163,9 +166,10 @@ class Copier:
         self.snapshot, self.pending = None, self.pending.without_pieces()
 
     def due(self, progress: Progress) -> Chunk | Beginning | None:
-        """What is to be written now, if ``progress`` has reached its place between two transactions; asks for more.
+        """The chunk or the creating statements to write now, if ``progress`` has reached their place between two
+        transactions; also requests more.
 
-        Then ``written`` must be called. Raises Disconnected and UserError as reading does.
+        The caller must then call ``written``. Raises Disconnected and UserError as reading does.
         """
         self._chunk_requests.receive()
         self._ask(progress)
@@ -178,9 +182,9 @@ class Copier:
         return None
 
     def _ask(self, progress: Progress) -> None:
-        """Ask for chunks, so that one is read while another is written."""
+        """Requests chunks ahead, so that one is read while another is written."""
         creates = self.widened is not None or self.pending.structure
-        # What was taken back is read nevertheless, before what is asked for now.
+        # Requests that were taken back are still answered, before new ones.
         while self.active and len(self._chunk_requests) < _AHEAD and not self._chunk_requests.unwanted:
             last = self._chunk_requests.last
             place: Place | None = (None, None, None)
@@ -192,11 +196,11 @@ class Copier:
             self._chunk_requests.ask(Wanted(*place[:2], progress.gtid_text, place[2], changed))
 
     def _due(self, asked: ChunkRequest, answer: Answer) -> Chunk | Beginning | None:
-        """What was read; None where it has to be read again, or the table can't be copied."""
+        """Builds what was read; None if it must be read again, or if the table can't be copied."""
         if answer.structure is not None:
             return Beginning(answer.structure, answer.ts_us, self.widened.after if self.widened else None)
         definition = answer.definition
-        assert definition is not None  # the answer for a table
+        assert definition is not None  # only an answer with a structure has no table
         if definition.refusal is not None:
             self._leave_out(definition, repair=asked.wanted.keys is not None)
             return None
@@ -215,7 +219,7 @@ class Copier:
         return None
 
     def _judge(self, asked: ChunkRequest, answer: Answer) -> None:
-        """Go on with a snapshot if it shows the table as it is here, else have another one taken."""
+        """Continues with a snapshot if it shows the table as it is here; otherwise another one is taken."""
         assert asked.wanted.table is not None
         self._chunk_requests.pop()
         if self.snapshot is None:
@@ -240,7 +244,7 @@ class Copier:
             self.pending = self.pending.without((definition.database, definition.name))
 
     def after(self, due: Chunk | Beginning) -> Pending:
-        """What is pending once ``due`` is written."""
+        """The state once ``due`` is written."""
         if isinstance(due, Beginning):
             begin = self.pending.let_in if self.widened is not None else self.pending.begun_with
             return begin(due.structure.tables, len(due.structure.creations))
@@ -249,7 +253,7 @@ class Copier:
         return self.pending.chunk_written(due.upto, len(due.rows))
 
     def written(self, due: Chunk | Beginning, *, sequence: int) -> None:
-        """What was due is in the stream, its last record with this ``sequence``."""
+        """Notes that ``due`` is in the stream; its last record has this ``sequence``."""
         answer = self._chunk_requests.pop().answer
         if isinstance(due, Beginning) or due.keys is None:
             self._estimated = answer.estimated if answer else None
@@ -278,19 +282,19 @@ class Copier:
             self._end_reading()
 
     def let_in(self) -> None:
-        """The place of the stream from which on the filters hold is reached, and what they let in is created there."""
+        """Applies the new filters from this place of the stream on, where the objects that they include are created."""
         if self.widened is not None:
             self._wants_table = self.widened.after.wants_table
             self.pending, self.widened = self.pending.wanted(self._wants_table), None
 
     def adopt(self, pending: Pending) -> None:
-        """Go on after a chunk that was written before a crash."""
+        """Continues after a chunk that was written before a crash."""
         self._take_back()
         self.pending = pending.without_pieces().wanted(self._wants_table)
         self._queue.adopt(pending)
 
     def close(self) -> None:
-        """End all threads."""
+        """Ends all threads."""
         self._requests.close()
         self._end_reading()
 

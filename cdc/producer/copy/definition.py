@@ -1,15 +1,15 @@
-"""Reads the definition of a table that is copied: columns and key as rows events have them, or why it can't be copied.
+"""Reads the definition of a table to copy: columns and key as rows events have them, or why it can't be copied.
 
-The leader is asked while the table's metadata lock is held, so all answers are of one state of the table. The server
-chooses the key that it logs: module ``decode.table_map``.
+All queries run while the table's metadata lock is held, so they see one state of the table. The server chooses the key
+that it logs: module ``decode.table_map``.
 
 MySQL logs what its foreign keys change since 9.6, unless ``innodb_native_foreign_keys`` is ON. With an older leader a
 chunk may have been read before such a change, and nothing in the stream would show it: ``unlogged_cascades``.
 
-The members of an ENUM or SET that the server shows with question marks, for letters that utf8mb3 lacks, are read from
-values of the column: no other query shows them. Where no row has a member, the column of a recursive query gets it: it
-has the type of the table's column, which its first row leaves NULL, and takes numbers of members. Servers before
-MySQL 9 make it another type.
+The server shows question marks in members of an ENUM or SET for letters that utf8mb3 lacks. Such members are read from
+values of the column: no other query shows them. If no row has a member, a recursive query computes it: its first row
+makes its column the table's type with a NULL, and further rows are members' numbers. Servers before MySQL 9 give it
+another type.
 """
 
 import re
@@ -56,9 +56,10 @@ _BMP = "\uffff"
 def exact_members(
     cursor: Any, table: str, column: str, *, kind: str, charset: str, shown: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """The members of a column, None where the leader does not give those ``shown``; both names are SQL."""
+    """The exact members of a column; None if the leader does not return those ``shown``. ``table`` and ``column`` are
+    SQL names."""
     number = "n + 1" if kind == "enum" else "1 << n"
-    # A conversion, too, has question marks for bytes that are no ASCII.
+    # CONVERT, too, returns question marks for bytes that are not ASCII.
     value = "e" if charset in ("ascii", "utf8mb4") else "CONVERT(e USING utf8mb4)"
     cursor.execute(f"SET SESSION cte_max_recursion_depth = {len(shown) + 10}")
     try:
@@ -81,7 +82,7 @@ _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
 def member_texts(column_type: str) -> tuple[str, ...]:
-    """The members in a column's type as the server shows it."""
+    """Parses the members in a column type as the server shows it."""
     texts = _QUOTED.findall(column_type)
     return tuple(
         re.sub(r"\\(.)|''", lambda at: _ESCAPES.get(at[1], at[1]) if at[1] else "'", text, flags=re.DOTALL)
@@ -90,7 +91,7 @@ def member_texts(column_type: str) -> tuple[str, ...]:
 
 
 def shown_type(kind: str, full: str, charset: str) -> str:
-    """The type as records of rows tell it (``decode.table_map.column_type``) of a column that is shown as ``full``.
+    """The type name used in records of rows (``decode.table_map.column_type``) for a column that is shown as ``full``.
 
     ``kind`` is its data_type in information_schema.
     """
@@ -111,7 +112,7 @@ _ACTIONS = "('CASCADE', 'SET NULL', 'SET DEFAULT')"
 
 
 def unlogged_cascades(cursor: Any) -> dict[Table, set[Table]]:
-    """For each table the tables that a foreign key of it follows; empty where the server logs all changes."""
+    """Maps each table to the tables that its foreign keys follow; empty if the server logs all changes."""
     cursor.execute("SHOW GLOBAL VARIABLES WHERE variable_name IN ('version', 'innodb_native_foreign_keys')")
     variables = dict(cursor.fetchall())
     version = tuple(map(int, re.findall(r"\d+", variables["version"])[:2]))
@@ -129,7 +130,7 @@ def unlogged_cascades(cursor: Any) -> dict[Table, set[Table]]:
 
 
 def above(table: Table, follows: dict[Table, set[Table]]) -> frozenset[Table]:
-    """All tables that ``table`` follows, by one foreign key or several."""
+    """All tables that ``table`` follows, through one foreign key or several."""
     found: set[Table] = set()
     waiting = [table]
     while waiting:
@@ -150,7 +151,7 @@ _GEOMETRY = frozenset({
 })  # fmt: skip
 _IN_KEY = _INTEGERS | _TEXTS | _BINARIES | _TEMPORAL | {"decimal"}
 _KNOWN = _IN_KEY | _MEMBERS | _GEOMETRY | {"float", "double", "bit", "json", "vector"}
-# Generated invisible keys, which servers before 8.0.30 do not have.
+# Shows generated invisible primary keys, which servers before 8.0.30 do not have.
 ALL_SHOWN = "/*!80030 SET SESSION show_gipk_in_create_table_and_information_schema = ON */"
 GONE = "the leader has no such table"  # the refusal of a table that was dropped or renamed
 _MISSING_GRANT = frozenset({1142, 1143})
@@ -163,10 +164,11 @@ _COUNTER = re.compile(r" AUTO_INCREMENT=\d+(?= |$)")
 
 @dataclass(frozen=True, slots=True)
 class CopiedColumn:
-    """One column. ``type`` is MySQL's name of its type, ``digits`` are those after the point or of the second.
+    """One column of a table to copy. ``type`` is MySQL's name of its type, ``digits`` are those after the decimal point
+    or of the seconds.
 
-    ``rounded``: it is a FLOAT(M,D) or DOUBLE(M,D). ``members`` are those of an ENUM or SET, none where a record has
-    their numbers instead. ``sql_type`` is the type as records tell it.
+    ``rounded``: it is a FLOAT(M,D) or DOUBLE(M,D). ``members`` are those of an ENUM or SET, empty if records have their
+    numbers instead. ``sql_type`` is the type name used in records.
     """
 
     name: str
@@ -186,12 +188,12 @@ class CopiedColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """A table of the leader; ``refusal`` says why it can't be copied, None if it can.
+    """A table of the leader; ``refusal`` is the reason why it can't be copied, None if it can.
 
-    ``columns_json`` is that of its records, ``types_json`` what the first one adds. ``created`` is the leader's own
-    definition, by which a later change is noticed; ``key_index`` the name of the key's index. ``whole``: it can't be
-    copied by ranges of its key, or has none, but can be as a whole, as of one moment. ``inexact``: the leader does not
-    show it as it is. ``respelled`` are parts of ``created`` in which it has question marks, and what stands for them.
+    ``columns_json`` is part of its records, ``types_json`` is added to the first one. ``created`` is the leader's own
+    definition, by which a later change is noticed; ``key_index`` the name of the key's index. ``whole``: it has no key
+    or can't be copied in ranges of it, but can be copied as a whole from one snapshot. ``inexact``: the leader's output
+    does not show it exactly. ``respelled`` are parts of ``created`` with question marks, and their exact texts.
     """
 
     database: str
@@ -216,7 +218,8 @@ class TableDefinition:
 
 @dataclass(frozen=True, slots=True)
 class TableKey:
-    """A key of SHOW KEYS: its columns' names, None for an expression; ``whole``: none only by its first characters."""
+    """A key from SHOW KEYS: its columns' names, None for an expression; ``whole``: no column is limited to its first
+    characters."""
 
     name: str
     columns: tuple[str | None, ...]
@@ -231,20 +234,20 @@ def identifier(name: str) -> str:
 
 
 def table_text(show_create: str) -> str:
-    """What SHOW CREATE TABLE says, without the next number, which is no part of a definition."""
+    """The output of SHOW CREATE TABLE without the next AUTO_INCREMENT number, which is no part of a definition."""
     *lines, options = show_create.split("\n")
     return "\n".join([*lines, _COUNTER.sub("", options, count=1)])
 
 
 def read_definition(connection: Any, database: str, table: str) -> TableDefinition:
-    """The table ``database.table`` as it is now; ``connection`` is pymysql's, in utf8mb4, with no transaction open.
+    """Reads the definition of ``database.table``; ``connection`` is pymysql's, in utf8mb4, without an open transaction.
 
-    The session gets another sql_mode and time zone.
-    Raises UserError where a grant is missing, naming it, and Disconnected where the leader can't be reached.
+    The session gets another sql_mode and time zone. Raises UserError if a grant is missing, naming it, and Disconnected
+    if the leader can't be reached.
     """
     try:
         with connection.cursor() as cursor:
-            # The time zone in which a chunk's session shows the defaults of TIMESTAMP.
+            # A chunk's session has the same time zone, so both show the same defaults of TIMESTAMP columns.
             cursor.execute("SET SESSION sql_mode = '', sql_select_limit = DEFAULT, time_zone = '+00:00'")
             cursor.execute(ALL_SHOWN)
             definition = _read_locked(cursor, database, table, tries=5)
@@ -265,7 +268,7 @@ def _read_locked(cursor: Any, database: str, table: str, *, tries: int) -> Table
 
 
 def reading_failed(error: pymysql.MySQLError, database: str, table: str, *, user: str) -> CdcError:
-    """An error of a statement that reads the table as one of ours; a missing grant is named."""
+    """Translates pymysql's error for a statement that reads the table; a missing grant is named."""
     where = f"{database}.{table}"
     if error.args[0] in _LOCKED:
         return Disconnected(
@@ -301,7 +304,7 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     kind, engine = cursor.fetchone() or (None, None)
     if kind is not None and kind != "BASE TABLE":
         return _refused(database, table, f"it is no table but a {kind}")
-    # Is denied to a user with a grant on some columns only, who would not see the others.
+    # The server denies this to a user with grants on only some columns: that user would not see the others.
     created = table_text(shown_exactly(cursor, f"SHOW CREATE TABLE {full_name}")[1])
     refusals: list[str] = []
     respelled: list[tuple[str, str]] = []
@@ -312,7 +315,7 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     if engine != "InnoDB":
         refusals.insert(0, f"its engine is {engine}, whose rows can't be read as of one moment")
     types = {column.name: column.type for column in columns}
-    # By the first characters of a column rows are in another order than by the column.
+    # A key on the first characters of a column orders rows differently than the column.
     whole = any(types.get(name) not in _IN_KEY for name in names or ("",)) or not (key and key.whole)
     if not created.isascii() and created != created.encode(errors="replace").decode():
         refusals.append("its definition has a literal, such as a default, whose bytes are not UTF-8")
@@ -327,19 +330,20 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
 
 
 def shown_exactly(cursor: Any, statement: str) -> list[str]:
-    """The row of a SHOW CREATE. A server that converts it has question marks for what utf8mb3 lacks in expressions."""
+    """The row of a SHOW CREATE statement. A server that converts it shows question marks for characters in expressions
+    that utf8mb3 lacks."""
     cursor.execute("SET SESSION character_set_results = NULL")
     try:
         return shown_row(cursor, statement)
     finally:
-        # Also after a deadlock, after which the connection is used again.
+        # Also after a deadlock, since the connection is used again.
         with suppress(pymysql.MySQLError):
             cursor.execute("SET SESSION character_set_results = utf8mb4")
 
 
 def shown_row(cursor: Any, statement: str) -> list[Any]:
-    """The row of a SHOW CREATE, with lone surrogates for bytes that are not UTF-8."""
-    # Literals with another character set, and texts of a client with ``binary``, are bytes of that.
+    """The row of a SHOW CREATE statement, with lone surrogates for bytes that are not UTF-8."""
+    # Literals in another character set, and texts of a client with ``binary``, contain bytes of that character set.
     cursor.connection.use_unicode = False
     try:
         cursor.execute(statement)
@@ -389,7 +393,7 @@ def _columns(
 
 
 def _exact_type(cursor: Any, column: tuple[str, str, str], kind: str, full: str, charset: str) -> str:
-    """The type of an ENUM or SET, of which ``full`` may have question marks; empty where it can't be had."""
+    """The exact type of an ENUM or SET, for which ``full`` may have question marks; empty if it can't be found out."""
     if "?" not in full or charset not in LOSSY:
         return full
     database, table, name = map(identifier, column)
@@ -399,7 +403,7 @@ def _exact_type(cursor: Any, column: tuple[str, str, str], kind: str, full: str,
 
 
 def _part(name: str, full: str) -> str:
-    """How SHOW CREATE TABLE begins the line of a column."""
+    """The beginning of a column's line in SHOW CREATE TABLE."""
     return f"\n  {identifier(name)} {full}"
 
 
@@ -408,7 +412,7 @@ def _quoted(text: str) -> str:
 
 
 def _are_texts(cursor: Any, kind: str, members: tuple[str, ...], charset: str, collation: str) -> bool:
-    """Whether records have the members themselves and not their numbers, see ``decode.row_codegen``."""
+    """Whether records contain the members as text instead of their numbers, see ``decode.row_codegen``."""
     if text_decoder(charset) is None or (kind == "set" and "" in members):
         return False
     # The members are utf8mb4 here, whatever the column's character set is.
@@ -417,7 +421,7 @@ def _are_texts(cursor: Any, kind: str, members: tuple[str, ...], charset: str, c
 
 
 def table_keys(cursor: Any, full_name: str) -> list[TableKey]:
-    """The table's keys in the server's order."""
+    """Reads the table's keys in the server's order."""
     cursor.execute(f"SHOW KEYS FROM {full_name}")
     titles = [title[0] for title in cursor.description]
     parts: dict[str, list[dict[str, Any]]] = {}
@@ -437,9 +441,9 @@ def table_keys(cursor: Any, full_name: str) -> list[TableKey]:
 
 
 def _chosen_key(keys: Sequence[TableKey], virtual: Container[str | None]) -> TableKey | None:
-    """The key that rows events have: the primary one, else the first unique one of whole columns without NULLs.
+    """Chooses the key that rows events have: the primary one, else the first unique one of whole columns without NULLs.
 
-    ``virtual`` are the names of virtual columns, which the server takes no key of.
+    ``virtual`` are the names of virtual columns: the server chooses no key with one of them.
     """
     for key in keys:
         if key.name == "PRIMARY":

@@ -1,7 +1,7 @@
 """Interleaves the chunks of table copies with the changes of the binlog.
 
-Each change that is yielded is written, and counted in ``Progress``, before the next one is asked for. So ``Copier`` is
-told of a change that is in the stream, and a chunk comes behind it, before the next change is decoded.
+Each yielded change is written, and counted in ``Progress``, before the next one is requested. So ``Copier`` only sees
+changes that are in the stream, and a chunk follows them before the next change is decoded.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,11 +35,11 @@ __all__ = ["Interleaver"]
 
 
 class Interleaver:
-    """Yields each change of ``decoder`` and, between two transactions, what ``copier`` has for that place.
+    """Yields each change of ``decoder`` and, between two transactions, the chunks of ``copier`` for that place.
 
-    ``progress``, ``router`` and ``sink`` are only asked how far the stream is; they get all else with the changes. But
-    a chunk of a run before that readers can see is counted here. ``count(rows=…, size=…, tables_left=…)`` is called
-    when the state of the copies has changed.
+    ``progress``, ``router`` and ``sink`` are only queried for the stream's place; they get everything else with the
+    changes. But chunks of an earlier run that are already visible to readers are counted here. ``count(rows=…, size=…,
+    tables_left=…)`` is called when the state of the copies has changed.
     """
 
     def __init__(
@@ -58,11 +58,12 @@ class Interleaver:
         self._router = router
         self._sink = sink
         self._count = count
-        self._known = Pending.from_json(progress.copy)  # the state that the stream has been told
-        self._copies = True  # whether there is anything to copy, or a chunk of a run before to be counted
+        self._known = Pending.from_json(progress.copy)  # the state that is in the stream
+        self._copies = True  # whether there is anything to copy, or a chunk of an earlier run to count
 
     def changes(self, received: Iterable[Sequence[RawEvent | SimpleTransaction]]) -> Iterator[Change]:
-        """The changes in ``received``, with chunks of tables between them. Raises as the decoder and copies do."""
+        """The changes in ``received``, with chunks of tables between them. Raises the errors of the decoder and of
+        copies."""
         copier = self._copier
         yield from self._take_requests()
         for change in self._decoder.decode(received):
@@ -70,7 +71,7 @@ class Interleaver:
             if is_idle or copier.has_requests:
                 yield from self._take_requests()
             if is_idle:
-                # Before it, since it has what is written committed.
+                # Chunks come before the Idle, which commits what is written.
                 yield from self._due()
                 yield change
             elif self._copies:
@@ -79,16 +80,17 @@ class Interleaver:
                 yield change
 
     def _take_requests(self) -> Iterator[CopyState]:
-        # What readers can see already says which requests a run before has taken up. It must be written as it was, with
-        # the same mark of what is copied. So must the records of a transaction, whose first ones may be committed.
+        # The records that readers can see already show which requests an earlier run has taken up. They must be written
+        # again unchanged, with the same state of the copies. The same holds for a transaction whose first records may
+        # be committed.
         if not self._sink.has_visible and self._progress.between_transactions:
             self._copier.take_requests()
         yield from self._new_state()
 
     def _among_copies(self, change: Change) -> Iterator[Change]:
-        """``change`` between what must come before it and what comes after it."""
+        """Yields ``change``, after what must come before it and before what comes after it."""
         while self._copier.holds(change):
-            # No change of a table may come between two pieces of it.
+            # No change of a table may come between two of its pieces.
             self._copier.wait()
             yield from self._due()
             yield Held()
@@ -97,19 +99,18 @@ class Interleaver:
         elif type(change) is RowsTransaction:
             yield change._replace(rows=[])
         elif not isinstance(change, Rows | Statement | Refused | OtherEvent):
-            # Before the copy of a leader begins there is nothing that its changes could be made to: its transactions
-            # are empty.
+            # Before the copy of a leader begins, its changes have no table to apply to: its transactions are emptied.
             yield change
         if type(change) is not OtherEvent:
             self._copier.note(change)
             yield from self._due()
 
     def _due(self) -> Iterator[Change]:
-        """Gives the chunks and states whose place in the stream is here."""
+        """Yields the chunks and states that are due at this place of the stream."""
         copier, sink, progress = self._copier, self._sink, self._progress
         if not self._copies:
             return
-        # The rest of a transaction that is partially committed must come first, and what readers can see already.
+        # The rest of a partially committed transaction, and everything that readers can see already, must come first.
         if progress.between_transactions and not progress.has_partial:
             while (text := sink.visible_chunk) is not None:
                 state = self._adopted(RecordState.parse(text))
@@ -132,9 +133,9 @@ class Interleaver:
         return Copied(due, self._progress.position, header, _state(after, now))
 
     def _adopted(self, state: RecordState) -> CopyState | None:
-        """The state after a record that readers can see, None where its place is not reached.
+        """Adopts the state in a record that readers can see; None if the stream has not reached its place.
 
-        Without records before it, the place at which other filters hold is found by the transactions before it.
+        If no record marks the place at which other filters begin to hold, the transactions executed before it do.
         """
         now: Filters | None = None
         if state.filters is not None and state.filters != self._progress.filters:
@@ -156,7 +157,7 @@ class Interleaver:
         return _state(self._known, now)
 
     def _new_state(self) -> Iterator[CopyState]:
-        """The state of the copies, where it is another than the stream has been told: it is committed at once."""
+        """Yields the state of the copies if it differs from the one in the stream; it is committed at once."""
         copier = self._copier
         pending, speed = copier.pending, copier.speed
         self._copies = copier.active or self._sink.has_visible

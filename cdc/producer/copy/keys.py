@@ -1,10 +1,10 @@
-"""Keys of rows: compares values of a key with the table's columns, and turns them into SQL literals.
+"""Checks key values against a table's columns, and writes them as SQL literals.
 
 The leader compares such a literal as it does its own rows, in a session with the time zone +00:00 and a sql_mode that
-takes every date.
+accepts every date.
 
-A value that an audit's report names may be the follower's: the leader's column need not be able to have it. And the
-report may be older than the table. Then rows with these keys are not read at all.
+The keys come from an audit's report. It may contain a follower's value that the leader's column can't have, or be older
+than the table's definition. Then the rows with these keys are not read at all.
 """
 
 import json
@@ -25,7 +25,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Keys(NamedTuple):
-    """Keys of rows of ``table``: of each the JSON texts of its values in the order of the key's ``columns``."""
+    """Keys of rows of ``table``: for each row the JSON texts of its key values, in the order of the
+    key's ``columns``."""
 
     table: Table
     columns: tuple[str, ...]
@@ -33,7 +34,7 @@ class Keys(NamedTuple):
 
 
 def key_literals(columns: Sequence[CopiedColumn], values: Sequence[str]) -> tuple[str, ...]:
-    """A literal for each value, the JSON text of which is given. Raises ValueError for what is no value of a key."""
+    """Writes a literal for each value, given as JSON text. Raises ValueError for a value that the key can't have."""
     return tuple(_literal(column, json.loads(value)) for column, value in zip(columns, values, strict=True))
 
 
@@ -56,7 +57,7 @@ def _decimal(column: CopiedColumn, content: str) -> str:
 
 
 def _string(column: CopiedColumn, content: str) -> str:
-    # In the column's own character set: otherwise the server could convert the column, and not use its index.
+    # In the column's own character set: otherwise the server might convert the column and not use its index.
     data = latin1_encode(content) if column.charset == "latin1" else content.encode()
     return f"_{column.charset} x'{data.hex()}'"
 
@@ -70,7 +71,7 @@ def _blob(column: CopiedColumn, content: str) -> str:
 
 
 def _year(column: CopiedColumn, content: int) -> str:
-    return f"'{content:04d}'"  # the number 0 might be read as 2000
+    return f"'{content:04d}'"  # as a number, 0 might be read as 2000
 
 
 def _day(parts: dict[str, int]) -> str:
@@ -115,12 +116,13 @@ _TAGS = {
     "datetime": frozenset({"DateTime"}),
     "timestamp": frozenset({"Timestamp"}),
 }
-# The highest character of the character sets whose text records have as it is; of latin1 key_literals knows them.
+# The highest character of each character set whose text records contain unchanged; ``key_literals`` checks those of
+# latin1.
 _HIGHEST = {"utf8mb4": "\U0010ffff", "utf8mb3": "\uffff", "utf8": "\uffff", "ascii": "\x7f", "latin1": "\U0010ffff"}
 
 
 def unfit(definition: TableDefinition, keys: Keys) -> str | None:
-    """Why ``keys`` are none of the table's key, None where they are."""
+    """Why ``keys`` don't fit the table's key, None if they do."""
     if keys.columns != definition.key:
         return f"its key is ({', '.join(definition.key)}), the report's ({', '.join(keys.columns)})"
     if definition.whole:
@@ -133,9 +135,9 @@ def unfit(definition: TableDefinition, keys: Keys) -> str | None:
 
 
 def has_key(definition: TableDefinition, after: tuple[str, ...] | None, before: tuple[CopiedColumn, ...] = ()) -> bool:
-    """Whether a chunk can begin behind ``after``, values of its key as JSON texts: the key may be another one now.
+    """Whether a chunk can begin after ``after``, JSON texts of key values: the key may have changed since.
 
-    ``before`` are the columns of the key that the values are of, where they are known.
+    ``before`` are the key columns that these values belong to, if known.
     """
     if not after:
         return True  # at the table's beginning

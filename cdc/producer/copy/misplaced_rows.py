@@ -1,6 +1,6 @@
 """Finds rows in partitions that they don't belong to, which a SELECT by the table's key would not find.
 
-``EXCHANGE PARTITION … WITHOUT VALIDATION`` can put them there. To look up each row costs a fraction of copying it.
+``EXCHANGE PARTITION … WITHOUT VALIDATION`` can put them there. Looking up each row costs a fraction of copying it.
 """
 
 from contextlib import closing
@@ -23,7 +23,7 @@ from cdc.sql.key_range import misplaced_rows
 
 __all__ = ["MisplacedRows"]
 
-# No time limit: a partition is looked through by one statement, which answers when it is done.
+# No time limit: one statement searches a partition, and returns nothing until it is done.
 _SESSION = (
     "SET SESSION max_execution_time = 0, sql_select_limit = DEFAULT, sql_big_selects = 1, sql_mode = '', "
     "lock_wait_timeout = 60"
@@ -32,7 +32,7 @@ _UNKNOWN_PARTITION = 1735
 
 
 class MisplacedRows:
-    """Looks through a table once, until it may have been changed. ``settings`` are pymysql's connection arguments."""
+    """Searches each table once, and again after ``forget``. ``settings`` are pymysql's connection arguments."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = settings
@@ -41,11 +41,11 @@ class MisplacedRows:
         self.connection: Any = None
 
     def forget(self) -> None:
-        """A statement may have put rows into other partitions. Another thread calls this."""
+        """Makes the next ``refused`` search again, since a statement may have moved rows. Another thread calls this."""
         self._changes += 1
 
     def refused(self, table: TableDefinition) -> TableDefinition:
-        """``table``, with a refusal where it has misplaced rows. Raises Disconnected, UserError for a missing grant."""
+        """``table`` with a refusal if it has misplaced rows. Raises Disconnected, UserError for a missing grant."""
         if table.refusal is not None or "PARTITION BY" not in table.created:
             return table
         looked = table, self._changes
@@ -55,7 +55,7 @@ class MisplacedRows:
             partition = self._look(table)
         except pymysql.MySQLError as error:
             if error.args and error.args[0] in (*CHANGED, _UNKNOWN_PARTITION):
-                return table  # a reading by this definition fails, too
+                return table  # reading with this definition fails, too
             user = str(self._settings.get("user", ""))
             raise reading_failed(error, table.database, table.name, user=user) from None
         if partition is None:
@@ -68,7 +68,7 @@ class MisplacedRows:
         return replace(table, refusal=why)
 
     def _look(self, table: TableDefinition) -> str | None:
-        """The first partition with a misplaced row."""
+        """The first partition with a misplaced row, None if there is none."""
         self.connection = connected(**self._settings, autocommit=True)
         with closing(self.connection), self.connection.cursor() as cursor:
             cursor.execute(_SESSION)
@@ -87,7 +87,7 @@ def _full_name(table: TableDefinition) -> str:
 
 
 def _partitions(cursor: Any, table: TableDefinition) -> list[str]:
-    """The names of the parts that rows are in: those of the subpartitions, where there are any."""
+    """The names of the partitions that contain rows: the subpartitions, if there are any."""
     cursor.execute(
         "SELECT COALESCE(SUBPARTITION_NAME, PARTITION_NAME) FROM information_schema.PARTITIONS "
         "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND PARTITION_NAME IS NOT NULL",
@@ -97,14 +97,14 @@ def _partitions(cursor: Any, table: TableDefinition) -> list[str]:
 
 
 def _unique_keys(cursor: Any, table: TableDefinition) -> list[TableKey]:
-    """The key by which the table is copied. One that has none is read without a condition, but on the follower, where
-    each row is in its place, a row that is there twice would be in the way of a unique key: all of these, but those
-    with expressions, by which no row can be looked up."""
+    """The keys by which rows are looked up: for a table that is copied by its key, that one. A table without one is
+    read as a whole, and a row that is stored twice would violate a unique key on the follower, where each row is in its
+    place: so all unique keys without expressions, which can't be looked up."""
     unique = [key for key in table_keys(cursor, _full_name(table)) if key.unique and None not in key.columns]
     return [key for key in unique if key.name == table.key_index] if table.key else unique
 
 
 def _lookup(table: TableDefinition, partition: str, key: TableKey) -> str:
-    # By this index rows and what is looked up come in the same order, so each page is read once.
+    # With this index, rows are read in the same order as they are looked up, so each page is read once.
     index, columns = f"FORCE INDEX ({identifier(key.name)})", [identifier(name or "") for name in key.columns]
     return misplaced_rows(_full_name(table), identifier(partition), columns, index=index, nullable=key.nullable)

@@ -1,4 +1,4 @@
-"""Log messages about table copies, and how far and how fast the current one is."""
+"""Log messages about table copies, and the progress and speed of the current one."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -16,9 +16,9 @@ _APART = 1.0  # seconds between two samples
 
 
 class Copying(NamedTuple):
-    """The table that is copied now: ``rows`` of about ``estimated`` are copied; None where no estimate is known.
+    """The table that is copied now: ``rows`` of about ``estimated`` are copied; None if there is no estimate.
 
-    The speed is 0 where it is not known yet. ``waits_for`` is the follower that has to apply more first.
+    The speed is 0 until it is known. ``waits_for`` is the follower that must apply more first.
     """
 
     table: str
@@ -30,21 +30,21 @@ class Copying(NamedTuple):
 
     @property
     def seconds_left(self) -> float | None:
-        """For this table; None where that is not known."""
+        """The estimated seconds until this table is copied; None if unknown."""
         if self.estimated is None or not self.rows_per_second:
             return None
         return max(0, self.estimated - self.rows) / self.rows_per_second
 
 
 class Speed:
-    """Counts copied ``rows``, and their ``size`` in bytes. Other threads may ask."""
+    """Counts copied ``rows`` and their ``size`` in bytes. Other threads may read them."""
 
     def __init__(self, now: float) -> None:
         self.rows = self.size = 0
         self._samples: tuple[tuple[float, int, int], ...] = ((now, 0, 0),)
 
     def add(self, rows: int, size: int, *, now: float) -> None:
-        """So much was copied by ``now``."""
+        """Adds rows that were copied by ``now``."""
         self.rows += rows
         self.size += size
         if now - self._samples[-1][0] >= _APART:
@@ -52,7 +52,7 @@ class Speed:
             self._samples = (*recent, (now, self.rows, self.size))
 
     def per_second(self, now: float) -> tuple[float, float]:
-        """Rows and bytes a second, 0 before that is known."""
+        """Rows and bytes per second, 0 until they are known."""
         samples = self._samples
         since, rows, size = next((sample for sample in samples if sample[0] >= now - _SECONDS), samples[-1])
         seconds = now - since
@@ -60,22 +60,22 @@ class Speed:
 
 
 def named(table: Table | None) -> str:
-    """A table as it is logged."""
+    """The table's name in the log."""
     return ".".join(table) if table else "none"
 
 
 class ProgressLog:
-    """Logs what happens to copies by ``log(event, **fields)``."""
+    """Logs events of copies by ``log(event, **fields)``."""
 
     def __init__(self, log: Callable[..., None]) -> None:
         self._log = log
 
     def asked(self, tables: int, pending: Pending) -> None:
-        """So many tables were asked for."""
+        """Logs that so many tables were requested."""
         self._log("tables are to be copied", tables=tables, left=len(pending.tables))
 
     def stopped(self, tables: Iterable[Table], before: Pending, after: Pending) -> None:
-        """The tables that are not in ``after`` any more are not copied; ``tables`` were to be stopped."""
+        """Logs the ``tables`` that were to be stopped: those missing in ``after`` are no longer copied."""
         for table in sorted(set(before.tables) - set(after.tables)):
             rows = before.rows if table == before.current else 0
             self._log("the copy of a table was stopped", level=logging.WARNING, table=named(table), rows=rows)
@@ -85,29 +85,29 @@ class ProgressLog:
                 self._log("a copy can't be stopped", level=logging.WARNING, table=named(table), why=why)
 
     def filtered(self, table: Table) -> None:
-        """The filters leave out a table of which rows were asked for."""
+        """Logs that the filters leave out a table of which rows were requested."""
         self._log("the filters leave out a table whose rows were to be sent again", table=named(table))
 
     def replaced(self, table: Table | None, now: Table | None) -> None:
-        """A statement has another table copied."""
+        """Logs that a statement has changed which table is copied."""
         self._log("another table is copied", table=named(table), now=named(now))
 
     def held(self, table: Table | None) -> None:
-        """The stream waits for a table."""
+        """Logs that the stream waits for the copy of a table."""
         self._log("the stream waits for the copy of a table as a whole", table=named(table))
 
     def exact(self, table: Table, snapshots: int) -> None:
-        """A snapshot shows the table as it is."""
+        """Logs that a snapshot shows the table as it is."""
         self._log("copying a table as a whole", table=named(table), snapshots=snapshots)
 
     def inexact(self, table: Table, snapshots: int) -> None:
-        """None does, for a long time."""
+        """Logs that no snapshot has shown the table as it is for a long time."""
         hint = "it goes on trying; hold the table's writers for a second"
         what = "a table that is copied as a whole changes too often"
         self._log(what, level=logging.WARNING, table=named(table), snapshots=snapshots, hint=hint)
 
     def left_out(self, definition: TableDefinition, *, repair: bool) -> None:
-        """A table, or rows of it, can't be copied."""
+        """Logs that a table, or rows of it, can't be copied."""
         table = named((definition.database, definition.name))
         if repair:
             why, hint = definition.refusal, "audit again, and ask again with the new report"
@@ -122,24 +122,25 @@ class ProgressLog:
         self._log("a table can't be copied", level=logging.ERROR, table=table, why=why, hint=hint)
 
     def unsettled(self, tries: int) -> None:
-        """The statements that create what is copied could not be read between two statements, for a long time."""
+        """Logs that the statements that create the tables could not be read between two DDL
+        statements for a long time."""
         hint = "it goes on trying; hold statements that create, alter or drop tables for as long as reading all takes"
         what = "what is to be created is changed before all of it is read"
         self._log(what, level=logging.WARNING, tries=tries, hint=hint)
 
     def created(self, structure: Structure) -> None:
-        """The statements that create what is copied are in the stream."""
+        """Logs that the statements that create the tables are in the stream."""
         statements = len(structure.creations)
         self._log("created what is to be copied", tables=len(structure.tables), statements=statements)
         for view in structure.invalid:
             self._log("a view is invalid, and left out", level=logging.WARNING, view=named(view))
 
     def repaired(self, chunk: Chunk) -> None:
-        """The rows of some keys are in the stream."""
+        """Logs that the rows of some keys are in the stream."""
         self._log("rows are sent again", table=named(chunk.table), keys=len(chunk.keys or ()), rows=len(chunk.rows))
 
     def written(self, chunk: Chunk, before: Pending, *, estimated: int | None) -> None:
-        """A chunk is in the stream; ``before`` was pending until then."""
+        """Logs that a chunk is in the stream; ``before`` is the state without it."""
         if chunk.after is None:
             self._log("copying a table", table=named(before.current), rows_estimated=estimated)
         if chunk.upto is None:
@@ -147,5 +148,5 @@ class ProgressLog:
             self._log("copied a table", table=named(before.current), rows=rows, left=left)
 
     def complete(self) -> None:
-        """Nothing is left to copy."""
+        """Logs that nothing is left to copy."""
         self._log("all tables are copied")

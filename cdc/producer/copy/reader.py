@@ -1,11 +1,12 @@
 """Reads chunks of tables from the leader in a thread, each between two marks of its binlog (low and high watermark).
 
 A transaction is in the binlog before other sessions see its rows, and in ``gtid_executed`` after that. So a chunk is
-read once the leader has executed all that the stream had at the request: what the SELECT may not see comes after that
-in the stream. All that it saw is in the binlog before the position that is read after it (DBLog, arXiv 2010.12597).
+read once the leader has executed all transactions that the stream had at the request: whatever the SELECT may not see
+comes later in the stream. All that it sees is in the binlog before the position that is read after it (DBLog, arXiv
+2010.12597).
 
-A table that can't be read by ranges of its key is read from one snapshot: the first answer has the transactions that
-the snapshot sees, and the requests after it, with a key of no columns, get its rows in pieces.
+A table that can't be read by ranges of its key is read from one snapshot: the first answer contains the GTIDs that the
+snapshot sees, and the requests after it, with a key of no columns, get its rows in pieces.
 """
 
 import os
@@ -39,19 +40,20 @@ __all__ = ["Answer", "Reader", "Wanted"]
 
 _FIRST_ROWS, _MOST_ROWS = 500, 20_000
 _CHUNK_BYTES = 800_000
-_MOST_KEYS = 500  # keys of a chunk: many alternatives make the server choose to read the whole table
-_END_SECONDS = 0.5  # for the thread to end by itself; a locked table can block it
+_MOST_KEYS = 500  # keys of a chunk: with too many alternatives the server chooses to read the whole table
+_END_SECONDS = 0.5  # seconds for the thread to end by itself; a locked table can block it
 _TRIES = 5
-_WAIT_SECONDS = 1  # of one question whether the leader has executed a GTID set
+_WAIT_SECONDS = 1  # seconds of one query whether the leader has executed a GTID set
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A chunk of ``table`` behind the key ``after``, to be read once the leader has executed the GTIDs ``executed``.
+    """A request for a chunk of ``table`` after the key ``after``, to be read once the leader has executed the GTIDs
+    ``executed``.
 
-    Without ``table`` the structure of the leader's databases is wanted, which statements have ``changed`` since it was
-    wanted last. With an ``after`` of no columns it is the next piece of the snapshot that was answered before. With
-    ``keys`` the rows of the first of these are wanted, of as many as a chunk has.
+    Without ``table`` it asks for the structure of the leader's databases, which statements have ``changed`` since the
+    last such request. An ``after`` without columns asks for the next piece of the snapshot that was taken before. With
+    ``keys`` it asks for the rows of the first of these, as many as fit in a chunk.
     """
 
     table: Table | None
@@ -63,13 +65,14 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was read; ``end`` is a position of the binlog behind all that it shows, ``ts_us`` the time then.
+    """The rows that were read; ``end`` is a position of the binlog after all that they show, ``ts_us`` the leader's
+    time then.
 
-    Without ``chunk`` the table can't be copied, or was altered meanwhile.
-    ``follows`` are the tables whose changes may have changed this one without a trace in the binlog. ``seen`` is there
-    where a snapshot of a table was taken that has to be read as a whole: the transactions that it sees for certain. All
-    others that it may see are before ``end``. ``keys`` are those that were asked for whose rows the chunk has.
-    ``estimated`` is how many rows the table has, as the leader estimates, None where it is not known.
+    Without ``chunk`` the table can't be copied, or was altered meanwhile. ``follows`` are the tables whose changes may
+    have changed this one without a trace in the binlog. ``seen`` is set if a snapshot was taken of a table that is
+    copied as a whole: the transactions that it certainly sees. All others that it may see are before ``end``. ``keys``
+    are the requested ones whose rows the chunk has. ``estimated`` is the leader's estimate of the table's rows, None if
+    unknown.
     """
 
     end: Position
@@ -84,10 +87,11 @@ class Answer:
 
 
 class Reader:
-    """Answers requests in their order; ``throttles`` hold back the next chunk.
+    """Answers requests in order; ``throttles`` hold back the next chunk.
 
-    ``hurried`` is set while the stream waits for an answer. ``wake`` is a file descriptor that can be read once there
-    is one. ``read_structure`` reads the leader's structure, by the effects of the statements since it was read last.
+    ``hurried`` is set while the stream waits for an answer. ``wake`` is a file descriptor that becomes readable once
+    there is one. ``read_structure`` reads the leader's structure, given the effects of the statements since it was last
+    read.
     """
 
     def __init__(
@@ -118,11 +122,11 @@ class Reader:
         self._thread.start()
 
     def ask(self, wanted: Wanted) -> None:
-        """Have it read, after all that was asked for before."""
+        """Adds a request after all others."""
         self._wanted.put(wanted)
 
     def answer(self) -> Answer | None:
-        """The next answer, None where there is none yet. Raises Disconnected or UserError where nothing can be read."""
+        """The next answer, None if there is none yet. Raises Disconnected or UserError if nothing can be read."""
         try:
             answer = self._answers.get_nowait()
         except queue.Empty:
@@ -133,20 +137,21 @@ class Reader:
         return answer
 
     def written(self, sequence: int, size: int) -> None:
-        """A chunk that was read is in the stream."""
+        """Notes that a chunk that was read is in the stream."""
         self._throttles.followers.written(sequence, size)
 
     def forget(self) -> None:
-        """Look for misplaced rows again: what was asked is taken back, since a statement may have moved some."""
+        """Makes the thread search for misplaced rows again, since a statement may have moved some; all requests were
+        taken back."""
         self._misplaced.forget()
 
     @property
     def waits_for(self) -> str | None:
-        """The follower that it waits for just now."""
+        """The follower that it waits for at the moment."""
         return self._throttles.followers.waits_for
 
     def close(self) -> None:
-        """End the thread, whatever it waits for: a table may be locked on the leader for hours."""
+        """Ends the thread, whatever it waits for: a table may be locked on the leader for hours."""
         self._stopped.set()
         self.hurried.set()
         self._throttles.stop()
@@ -161,8 +166,8 @@ class Reader:
                 _break(used.connection)
             _break(self._marks)
             self._thread.join(_END_SECONDS)
-        # It waits for a definition, over a connection of its own, and ends with the process. The pipe stays open, since
-        # it will write to it.
+        # The thread waits for a definition over a connection of its own, and ends with the process. The pipe stays
+        # open, since the thread will write to it.
 
     def _run(self) -> None:
         try:
@@ -209,7 +214,7 @@ class Reader:
         return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk, estimated=estimated)
 
     def _estimate(self, cursor: Any, table: Table) -> int | None:
-        """How many rows the table has, asked when it is read first."""
+        """The estimated rows of the table, queried when the table is first read."""
         if self._estimated[0] != table:
             found = estimates(cursor, [table]).get(table)
             self._estimated = table, found and found.rows
@@ -228,7 +233,7 @@ class Reader:
     def _read_chunk(
         self, reader: ChunkReader, definition: TableDefinition, after: tuple[str, ...] | None
     ) -> ReadChunk | None:
-        # The key of the chunk before may be another one by now: the statement that changed it comes in the stream.
+        # The key of the chunk before may have changed: the statement that changed it comes in the stream.
         if definition.refusal is not None or definition.whole or not has_key(definition, after):
             return None
         try:
@@ -238,7 +243,7 @@ class Reader:
             return None
 
     def _open_snapshot(self, definition: TableDefinition, follows: frozenset[Table], estimated: int | None) -> Answer:
-        # Until its rows are read nothing is asked for that could wait for a statement which waits for the snapshot.
+        # Until its rows are read, no query may wait for a statement that waits for the snapshot.
         try:
             seen, end = self._snapshots.open(definition)
         except TableChanged:
@@ -248,7 +253,7 @@ class Reader:
         return self._snapshot
 
     def _read_piece(self) -> Answer:
-        assert self._snapshot is not None  # it was answered before
+        assert self._snapshot is not None  # the snapshot was taken for an earlier request
         with self._marks.cursor() as cursor:
             self._throttles.await_turn(cursor, until=self.hurried)
         chunk = self._snapshots.piece(_CHUNK_BYTES)
@@ -272,10 +277,10 @@ Found = tuple[TableDefinition, ReadChunk | None, tuple[tuple[str, ...], ...]]
 
 
 def _rows_of(definition: TableDefinition, reader: ChunkReader, keys: Keys, *, max_bytes: int) -> Found:
-    """The table, which ``definition`` is, the rows of the first of ``keys``, with about ``max_bytes``, and these keys.
+    """The table's ``definition``, the rows of the first of ``keys`` with about ``max_bytes``, and these keys.
 
-    No rows where the table was altered meanwhile, or can't be read by these keys (then it has a refusal).
-    Raises Disconnected.
+    The rows are None if the table was altered meanwhile or can't be read by these keys (then the definition has a
+    refusal). Raises Disconnected.
     """
     refusal = definition.refusal or unfit(definition, keys)
     part = keys.values[:_MOST_KEYS]
@@ -287,18 +292,18 @@ def _rows_of(definition: TableDefinition, reader: ChunkReader, keys: Keys, *, ma
     except TableChanged:
         return definition, None, part
     except (ValueError, OverflowError, UserError, PromiseError) as error:
-        # To ask again for the same would end the same, for ever.
+        # Asking for the same rows again would fail for ever.
         return replace(definition, refusal=str(error)), None, part
     return definition, chunk, part
 
 
 def _break(connection: Any) -> None:
-    """Make what another thread waits for on the connection fail."""
+    """Makes another thread's wait on the connection fail."""
     with suppress(OSError, AttributeError):  # it may be closed, or not be open yet
         connection._sock.shutdown(socket.SHUT_RDWR)
 
 
 def _next_rows(chunk: ReadChunk) -> int:
-    """How many rows the next chunk should have."""
+    """The number of rows for the next chunk."""
     size = chunk.size / max(len(chunk.rows), 1)
     return int(min(max(_CHUNK_BYTES / max(size, 1), 1), _MOST_ROWS))

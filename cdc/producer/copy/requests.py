@@ -1,13 +1,14 @@
-"""Requests for copies, in a topic of their own.
+"""Requests for table copies, in a topic of their own.
 
 ``cdc-producer --copy``, ``--copy-stop`` and ``cdc-repair`` write them, the running producer reads them.
 
-The commit log's entries have the offset behind the newest request that was taken up, so each is taken up once. They
-have the topic's id, too, which shows whether the topic was deleted and created again meanwhile.
+The commit log's entries contain the offset after the newest processed request, so each request is taken up once. They
+also contain the topic's id, which shows whether the topic was deleted and created again meanwhile.
 
-A request for keys is taken up once all of its rows are in the stream. Requests for tables do not wait for it, since
-statements in the stream rename tables that are to be copied, but not those of requests that wait. After a crash all
-requests behind the offset are done again. That does no harm: rows are the leader's as of their place in the stream.
+A request for keys counts as taken up once all of its rows are in the stream. Requests for tables do not wait for it,
+because a RENAME in the stream changes the names of tables that are to be copied, but not those in waiting requests.
+After a crash all requests after the offset are processed again. That does no harm: rows are the leader's as of their
+place in the stream.
 """
 
 import json
@@ -37,12 +38,13 @@ _ANSWER_SECONDS = 10.0
 _LOOK_SECONDS = 2.0
 _END_SECONDS = 1.0
 _LOOK_FOR_TOPIC_SECONDS = 10.0
-_COPY, _STOP = "tables", "stop"  # a producer that does not know how to stop finds no tables in such a request
+# a producer of an older version that can't stop copies sees no tables in such a request
+_COPY, _STOP = "tables", "stop"
 
 
 class Request(NamedTuple):
-    """Tables to copy, or of which to ``stop`` the copy, or ``keys`` whose rows are to be sent again, and the offset
-    behind the request in the topic ``topic_id``.
+    """A request to copy tables, to ``stop`` their copies, or to send the rows of ``keys`` again; with the offset after
+    it in the topic ``topic_id``.
     """
 
     tables: list[Table]
@@ -53,15 +55,16 @@ class Request(NamedTuple):
 
 
 def write_request(kafka: Kafka, resource: str, tables: Sequence[Table], *, stop: bool = False) -> None:
-    """Ask the producer of the leader ``resource`` for a copy of ``tables``, or to ``stop`` it; creates a missing topic.
+    """Asks the producer of the leader ``resource`` for a copy of ``tables``, or to ``stop`` it; creates a missing
+    topic.
 
-    Raises UserError or Disconnected where Kafka does not take it.
+    Raises UserError or Disconnected if Kafka does not accept the request.
     """
     _write(kafka, resource, [json.dumps({_STOP if stop else _COPY: tables})])
 
 
 def write_repairs(kafka: Kafka, resource: str, keys: Iterable[Keys]) -> None:
-    """Ask the producer to send the rows of ``keys`` again, one request each; otherwise as ``write_request``."""
+    """Asks the producer to send the rows of ``keys`` again, with one request each; otherwise like ``write_request``."""
     texts = [
         json.dumps({
             "repair": {"table": each.table, "columns": each.columns},
@@ -81,7 +84,7 @@ def _write(kafka: Kafka, resource: str, texts: Sequence[str]) -> None:
         try:
             _send(producer, topic, resource, texts)
         except SystemError as error:
-            # A fatal error of the client is raised amid a delivery report, which Python takes for a defect.
+            # A fatal error of the client is raised inside a delivery report, where Python reports it as a SystemError.
             raise error.__cause__ or error from None
     except KafkaException as error:
         if error.args[0].code() == KafkaError.INVALID_TIMESTAMP:
@@ -112,9 +115,9 @@ def _send(producer: Producer, topic: str, resource: str, texts: Sequence[str]) -
 
 
 def _create(admin: Any, topic: str, replicas: int) -> None:
-    """Create the topic where it is missing. Raises KafkaException, and UserError for a missing ACL."""
-    # For all topics: a request for one creates it on brokers with auto.create.topics.enable. Who may not create topics
-    # may have got this one from others.
+    """Creates the topic if it is missing. Raises KafkaException, and UserError for a missing ACL."""
+    # For all topics: a request for one creates it on brokers with auto.create.topics.enable. A user without the right
+    # to create topics may use one that others created.
     if topic in admin.list_topics(timeout=_ANSWER_SECONDS).topics:
         return
     # Brokers before Kafka 3.6 do not know the second setting, and others may forbid it.
@@ -127,7 +130,7 @@ def _create(admin: Any, topic: str, replicas: int) -> None:
             if code in SETTING_REFUSED and config.keys() >= ANY_TIME.keys():
                 continue
             if code in NOT_AUTHORIZED:
-                # Where there is no right to write to it either, it can't be seen.
+                # Without the right to write to it either, the existing topic is invisible.
                 raise write_error(error, topic, operation="CREATE (WRITE, where it is there)") from None
             if code != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
@@ -142,7 +145,8 @@ def waiting(properties: Mapping[str, Any], topic: str, *, resource: str, pending
 
 
 class Requests:
-    """Looks for requests behind those that are ``taken``, in a thread; what Kafka can't answer now is asked again."""
+    """Looks for requests after those that are ``taken``, in a thread; a query that Kafka can't
+    answer now is repeated."""
 
     def __init__(self, properties: Mapping[str, Any], topic: str, *, resource: str, taken: Pending) -> None:
         self._properties = properties
@@ -154,13 +158,13 @@ class Requests:
         self._thread = threading.Thread(target=self._run, name="copy requests", daemon=True)
 
     def start(self) -> None:
-        """Begin to look; the first look is before this returns, so that nothing asked for before is left for later."""
+        """Starts the thread. The first look ends before this returns, so that all earlier requests are found."""
         self.look()
         self._thread.start()
 
     @property
     def found(self) -> bool:
-        """Whether requests were found since ``new`` was called last."""
+        """Whether requests were found since the last call of ``new``."""
         return not self._found.empty()
 
     def new(self) -> Iterator[Request]:
@@ -169,10 +173,10 @@ class Requests:
             yield self._found.get()
 
     def close(self) -> None:
-        """End the thread."""
+        """Ends the thread."""
         self._stopped.set()
         if self._thread.is_alive():
-            self._thread.join(_END_SECONDS)  # it may wait for the brokers, and then ends by itself
+            self._thread.join(_END_SECONDS)  # the thread may wait for the brokers, and then ends by itself
 
     def _run(self) -> None:
         seconds = _LOOK_SECONDS
@@ -180,7 +184,7 @@ class Requests:
             seconds = _LOOK_SECONDS if self.look() else _LOOK_FOR_TOPIC_SECONDS
 
     def look(self) -> bool:
-        """Read what is new; False where there is no such topic, or no answer."""
+        """Reads new requests; False if the topic does not exist or Kafka does not answer."""
         try:
             with admin_client(self._properties) as admin:
                 # For all topics: a request for one creates it on brokers with auto.create.topics.enable.
@@ -192,7 +196,7 @@ class Requests:
             self._topic_id = topic_id
             end = end_offsets(self._properties, [(self._topic, 0)])[self._topic, 0]
             if end < self._offset:
-                self._offset = 0  # the same, before ids were kept
+                self._offset = 0  # the same in a state without a topic id, of an older version
             if end > self._offset:
                 self._read(end)
         except (KafkaException, Disconnected):
@@ -216,13 +220,13 @@ class Requests:
 
 
 def _id(admin: Any, topic: str) -> str:
-    """What no other topic has, nor one that is created with the same name. Raises KafkaException."""
+    """The topic's id, which a topic created later with the same name does not have. Raises KafkaException."""
     answers = admin.describe_topics(TopicCollection([topic]), request_timeout=_ANSWER_SECONDS)
     return str(answers[topic].result().topic_id)
 
 
 def _request(text: bytes, offset: int, topic_id: str) -> Request:
-    """A request; for nothing where it is none of ours."""
+    """Parses a request; an unknown one becomes a request for nothing."""
     try:
         body = json.loads(text)
         if "repair" in body:
@@ -246,29 +250,29 @@ def _keys(body: dict[str, Any]) -> Keys:
 
 
 class RequestQueue:
-    """Takes up requests in their order; keeps those that are not taken up yet."""
+    """Takes up requests in their order, and keeps those that are not taken up yet."""
 
     def __init__(self) -> None:
         self._waiting: deque[Request] = deque()
-        self._early: set[tuple[str, int]] = set()  # which of them were done before keys that were asked for before
-        self._sent = 0  # of the first request's keys
-        self._before = Pending()  # the state that a run before has left in the stream
+        self._early: set[tuple[str, int]] = set()  # requests that were processed before an earlier request for keys
+        self._sent = 0  # keys of the first request whose rows are in the stream
+        self._before = Pending()  # the state that an earlier run has left in the stream
 
     @property
     def keys(self) -> Keys | None:
-        """The keys that are next, None where there are none."""
+        """The next keys whose rows are to be sent, None if there are none."""
         keys = self._waiting[0].keys if self._waiting else None
         return keys and keys._replace(values=keys.values[self._sent :])
 
     def add(self, requests: Iterable[Request]) -> None:
-        """Note new requests, without those that a run before has taken up."""
+        """Adds new requests, except those that an earlier run has taken up."""
         self._waiting += [request for request in requests if not _is_taken(request, self._before)]
         self._before = Pending()  # only once: without ids of topics the topic may be created again
 
     def next_state(self, pending: Pending, wants_table: Callable[[str, str], bool], log: ProgressLog) -> Pending | None:
-        """The state once one more request is taken up; None where there is none but for keys whose rows come first.
+        """The state once one more request is taken up; None if there is none, or the rows of keys must be sent first.
 
-        A request for keys of a table that ``wants_table``, the filters, leaves out is left out.
+        Drops a request for keys of a table that the filters (``wants_table``) leave out.
         """
         if not self._waiting:
             return None
@@ -298,19 +302,19 @@ class RequestQueue:
         return repaired.taken_up(request.offset, request.topic_id) if is_last else repaired
 
     def sent(self, count: int) -> None:
-        """The rows of the next ``count`` keys are in the stream."""
+        """Notes that the rows of the next ``count`` keys are in the stream."""
         self._sent += count
         keys = self._waiting[0].keys
         if keys is None or self._sent >= len(keys.values):
             self._end_first()
 
     def leave_out(self, pending: Pending) -> Pending:
-        """The state without what is left of the first request."""
+        """The state without the rest of the first request."""
         request = self._end_first()
         return pending.taken_up(request.offset, request.topic_id)
 
     def adopt(self, pending: Pending) -> None:
-        """Begin again with the requests that a run before, which left the state ``pending``, has not taken up."""
+        """Begins again with the requests that an earlier run, which left the state ``pending``, has not taken up."""
         self._before, self._sent = pending, 0
         self._early.clear()
         self._waiting = deque(request for request in self._waiting if not _is_taken(request, pending))

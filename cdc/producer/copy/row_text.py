@@ -1,15 +1,15 @@
 """Generates the SQL expressions and the lines of code by which a selected column becomes the JSON text of binlog rows.
 
-The server sends text, and it is taken apart as little as possible: most numbers go into the JSON as they are. The lines
-work on ``d``, the received bytes, and on ``t``, the same as latin1 text. ``X`` stands for the column's variable, in the
+The server sends text, and it is parsed as little as possible: most numbers go into the JSON unchanged. The lines work
+on ``d``, the received bytes, and on ``t``, the same as latin1 text. ``X`` stands for the column's variable, in the
 lines and in ``text``, the source of the f-string that makes the JSON text. The JSON texts of dates and times of day are
-kept: real columns have few of them.
+cached: real columns have few different ones.
 
-The text of a JSON document does not tell a DECIMAL from a double, a date from a string, nor signed integers from
+The text of a JSON document does not distinguish a DECIMAL from a double, a date from a string, or signed integers from
 unsigned ones. So the SELECT has, beside the text, the types of such members, each by its number in the document: the
-members of all objects are numbered by ``$**.*``, the elements of all arrays by ``$**[*]``. The server lists the
-objects, and the arrays, from the outside in and in the order of the text, each with all that it has. The result is that
-of module ``decode.json_binary`` for the same document in the binlog.
+members of all objects are numbered by ``$**.*``, the elements of all arrays by ``$**[*]``. The server lists objects and
+arrays from the outside in and in the order of the text, each with all its members. The result is that of module
+``decode.json_binary`` for the same document in the binlog.
 """
 
 import json
@@ -64,8 +64,8 @@ TIMES = KeptTexts(_time_text)  # of TIME, without fraction
 class ColumnText:
     """How a column is selected and formatted.
 
-    ``selected`` are its SQL expressions; the first one is NULL where the value is. ``source`` is ``d`` or ``t``, of
-    which ``X`` is a part. Of several expressions, ``X`` is the list of their bytes.
+    ``selected`` are its SQL expressions; the first one is NULL if the value is NULL. ``source`` is ``d`` or ``t``:
+    ``X`` is a part of that. With several expressions, ``X`` is the list of their bytes.
     """
 
     selected: tuple[str, ...]
@@ -75,7 +75,7 @@ class ColumnText:
 
 
 def constants() -> dict[str, Any]:
-    """A new namespace with what the lines use."""
+    """A new namespace with the functions and tables that the lines use."""
     return {
         "b64": b2a_base64, "quote": encode_basestring, "clocks": CLOCKS, "dates": DATES, "days": DATETIME_DAYS,
         "times": TIMES,
@@ -83,19 +83,20 @@ def constants() -> dict[str, Any]:
 
 
 def column_text(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) -> ColumnText:
-    """The code of ``column`` with the variable ``x``; ``name`` is SQL. It adds to ``constants``."""
+    """The code of ``column`` with the variable ``x``; ``name`` is SQL. Adds to ``constants``."""
     return _TYPES[column.type](column, name, x, constants)
 
 
 def _integer(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) -> ColumnText:
-    # ZEROFILL would show zeros in front.
+    # With ZEROFILL the number would have leading zeros.
     selected = f"CAST({name} AS UNSIGNED)" if column.zerofill else name
     tag = "UnsignedInteger" if column.unsigned else "SignedInteger"
     return ColumnText((selected,), "t", (), f'{{{{"{tag}":{{X}}}}}}')
 
 
 def _float(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) -> ColumnText:
-    # Of a FLOAT, and of rounded and zero-filled columns, the leader shows other digits than of the double they are.
+    # For a FLOAT, and for rounded and zero-filled columns, the leader shows other digits than those of the stored
+    # double.
     plain = column.type == "double" and not column.rounded and not column.zerofill
     tag = "Double" if column.type == "double" else "Float"
     return ColumnText((name if plain else f"{name} * 1e0",), "t", ("X = float(X)",), f'{{{{"{tag}":{{X!r}}}}}}')
@@ -135,7 +136,7 @@ def _datetime(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]
 
 
 def _timestamp(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) -> ColumnText:
-    # Of a TIMESTAMP this is the stored number, whatever the time zone is.
+    # For a TIMESTAMP this is the stored number, whatever the time zone is.
     whole = f"X[:-{column.digits + 1}]" if column.digits else "X"
     fraction = _fraction(column, f"-{column.digits}")
     text = f'{{{{"Timestamp":{{{{"unix_time":{{{whole}}},"subsecond":{fraction}}}}}}}}}'
@@ -211,7 +212,7 @@ _NOT_TOLD = (
     f"JSON_TYPE(v) NOT IN ({_TOLD}) OR JSON_TYPE(v) = 'INTEGER' AND v > {LARGEST_SIGNED} "
     f"OR JSON_TYPE(v) = 'UNSIGNED INTEGER' AND v <= {LARGEST_SIGNED}"
 )
-# Their number comes first: nothing of a list that the server cut would be noticed otherwise.
+# Their count comes first, since a list that the server cut off would otherwise go unnoticed.
 _DOCUMENT_TYPES = (
     "(SELECT CONCAT(COUNT(*), ';', COALESCE(GROUP_CONCAT(CONCAT(n, ' ', JSON_TYPE(v)) SEPARATOR ';'), '')) "
     "FROM JSON_TABLE(%s, '%s' COLUMNS (n FOR ORDINALITY, v JSON PATH '$' ERROR ON EMPTY ERROR ON ERROR)) AS m "
@@ -236,15 +237,17 @@ class _Object(list[tuple[str, Any]]):
 
 
 def document_sql(column: str) -> tuple[str, ...]:
-    """What to select of a JSON column for ``document_json``: its type, the types of members, and its text."""
+    """The expressions to select of a JSON column for ``document_json``: its type, the types of
+    members, and its text."""
     members, elements = _DOCUMENT_TYPES % (column, "$**.*"), _DOCUMENT_TYPES % (column, "$**[*]")
     return f"JSON_TYPE({column})", members, elements, column
 
 
 def document_json(kind: bytes, members: bytes | None, elements: bytes | None, text: bytes | None) -> str:
-    """The value of a JSON column, ``{"Json":…}`` or ``{"JsonTyped":…}``, from what ``document_sql`` selects.
+    """The value of a JSON column, ``{"Json":…}`` or ``{"JsonTyped":…}``, from the results of ``document_sql``.
 
-    Raises ValueError where the leader does not show it completely, or it has what can't be replicated exactly.
+    Raises ValueError if the leader's text is incomplete, or the document contains something that can't be replicated
+    exactly.
     """
     if text is None or members is None or elements is None:
         raise ValueError("the leader does not show a JSON document completely")
@@ -279,7 +282,7 @@ class _Typed:
         self._next_member = self._next_element = 1
 
     def text(self, node: Any, kind: str | None) -> str:
-        """The text of a node; ``kind`` is its type if the text does not tell it, and may be its type otherwise."""
+        """The text of a node; ``kind`` is its type if the text does not show it, and may be its type otherwise."""
         if isinstance(node, _Object):
             first, self._next_member = self._next_member, self._next_member + len(node)
             parts = [
@@ -323,6 +326,6 @@ def _temporal(node: str, kind: str) -> str:
         return f'{{"Time":{{{TIMES[clock]},"subsecond":{int(micros or 0)}}}}}'
     if kind not in ("DATETIME", "TIMESTAMP"):
         raise ValueError(f"the JSON document has a member of the unknown SQL type {kind}")
-    # A TIMESTAMP member is in the time zone of the leader's session, which the document does not have.
+    # A TIMESTAMP member is in the time zone of the leader's session, which the document does not contain.
     tag = "LocalTimestamp" if kind == "TIMESTAMP" else "DateTime"
     return f'{{"{tag}":{{{DATETIME_DAYS[clock[:10]]},{CLOCKS[clock[11:]]},"subsecond":{int(micros or 0)}}}}}'

@@ -37,7 +37,7 @@ def selected_tables(
     """The base tables that match one of ``globs`` (``db.table``) and pass the filters; ``settings`` are pymysql's.
     ``leave_out`` is called with each of these that can't be copied.
 
-    Raises UserError where none is left, Disconnected.
+    Raises UserError if none remains, Disconnected.
     """
     found = definitions(settings, leader.name, matching(settings, leader, globs, filters))
     copied = [table for table in found if table.refusal in (None, GONE)]
@@ -51,7 +51,7 @@ def selected_tables(
 
 
 def matching(settings: dict[str, Any], leader: Leader, globs: Sequence[str], filters: Filters) -> list[Table]:
-    """As ``selected_tables``, whether they can be copied or not."""
+    """The base tables that match one of ``globs`` and pass the filters, whether they can be copied or not."""
     wanted = TableGlobs.of(globs, key="--copy", names_database=True)
     tables = [table for table in base_tables(settings, leader.name, filters) if wanted.match(*table)]
     if not tables:
@@ -65,8 +65,8 @@ def matching(settings: dict[str, Any], leader: Leader, globs: Sequence[str], fil
 
 
 def base_tables(settings: dict[str, Any], name: str, filters: Filters | FilterChange) -> list[Table]:
-    """The tables, not views, of the server ``name`` that pass the filters: those that foreign keys refer to first, so
-    that a follower never has a table whose copy is complete before what its rows refer to; otherwise sorted.
+    """The base tables of the server ``name`` that pass the filters, sorted, but parents of foreign keys first: so no
+    follower has a complete child table without its parent.
 
     Raises UserError, Disconnected.
     """
@@ -89,9 +89,10 @@ def base_tables(settings: dict[str, Any], name: str, filters: Filters | FilterCh
 
 
 def parents_first(tables: Sequence[Table], references: Iterable[tuple[Table, Table]]) -> list[Table]:
-    """``tables``, each behind those that it refers to, as long as these don't refer to it, too; otherwise as they come.
+    """``tables`` in their order, but each after the tables to which its foreign keys refer, unless these refer to it,
+    too.
 
-    ``references`` are tables with those that they refer to.
+    ``references`` are pairs of a table and the table to which it refers.
     """
     above: dict[Table, set[Table]] = {table: set() for table in tables}
     for table, parent in references:
@@ -111,7 +112,7 @@ def parents_first(tables: Sequence[Table], references: Iterable[tuple[Table, Tab
 
 
 def definitions(settings: dict[str, Any], name: str, tables: Sequence[Table]) -> list[TableDefinition]:
-    """What ``tables`` of the server ``name`` are. Raises UserError, Disconnected."""
+    """The definitions of ``tables`` of the server ``name``. Raises UserError, Disconnected."""
     try:
         with closing(connected(**settings, autocommit=True)) as connection:
             return [read_definition(connection, *table) for table in tables]
@@ -120,7 +121,7 @@ def definitions(settings: dict[str, Any], name: str, tables: Sequence[Table]) ->
 
 
 def require_gtids(leader: Leader) -> None:
-    """Raise UserError where the leader's tables can't be copied."""
+    """Raises UserError if the leader's GTID settings prevent copying its tables."""
     if not leader.gtid_on:
         raise UserError(
             "tables can only be copied from a leader with GTIDs, whose gtid_executed tells what a SELECT sees",
@@ -133,7 +134,7 @@ def require_gtids(leader: Leader) -> None:
 
 
 def require_copyable(leader: Leader, tables: Sequence[TableDefinition]) -> None:
-    """Raise UserError unless all of ``tables`` can be copied, or are gone by now."""
+    """Raises UserError unless all of ``tables`` can be copied, or no longer exist."""
     require_gtids(leader)
     refusals = [f"{each.database}.{each.name}: {each.refusal}" for each in tables if each.refusal not in (None, GONE)]
     if refusals:

@@ -1,6 +1,7 @@
-"""The state of the copies: the tables that are left, and how far the current one is. Statements and chunks change it.
+"""The state of table copies: the tables that are left, and the progress of the current one. Statements and chunks
+change it.
 
-The commit log's entries have it as JSON. Pure.
+The commit log's entries contain it as JSON. Pure.
 """
 
 import json
@@ -42,7 +43,7 @@ class Pending:
 
     @classmethod
     def from_json(cls, body: dict[str, Any] | None) -> Self:
-        """The state that ``to_json`` has written; None for that of a stream without any copy.
+        """Parses the state that ``to_json`` has written; None is the state of a stream without copies.
 
         Raises TypeError, ValueError or KeyError for anything else.
         """
@@ -53,13 +54,13 @@ class Pending:
         return cls(**(body | tables | {"after": after}))
 
     def to_json(self) -> dict[str, Any] | None:
-        """The state as JSON; None where nothing was ever copied, nor is to be."""
+        """The state as JSON; None if nothing was or is to be copied."""
         body = {name: value for name, value in asdict(self).items() if value or name not in _LEFT_OUT}
         return None if self == Pending() else body
 
     @property
     def active(self) -> bool:
-        """Whether there is anything to copy."""
+        """Whether anything is left to copy."""
         return self.structure or self.current is not None
 
     @property
@@ -69,23 +70,25 @@ class Pending:
 
     @property
     def incomplete(self) -> frozenset[Table]:
-        """The tables whose rows need not be on a follower yet, or are others there: the copy puts them right."""
+        """The tables whose rows may be missing or different on a follower until they are copied."""
         return frozenset(self.tables)
 
     def asked(self, tables: Iterable[Table], *, requests: int, topic: str = "") -> "Pending":
-        """With ``tables`` that are to be copied again, by a request before the offset ``requests`` of that topic.
+        """The state after a request for a copy of ``tables``, found before the offset ``requests`` of that topic.
 
-        One that is copied now is copied once more after that: who asks wants what was written already put right, too.
+        The table that is copied now is copied once more after that, since the rows written before the request may need
+        repair, too.
         """
         waiting = self.tables if self.after is None else self.tables[1:]
         new = [table for table in dict.fromkeys(tables) if table not in waiting]
         return replace(self, again=(*self.again, *new), requests=requests, requests_topic=topic)
 
     def stopped(self, tables: Iterable[Table], *, requests: int, topic: str = "") -> "Pending":
-        """Without ``tables`` among those that are copied again, by such a request.
+        """The state after a request to stop copying ``tables``; those copied for the first time continue.
 
-        What of one was written stays true, and the stream has no end of its copy: it is incomplete until another one.
-        One of whose rows followers have removed all is not stopped: they would lack what was not written yet.
+        The chunks of a stopped table stay valid, but its copy never ends in the stream: it is incomplete until another
+        copy. A table of which followers have deleted all rows is not stopped: they would lack the rows that are not
+        written yet.
         """
         gone = set(tables)
         again = tuple(table for table in self.again if table not in gone)
@@ -96,42 +99,44 @@ class Pending:
         return replace(left, again=again, requests=requests, requests_topic=topic)
 
     def taken_up(self, requests: int, topic: str = "") -> "Pending":
-        """With such a request done, or left out."""
+        """The state after such a request was processed or dropped."""
         return replace(self, requests=requests, requests_topic=topic)
 
     def repaired(self) -> "Pending":
-        """After a chunk of keys."""
+        """The state after a chunk of keys."""
         return replace(self, written=self.written + 1, repairs=self.repairs + 1)
 
     def begun_with(self, tables: Iterable[Table], statements: int) -> "Pending":
-        """After ``statements``, which create ``tables``, at the stream's beginning."""
+        """The state after ``statements`` at the stream's beginning that create ``tables``."""
         again = tuple(table for table in self.again if table not in tables)
         return replace(self, structure=False, fresh=tuple(tables), again=again, written=self.written + statements)
 
     def let_in(self, tables: Iterable[Table], statements: int) -> "Pending":
-        """After ``statements``, which create ``tables`` that the filters let in now. What is under way stays first."""
+        """The state after ``statements`` that create ``tables`` which the new filters include. The copy under way stays
+        first."""
         under_way = self.again[:1] if self.after is not None and not self.fresh else ()
         fresh = tuple(dict.fromkeys((*self.fresh, *under_way, *tables)))
         again = tuple(table for table in self.again if table not in fresh)
         return replace(self, fresh=fresh, again=again, written=self.written + statements)
 
     def chunk_written(self, upto: tuple[str, ...] | None, rows: int) -> "Pending":
-        """After a chunk of the current table with ``rows``, up to that key, or to the table's end."""
+        """The state after a chunk of the current table with ``rows``, up to the key ``upto``, or to the table's end."""
         if upto is not None:
             return replace(self, after=upto, written=self.written + 1, rows=self.rows + rows)
         return replace(self._without_first(), written=self.written + 1)
 
     def begun_again(self) -> "Pending":
-        """With nothing of the current table copied."""
+        """The state with nothing copied of the current table."""
         return replace(self, after=None, rows=0)
 
     @property
     def is_emptied(self) -> bool:
-        """Whether followers have removed all rows of the current table, which is copied as a whole."""
+        """Whether followers have deleted all rows of the current table, which is copied as a whole."""
         return self.after == ()
 
     def without_pieces(self) -> "Pending":
-        """With no rows of a table that is copied as a whole: the rest can't be read as of the same moment any more."""
+        """The state with no rows copied of a table that is copied as a whole: the rest can't be read from the same
+        snapshot any more."""
         return replace(self, rows=0) if self.is_emptied else self
 
     def _without_first(self) -> "Pending":
@@ -139,16 +144,17 @@ class Pending:
         return replace(self, fresh=fresh, again=again, after=None, rows=0)
 
     def is_changed_by(self, effects: Sequence[Effect]) -> bool:
-        """Whether what is read now may be another after a statement with these ``effects``, or not wanted any more."""
+        """Whether a statement with these ``effects`` may have changed or removed a table that is to be copied."""
         return any(concerns(effect, table) for effect in self._effective(effects) for table in self.tables)
 
     def _effective(self, effects: Sequence[Effect]) -> list[Effect]:
-        """Without CREATE TABLE IF NOT EXISTS of a table of which a part is copied: it exists, and stays as it is."""
+        """The effects without CREATE TABLE IF NOT EXISTS of a partly copied table: it exists, and stays as it is."""
         made = "CreateTable", self.current
         return [each for each in effects if self.after is None or (each.action, (each.database, each.name)) != made]
 
     def after_statement(self, effects: Sequence[Effect]) -> "Pending":
-        """After a statement with these ``effects``: tables may be gone, have other names, or begin again."""
+        """The state after a statement with these ``effects``: tables may be dropped, renamed, or copied from the
+        beginning."""
         current, effects = self.current, self._effective(effects)
         if current is None or not any(concerns(effect, table) for effect in effects for table in self.tables):
             return self
@@ -156,7 +162,7 @@ class Pending:
             changed = replace(self, fresh=_all_now(self.fresh, effects), again=_all_now(self.again, effects))
             is_emptied = self.is_emptied and bool(_now(current, effects))
             return replace(changed, after=() if is_emptied else None, rows=0)
-        # It goes on, and may be among the others once more.
+        # Its copy continues, and it may be in the list once more.
         first = (current,)
         if self.fresh:
             return replace(self, fresh=first + _all_now(self.fresh[1:], effects), again=_all_now(self.again, effects))
@@ -164,11 +170,11 @@ class Pending:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """All that are to be copied, in this order."""
+        """All tables that are to be copied, in this order."""
         return self.fresh + self.again
 
     def wanted(self, wants_table: Callable[[str, str], bool]) -> "Pending":
-        """Without the tables that the filters leave out now."""
+        """The state without the tables that the filters leave out."""
         pending = self
         for table in self.tables:
             if not wants_table(*table):
@@ -176,22 +182,22 @@ class Pending:
         return pending
 
     def without(self, table: Table) -> "Pending":
-        """Without a table that does not exist any more, or is not wanted."""
+        """The state without a table that no longer exists, or is not wanted."""
         fresh, again = (tuple(each for each in tables if each != table) for tables in (self.fresh, self.again))
         left = self if table != self.current else self.begun_again()
         return replace(left, fresh=fresh, again=again)
 
 
 _LISTS = ("fresh", "again")
-_LEFT_OUT = ("requests_topic", "repairs")  # where they are empty, since older versions do not know them
+_LEFT_OUT = ("requests_topic", "repairs")  # fields left out if empty, since older versions do not know them
 
 
 def concerns(effect: Effect, table: Table) -> bool:
-    """Whether the statement may have changed or moved the table, or put another one in its place."""
+    """Whether the statement may have changed or moved the table, or replaced it by another one."""
     if effect.action == "DropDatabase":
         return effect.database == table[0]
     if effect.action == MAINTAIN:
-        return False  # all rows are there as before
+        return False  # the rows stay the same
     return effect.action.endswith(("Table", "Index")) and table in ((effect.database, effect.name), effect.to)
 
 
@@ -200,8 +206,8 @@ def _all_now(tables: Iterable[Table], effects: Sequence[Effect]) -> tuple[Table,
 
 
 def _now(table: Table, effects: Iterable[Effect]) -> list[Table]:
-    """What is to be copied in the place of ``table``: the table by its name of now, one that has taken its name, and
-    one with which it has exchanged a partition, since that gives rows to it which may not be on a follower yet."""
+    """The tables to copy in place of ``table`` after a statement: the table by its new name, one that took its name,
+    and one with which it exchanged a partition, which may thus get rows that no follower has yet."""
     now: Table | None = table
     for effect in effects:
         if now is None or not concerns(effect, now):
@@ -221,10 +227,10 @@ def _exchanged(table: Table, effects: Iterable[Effect]) -> list[Table]:
 
 
 class RecordState(NamedTuple):
-    """The state of the copies after a record, in a header of it, for a run that goes on after a crash.
+    """The state of the copies after a record, in a header of it, from which a later run continues after a crash.
 
-    ``pending`` is left after the record. Where other ``filters`` (listed) hold from there on, the stream had
-    ``executed`` these transactions by then.
+    ``pending`` is left after the record. If other ``filters`` (listed) hold from there on, the stream had ``executed``
+    these transactions by then.
     """
 
     pending: Pending
@@ -233,7 +239,7 @@ class RecordState(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The state that ``text`` was made of. Raises TypeError, ValueError or KeyError for anything else."""
+        """Parses the result of ``text``. Raises TypeError, ValueError or KeyError for anything else."""
         body = json.loads(text)
         filters, executed = (body.pop(_FILTERS, None), body.pop(_EXECUTED, "")) if body else (None, "")
         return cls(Pending.from_json(body or None), filters, executed)

@@ -1,4 +1,4 @@
-"""The status of copies as ``--copy-status`` prints it, and the leader's estimates of the sizes of tables."""
+"""The status of copies as ``--copy-status`` prints it, and the leader's estimates of table sizes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -9,21 +9,21 @@ from cdc.producer.copy.state import Pending, Table
 
 __all__ = ["Estimate", "State", "estimates", "follower_lines", "lines"]
 
-_RATE_SECONDS = 60.0  # of which the speed is that
+_RATE_SECONDS = 60.0  # seconds over which the speed is measured
 
-_AT_ONCE = 500  # tables in one question
+_AT_ONCE = 500  # tables in one query
 
 
 class Estimate(NamedTuple):
-    """What InnoDB estimates from some pages of a table: its ``rows``, and the ``size`` in bytes that these take."""
+    """InnoDB's estimate from some pages of a table: its ``rows``, and the ``size`` in bytes of their pages."""
 
     rows: int
     size: int
 
 
 def estimates(cursor: Any, tables: Iterable[Table]) -> dict[Table, Estimate]:
-    """The estimates for those of ``tables`` that there are. Raises pymysql's errors."""
-    # As they are now. Otherwise the server would also write them to its dictionary, to answer from there for a day.
+    """The estimates for those of ``tables`` that exist. Raises pymysql's errors."""
+    # Present estimates: by default the server would cache them in its dictionary for a day, and write them there.
     cursor.execute("SET SESSION information_schema_stats_expiry = 0")
     wanted, found = list(tables), {}
     for first in range(0, len(wanted), _AT_ONCE):
@@ -40,7 +40,7 @@ def estimates(cursor: Any, tables: Iterable[Table]) -> dict[Table, Estimate]:
 
 
 class State(NamedTuple):
-    """What was pending ``at`` a time, in seconds since 1970, and the sequence of the record after that."""
+    """The ``pending`` state ``at`` a time, in seconds since 1970, and the sequence of the record after it."""
 
     at: float
     pending: Pending
@@ -48,7 +48,7 @@ class State(NamedTuple):
 
 
 def follower_lines(places: Mapping[str, int], next_sequence: int) -> Iterator[str]:
-    """``places`` are the sequences up to which followers have applied all."""
+    """A line for each follower; ``places`` are the sequences up to which each has applied everything."""
     for name, sequence in sorted(places.items()):
         behind = max(next_sequence - 1 - sequence, 0)
         yield f"follower {name}: " + (f"{behind:,} records to apply" if behind else "has applied all")
@@ -93,7 +93,7 @@ def _progress(pending: Pending, size: Estimate | None, rate: float) -> str:
 
 
 def _rate(states: Sequence[State]) -> float:
-    """Rows of the current table per second, 0 where that is not known."""
+    """Rows of the current table per second, 0 if unknown."""
     newest, oldest = states[0], states[0]
     for state in states:
         same = state.pending.current == newest.pending.current and state.pending.rows <= oldest.pending.rows
@@ -105,7 +105,7 @@ def _rate(states: Sequence[State]) -> float:
 
 
 def _done(states: Sequence[State]) -> list[Table]:
-    """The tables that are pending no more, except for those that a request has taken back, oldest first."""
+    """The tables that are no longer pending, except those that a request has stopped, oldest first."""
     found: dict[Table, None] = {}
     for newer, older in reversed(list(pairwise(states))):
         taken = newer.pending.requests, newer.pending.requests_topic

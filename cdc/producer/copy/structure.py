@@ -1,7 +1,7 @@
 """Reads the statements that create the leader's databases, tables, routines and views on a follower.
 
-SHOW CREATE gives them as the server keeps them. They are in an order in which each can be executed: foreign keys are
-not checked meanwhile, routines come before views that call them, and views after the tables that they select from.
+SHOW CREATE returns them as the server stores them. They are ordered so that each can be executed: foreign keys are not
+checked meanwhile, routines come before views that call them, and views after the tables that they select from.
 """
 
 import re
@@ -27,9 +27,9 @@ from cdc.sql.text import is_lost, readable
 __all__ = ["Creations", "Structures", "copied_tables", "creations_of"]
 
 _INVALID_VIEW = 1356
-# The text of SHOW CREATE is that of a session with these, whatever the modes were in which an object was created. Of
-# views and routines the collation of the connection counts, too, which gives literals theirs. The client's character
-# set is only that of the text, here always UTF-8.
+# The text of SHOW CREATE is valid in a session with these variables, whatever the modes were in which an object was
+# created. For views and routines the collation of the connection matters too, since literals get it. The client's
+# character set is only that of the text, here always UTF-8.
 _CONTEXT: dict[str, Any] = {
     "sql_mode": "ALLOW_INVALID_DATES",
     "time_zone": "+00:00",
@@ -42,7 +42,8 @@ _CONTEXT: dict[str, Any] = {
     "default_table_encryption": False,
 }
 _SESSION = "SET SESSION sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00', sql_quote_show_create = 1"
-# No such database or table, a deadlock, no such routine, a table that took the name of a view, no such trigger, event.
+# Error numbers: no such database or table, deadlock, no such routine, a table has taken a view's name, no such trigger,
+# no such event.
 _CHANGED = frozenset({1049, 1146, 1213, 1305, 1347, 1360, 1539})
 _TRIES = 20
 _TELL_SECONDS = 30.0
@@ -51,7 +52,7 @@ _HEAD = re.compile(r"CREATE (TABLE|DATABASE) (?!IF NOT EXISTS)")
 
 
 class Creations:
-    """Notes statements that change the objects to be created since these were read last. Pure."""
+    """Notes statements that change the objects to be created since these were last read. Pure."""
 
     def __init__(self) -> None:
         self._changed: list[Effect] = []
@@ -59,13 +60,13 @@ class Creations:
         self.tries = 0
 
     def note(self, effects: Iterable[Effect], wants_table: Callable[[str, str], bool]) -> bool:
-        """Take notice of a statement; whether it may have changed anything of what passes ``wants_table``."""
+        """Notes a statement; returns whether it may have changed an object that passes ``wants_table``."""
         changed = [effect for effect in effects if _may_pass(effect, wants_table)]
         self._changed += changed
         return bool(changed)
 
     def ask(self, now: float) -> tuple[Effect, ...]:
-        """It is asked for: what has been changed since the last time."""
+        """Begins another try to read the objects; returns the effects since the last one."""
         changed, self._changed = tuple(self._changed), []
         self.tries += 1
         if self._told is None:
@@ -73,7 +74,7 @@ class Creations:
         return changed
 
     def is_late(self, now: float) -> bool:
-        """Whether it is time to say, once more, that it is read again and again."""
+        """Whether it is time to log, once more, that the objects are read again and again."""
         if self._told is None or now < self._told + _TELL_SECONDS:
             return False
         self._told = now
@@ -87,10 +88,10 @@ def _may_pass(effect: Effect, wants_table: Callable[[str, str], bool]) -> bool:
 
 
 class Structures:
-    """Reads what passes the filters on ``leader``, also again and again; ``settings`` are pymysql's.
+    """Reads the objects of ``leader`` that pass the filters, repeatedly if needed; ``settings`` are pymysql's.
 
-    A table that no statement has changed since is not asked for again: where the leader has many tables, its clients
-    execute a statement on one of them before all of them are read.
+    A table that no statement has changed since is not read again: if the leader has many tables, its clients execute a
+    statement on one of them before all of them are read.
     """
 
     def __init__(self, settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange) -> None:
@@ -100,10 +101,10 @@ class Structures:
         self._known: dict[Table, Creation] = {}
 
     def read(self, changed: Iterable[Effect] = (), *, tries: int = _TRIES) -> Structure:
-        """All that there is, after statements with the effects ``changed`` since it was read last.
+        """Reads all objects, after statements with the effects ``changed`` since the last time.
 
-        Triggers and events, which followers only list, are there where our user may see them. Tables whose definition
-        the leader does not show as it is are left out. Raises UserError where our user may not see a definition,
+        Triggers and events, which followers only list, are included if our user may see them. Tables whose exact
+        definition the leader does not show are left out. Raises UserError if our user may not see a definition,
         Disconnected.
         """
         require_gtids(self._leader)
@@ -117,12 +118,12 @@ class Structures:
             try:
                 return _shown_now(self._settings, tables, self._filters, self._known, found)
             except pymysql.MySQLError as error:
-                # What was listed has been dropped or changed meanwhile.
+                # A listed object has been dropped or changed meanwhile.
                 if error.args[0] not in _CHANGED or not tries:
                     raise translated(error, self._leader.name) from None
 
     def _forget(self, effect: Effect) -> None:
-        """Ask again for the tables that the statement may have changed, and those whose foreign keys name these."""
+        """Forgets the tables that the statement may have changed, and those whose foreign keys refer to these."""
         changed = {(effect.database, effect.name), effect.to}
         names = {identifier(each[1]) for each in changed if each and each[1]}
         for table, creation in list(self._known.items()):
@@ -133,7 +134,7 @@ class Structures:
 
 
 def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange) -> list[Table]:
-    """The tables that a copy of the leader has. Raises UserError where our user may not see all, Disconnected."""
+    """The tables that a copy of the leader contains. Raises UserError if our user may not see all, Disconnected."""
     if not objects(settings, name=leader.name).all_seen:
         raise UserError(
             "our user can't see all tables, so a copy could lack some",
@@ -147,7 +148,7 @@ def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters | F
 def creations_of(
     settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange, tables: list[Table]
 ) -> Structure:
-    """What creates ``tables`` and all else that passes the filters. Raises as ``structure_of``."""
+    """The statements that create ``tables`` and everything else that passes the filters. Raises as ``structure_of``."""
     try:
         return _shown_now(settings, tables, filters, {}, definitions(settings, leader.name, tables))
     except pymysql.MySQLError as error:
@@ -161,7 +162,8 @@ def _shown_now(
     known: dict[Table, Creation],
     found: Iterable[TableDefinition],
 ) -> Structure:
-    """``known`` tables are not asked for; those that are, with what is ``found`` of them, get to be."""
+    """Reads the structure; ``known`` tables are not read again. Those that are read, with their definitions ``found``,
+    are added to ``known``."""
     # With autocommit, so that no table's metadata is locked for longer than a statement.
     with closing(connected(**settings, autocommit=True)) as connection, connection.cursor() as cursor:
         cursor.execute(_SESSION)
@@ -214,7 +216,7 @@ def _routines(cursor: Any, database: str, filters: Filters | FilterChange) -> It
 def _views(
     cursor: Any, filters: Filters | FilterChange, invalid: list[Table], *, missing: set[Table]
 ) -> Iterator[Creation]:
-    """``missing`` are tables that are not created."""
+    """Reads the views; ``missing`` are tables that are not created."""
     cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEWS")
     views = {(row[0], row[1]) for row in cursor.fetchall() if filters.wants_table(row[0], row[1])}
     cursor.execute("SELECT VIEW_SCHEMA, VIEW_NAME, TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEW_TABLE_USAGE")
@@ -259,7 +261,7 @@ def _events(cursor: Any, filters: Filters | FilterChange) -> Iterator[Creation]:
 
 
 def _dropped(kind: str, names: Table, filters: Filters | FilterChange) -> Iterator[Creation]:
-    """What makes room on followers that have had it, from before the filters left it out."""
+    """The DROP statements for followers that have the object from before the filters left it out."""
     if isinstance(filters, FilterChange):
         yield _creation(f"DROP {kind} IF EXISTS {_quoted(names)}", names[0])
 

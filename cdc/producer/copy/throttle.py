@@ -1,11 +1,11 @@
 """Throttles for table copies: a rate of rows, the load of the leader, the lag of its replicas and of followers.
 
-Each holds back the next chunk while its source says so: reading the leader may be what slows its replicas down, and a
-follower that has too many copied rows to apply applies other changes late.
+Each holds back the next chunk for its own reason: reading the leader may slow its replicas down, and a follower with
+too many copied rows to apply applies other changes late.
 
-A follower counts once it has been seen to move: one whose consumer does not run does not hold a copy back. It counts no
-more once a copy has waited for it, in all, for as long as it should have taken to apply a chunk: it is paused, or busy
-with something else, or was far behind before. It counts again when it has come close.
+A follower counts once its position has advanced: one whose consumer does not run holds no copy back. It stops counting
+once copies have waited for it, in all, for the time that applying a chunk should take: it is paused, busy with
+something else, or was far behind before. It counts again when it has caught up.
 """
 
 import logging
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import pymysql
 from confluent_kafka import KafkaException
 
-from cdc.config.server_address import ServerAddress
+from cdc.config.profile import ServerAddress
 from cdc.kafka.follower_places import FollowerPlaces
 from cdc.producer.binlog.leader import first_known
 from cdc.service.mysql_connection import connected
@@ -28,16 +28,16 @@ __all__ = ["PATIENCE_SECONDS", "Ahead", "Followers", "LeaderLoad", "Replicas", "
 
 
 class Throttle(Protocol):
-    """A reason for which a chunk may have to wait."""
+    """The interface of a reason for which a chunk may have to wait."""
 
     def wait(self, end: threading.Event, leader: Any) -> None:
-        """Wait until a chunk may be read, or for ``end``; ``leader`` is a cursor there. Raises pymysql's errors."""
+        """Waits until a chunk may be read, or for ``end``; ``leader`` is a cursor there. Raises pymysql's errors."""
 
 
 _REPLICA_LOOK_SECONDS = 1.0
-# A look must not hold up the program's end for long.
+# Short, since a query must not delay the program's end.
 _TIMEOUTS = {"connect_timeout": 2, "read_timeout": 3, "write_timeout": 3}
-# The column of the first is Seconds_Behind_Source, of the second, which MySQL before 8.0.22 has, Seconds_Behind_Master.
+# The first reports Seconds_Behind_Source; the second, for MySQL before 8.0.22, Seconds_Behind_Master.
 _STATUS = ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
 
 
@@ -45,9 +45,9 @@ class Replicas:
     """Holds back chunks until each replica at ``addresses`` is at most ``seconds`` behind, by its
     Seconds_Behind_Source.
 
-    One that is away, or does not replicate, may be behind by any time: it is waited for as well. ``settings`` are the
-    leader's, and log in to the replicas too. ``log(event, **fields)`` is called when a wait begins, has another reason,
-    and ends.
+    A replica that can't be reached, or does not replicate, may be any time behind: the copy waits for it as well.
+    ``settings`` are the leader's, and log in to the replicas too. ``log(event, **fields)`` is called when a wait
+    begins, changes its reason, and ends.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Replicas:
         self._looked_at = float("-inf")
 
     def wait(self, end: threading.Event, leader: Any) -> None:
-        """Wait as a ``Throttle`` does; each replica is asked once a second at most."""
+        """Waits as a ``Throttle`` does; queries each replica at most once a second."""
         if not self._addresses or time.monotonic() < self._looked_at + _REPLICA_LOOK_SECONDS:
             return
         told = None
@@ -76,7 +76,7 @@ class Replicas:
         self._looked_at = time.monotonic()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Closes the connections."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
@@ -89,7 +89,7 @@ class Replicas:
         self._log("the copy waits for a replica", level=logging.WARNING, replica=str(address), why=why, hint=hint)
 
     def _behind(self) -> tuple[ServerAddress, str, bool] | None:
-        """The first replica that is behind, why, and whether it is known how far; None where there is none."""
+        """The first replica that is behind, the reason, and whether the lag is known; None if there is none."""
         for address in self._addresses:
             try:
                 seconds = self._lag(address)
@@ -103,7 +103,7 @@ class Replicas:
         return None
 
     def _lag(self, address: ServerAddress) -> int | None:
-        """Seconds behind, the most of all its channels; None where one of them is stopped, or there is none."""
+        """The largest lag of all its channels in seconds; None if a channel is stopped, or there is none."""
         if address not in self._connections:
             self._connections[address] = connected(**self._settings | {"host": address.host, "port": address.port})
         with self._connections[address].cursor() as cursor:
@@ -114,11 +114,11 @@ class Replicas:
 
 PATIENCE_SECONDS = 30.0
 _MOST_MARKS = 10_000
-_STEP_SECONDS = 1.0  # where no one looks for longer, nothing has waited
+_STEP_SECONDS = 1.0  # a longer time between two looks counts as no more than this, since nothing waited then
 
 
 class _Mark(NamedTuple):
-    """The ``size`` of all chunks up to that with this ``sequence``, in bytes."""
+    """The ``size`` in bytes of all chunks up to and including the one with this ``sequence``."""
 
     sequence: int
     size: int
@@ -126,7 +126,8 @@ class _Mark(NamedTuple):
 
 @dataclass(slots=True)
 class _Follower:
-    """``applied`` are bytes of chunks, ``waited`` the seconds since there was more to apply and nothing of it was."""
+    """A follower: ``applied`` are bytes of chunks, ``waited`` the seconds without progress while it
+    had more to apply."""
 
     sequence: int
     applied: int
@@ -140,14 +141,15 @@ class _Follower:
 
 
 class Ahead:
-    """Decides which follower a copy waits for, from the chunks that are written and the places of followers.
+    """Decides which follower a copy waits for, from the written chunks and the followers' places.
 
-    ``limit`` is how many bytes of chunks a follower that counts may lack before the next one is read."""
+    ``limit``: the next chunk is read only if each follower that counts lacks at most so many bytes of chunks.
+    """
 
     def __init__(self, limit: int, *, now: float) -> None:
         self._limit = limit
         self._marks: list[_Mark] = []
-        self._size = 0  # of all chunks
+        self._size = 0  # bytes of all chunks
         self._followers: dict[str, _Follower] = {}
         self._looked_at = now
 
@@ -157,7 +159,7 @@ class Ahead:
         return frozenset(name for name, follower in self._followers.items() if follower.counts)
 
     def written(self, sequence: int, size: int) -> None:
-        """A chunk of so many bytes is in the stream."""
+        """Adds a chunk of so many bytes that is in the stream."""
         self._size += size
         self._marks.append(_Mark(sequence, self._size))
         if len(self._marks) > 2 * _MOST_MARKS:
@@ -165,7 +167,7 @@ class Ahead:
             del self._marks[:_MOST_MARKS]
 
     def seen(self, name: str, sequence: int) -> None:
-        """The follower ``name`` has applied everything up to ``sequence``."""
+        """Notes that the follower ``name`` has applied everything up to ``sequence``."""
         applied = self._applied(sequence)
         follower = self._followers.setdefault(name, _Follower(sequence, applied))
         follower.moved = follower.moved or sequence > follower.sequence
@@ -175,7 +177,7 @@ class Ahead:
         follower.sequence, follower.applied = sequence, applied
 
     def awaited(self, now: float) -> str | None:
-        """The follower that is to apply more before the next chunk is read; None where it may be read now."""
+        """The follower that must apply more before the next chunk is read; None if it may be read now."""
         passed, self._looked_at = min(now - self._looked_at, _STEP_SECONDS), now
         for follower in self._followers.values():
             if follower.applied < self._size:
@@ -194,14 +196,16 @@ class Ahead:
 
 
 _FOLLOWER_LOOK_SECONDS = 0.05
-_TELL_SECONDS = 600.0  # between two warnings that the brokers do not tell the places
+_TELL_SECONDS = 600.0  # seconds between two warnings that the brokers do not return the places
 
 
 class Followers:
-    """Holds back chunks while a follower that counts (``Ahead``) lacks more than ``limit`` bytes of chunks; 0: never.
+    """Holds back chunks while a follower that counts (``Ahead``) lacks more than ``limit`` bytes of chunks; 0 disables
+    it.
 
-    ``log(event, **fields)`` is called when a follower begins or ceases to count, and where places can't be read: what
-    is known of a follower holds then, and soon it counts no more. ``waits_for`` is the one that a chunk waits for now.
+    ``log(event, **fields)`` is called when a follower begins or ceases to count, and when places can't be read: then
+    the last known ones are used, and soon the followers stop counting. ``waits_for`` is the follower that a chunk waits
+    for now.
     """
 
     def __init__(self, places: FollowerPlaces, *, limit: int, log: Callable[..., None]) -> None:
@@ -215,12 +219,12 @@ class Followers:
         self.waits_for: str | None = None
 
     def written(self, sequence: int, size: int) -> None:
-        """A chunk with so many bytes is in the stream."""
+        """Adds a chunk with so many bytes that is in the stream."""
         with self._lock:
             self._ahead.written(sequence, size)
 
     def wait(self, end: threading.Event, leader: Any) -> None:
-        """Wait as a ``Throttle`` does."""
+        """Waits as a ``Throttle`` does."""
         if not self._limit:
             return
         while (name := self._awaited()) is not None and not end.is_set():
@@ -260,23 +264,24 @@ class Followers:
 
 
 class RowRate:
-    """Holds back what would be more than ``rows_per_second``; 0 stands for any number."""
+    """Limits copying to ``rows_per_second``; 0 means no limit."""
 
     def __init__(self, rows_per_second: int) -> None:
         self._rows_per_second = rows_per_second
         self._next_at = 0.0
 
     def most(self, rows: int) -> int:
-        """At most ``rows``, and no more than may be read in a second: a limit is for each second, not on average."""
+        """At most ``rows``, and no more than may be read in a second: the limit holds for each
+        second, not on average."""
         return min(rows, self._rows_per_second or rows)
 
     def read(self, rows: int) -> None:
-        """Count ``rows`` that were read."""
+        """Counts ``rows`` that were read."""
         if self._rows_per_second:
             self._next_at = max(self._next_at, time.monotonic()) + rows / self._rows_per_second
 
     def wait(self, end: threading.Event, leader: Any) -> None:
-        """Wait as a ``Throttle`` does."""
+        """Waits as a ``Throttle`` does."""
         end.wait(max(0.0, self._next_at - time.monotonic()))
 
 
@@ -284,7 +289,7 @@ _LOAD_LOOK_SECONDS = 0.5
 
 
 class LeaderLoad:
-    """Holds back chunks while more than ``threads_running`` threads of the leader run; 0 stands for any number.
+    """Holds back chunks while more than ``threads_running`` threads of the leader run; 0 means no limit.
 
     ``log(event, **fields)`` is called when a wait begins and ends.
     """
@@ -294,7 +299,7 @@ class LeaderLoad:
         self._log = log
 
     def wait(self, end: threading.Event, leader: Any) -> None:
-        """Wait as a ``Throttle`` does."""
+        """Waits as a ``Throttle`` does."""
         waits = False
         while self._threads_running and not end.is_set():
             leader.execute("SHOW GLOBAL STATUS LIKE 'Threads_running'")
@@ -320,7 +325,7 @@ class Throttles:
         self._stopped = threading.Event()
 
     def await_turn(self, leader: Any, *, until: threading.Event | None = None) -> None:
-        """Wait until a chunk may be read, or until ``stop``, or ``until`` instead; ``leader`` is a cursor there.
+        """Waits until a chunk may be read, or until ``stop``, or ``until`` instead; ``leader`` is a cursor there.
 
         Raises pymysql's errors.
         """
@@ -328,9 +333,9 @@ class Throttles:
             throttle.wait(until or self._stopped, leader)
 
     def stop(self) -> None:
-        """End all waiting."""
+        """Ends all waits."""
         self._stopped.set()
 
     def close(self) -> None:
-        """Close the connections to replicas, once nothing is read any more."""
+        """Closes the connections to replicas; to be called once nothing is read any more."""
         self._replicas.close()

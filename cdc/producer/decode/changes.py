@@ -63,7 +63,7 @@ _UNKNOWN_STATEMENT = (
 
 
 class Damaged(PromiseError):
-    """The events are not in an order that a binlog can have: skipping one would not help."""
+    """Raised for events in an order that no binlog can have: skipping one would not help."""
 
 
 def nameless(event: RawEvent) -> Damaged:
@@ -129,7 +129,7 @@ def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
 
 
 def passed_over(effects: Iterable[Effect]) -> tuple[Effect, ...]:
-    """``effects`` of a skipped statement in the form of the skip's record: without names with lost bytes."""
+    """``effects`` of a skipped statement as the record of the skip names them: without names that have lost bytes."""
     found: dict[Effect, None] = {}
     for effect in effects:
         action = _VERB.sub("Skip", effect.action).replace("Index", "Table")
@@ -349,7 +349,7 @@ class OtherEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """The leader has no more for now; ``inside``: a transaction is open, and its rest is about to arrive."""
+    """The leader has no more events for now; ``inside``: a transaction is open, and its rest is about to arrive."""
 
     inside: bool
 
@@ -421,7 +421,8 @@ class CopyState(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """The ``content`` that a copy writes between two transactions, ``position`` after the first one.
+    """The ``content`` that a copy writes between two transactions; ``position`` is the binlog's place after the first
+    one.
 
     ``state`` is the state of the copies after it, ``header`` the same in the form of its records.
     """

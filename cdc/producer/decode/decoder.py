@@ -146,7 +146,7 @@ class Decoder:
         self._named_at: Position | None = None
         self._in_transaction = False
         self._saw_rows = False
-        self._ends: str | None = None  # the XA transaction that the open one commits or rolls back
+        self._ends: str | None = None  # xid of the XA transaction that the open one commits or rolls back
         self._needs_more = False  # whether the next statement needs events that were logged before it
 
     def filter_by(self, wants_table: Callable[[str, str], bool]) -> None:
@@ -220,7 +220,7 @@ class Decoder:
             yield self._begin(event, None)
         yield Refused(event, refusal, self._tables.drop(event))
         if not inside:
-            # The transaction that this event began, or would have begun, ends with it.
+            # The transaction that this event has begun, or should have begun, ends with it.
             yield self._commit(event)
 
     def _event(self, event: RawEvent) -> Iterator[Change]:
@@ -295,7 +295,7 @@ class Decoder:
             yield Prepared(xid, location, Position(event.file, event.end))
 
     def _xa_commit(self, xid: str, event: RawEvent) -> Iterator[Change]:
-        self._ends = xid  # set even if its rows can't be read and the operator skips them
+        self._ends = xid  # set even if its rows can't be read, since the operator may skip them
         yield self._begin(event, self._xa.sql_mode(xid))
         for held in self._xa.committed(xid, event):
             yield from self._alone(held)

@@ -63,7 +63,7 @@ class _Document:
         self._array, self._object = ('{"array":[', "]}") if typed else ("[", "]"), ("{", "}")
         if typed:
             self._object = '{"object":{', "}}"
-        # No byte belongs to two values: broken offsets that lead to the same bytes repeatedly use this up.
+        # Each byte belongs to one value only: broken offsets that lead to the same bytes repeatedly use this up.
         self._left = len(data)
 
     def text(self) -> str:

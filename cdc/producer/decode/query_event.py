@@ -60,7 +60,7 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
     real = partial(_on_real_table, query.variables)
     kind, effects = classify(read.known, database=query.database, session_bound=session_bound, real=real, **quoting)
     effects = as_stored(effects, read.charset)
-    # The first is logged if the table is one of InnoDB before and after, the second if it is not 1.
+    # The server logs ddl_xid if the table is in InnoDB before and after, and auto_increment_increment if it is not 1.
     if "ddl_xid" not in query.variables or "auto_increment_increment" in query.variables:
         effects = numbered_otherwise(effects)
     if effects and read.misreads_marks:

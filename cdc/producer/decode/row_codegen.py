@@ -35,8 +35,8 @@ from cdc.producer.decode.decimals import decimal_reader
 from cdc.producer.decode.json_binary import json_value
 from cdc.producer.decode.json_differences import json_after
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table
+from cdc.producer.large_rows.large_text import quote_long, require_utf8
 from cdc.producer.large_rows.row_images import BLOB, TEXT, LargeColumn
-from cdc.producer.large_rows.utf8_text import quote_long, require_utf8
 
 __all__ = [
     "FIRST_ROWS",

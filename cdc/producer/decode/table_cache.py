@@ -39,7 +39,7 @@ _OPERATIONS = {
     et.WRITE_ROWS: "Add", et.UPDATE_ROWS: "Update", et.DELETE_ROWS: "Delete", et.PARTIAL_UPDATE_ROWS: "Update",
 }  # fmt: skip
 _STATEMENT_END = 0x01
-_SHAPES_BYTES = 64_000_000  # 10 000 tables of ten columns that have few rows take half
+_SHAPES_BYTES = 64_000_000  # bytes; 10 000 tables of ten columns with few rows take half
 _SHAPE_BYTES, _COLUMN_BYTES, _MEMBERS_BYTES = 1_000, 90, 2_000  # the size of a shape without compiled decoders
 _COMPILED_BYTES = 1_000  # the size of a compiled decoder, for each column and image
 _SAME_DECODER = {et.WRITE_ROWS: (et.WRITE_ROWS, et.DELETE_ROWS)}

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from cdc.config.filters import Filters, filtered_name
-from cdc.config.shadow_tables import swap
+from cdc.config.filters import Filters, filtered_name, swap
 from cdc.errors import PromiseError
 from cdc.producer.decode.changes import Statement
 from cdc.sql.effects import ANY_DATABASE, Effect, way_out

@@ -1,111 +1,32 @@
-"""Writes messages in Kafka transactions: records commit together with the commit log's entry for them.
-
-``Partitioner`` assigns each record its partition, and counts the records and the newest sequence of each partition.
-"""
+"""Writes messages in Kafka transactions: records commit together with the commit log's entry for them."""
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 from confluent_kafka import KafkaException
 
 from cdc.config.topic_names import PER_TABLE
 from cdc.errors import CdcError, Disconnected, PromiseError
-from cdc.kafka import epochs
 from cdc.kafka.errors import open_error
-from cdc.kafka.fragments import HEADER, cut, cut_blocks
+from cdc.kafka.fragments import HEADER, Begun, cut, cut_blocks, rest
 from cdc.model.commit_entry import Entry, Mark
-from cdc.model.partition import Partition, partition_name
 from cdc.model.position import Position
 from cdc.producer.large_rows.large_text import LargeText
 from cdc.producer.large_rows.large_text import checksum as checksum_of
+from cdc.producer.sink.epoch_marks import recovered, stamp, write_mark
 from cdc.producer.sink.kafka_transactions import NEVER, BatchSize, KafkaTransactions
-from cdc.producer.sink.partial_record import Begun, rest
+from cdc.producer.sink.partitioner import Partitioner
 from cdc.producer.sink.plain_writes import PlainWrites
 from cdc.producer.sink.record_parts import Headers, Message
-from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, located, recover, require_ended, without_types
+from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, located, require_ended, without_types
 from cdc.producer.sink.topic_admin import TopicAdmin
-from cdc.service.process_name import described
+from cdc.service.process import described
 
-__all__ = ["KafkaSink", "Partitioner", "await_successor"]
-
-
-@dataclass(slots=True)
-class _Topic:
-    """The counts of a topic: ``total`` records; ``counts`` and ``last`` are the records and the newest sequence (-1:
-    none) of each partition.
-    """
-
-    partitions: int
-    total: int
-    counts: list[int]
-    last: list[int]
-
-
-class Partitioner:
-    """Assigns partitions, continuing from the counts of ``entry``; ``open_topics`` returns the number of partitions of
-    each topic.
-
-    A topic's records go to its partitions in turn, so the same records always go to the same partitions.
-    ``next_sequence`` is the sequence of the next record.
-    """
-
-    def __init__(self, entry: Entry | None, *, open_topics: Callable[[set[str]], Mapping[str, int]]) -> None:
-        self._open_topics = open_topics
-        self._topics: dict[str, _Topic] = {}
-        self._counts = dict(entry.counts) if entry else {}
-        self._last = dict(entry.last) if entry else {}
-        self.next_sequence = entry.next_sequence if entry else 0
-
-    def next_partition(self, name: str) -> int:
-        """The partition of the next record, if the record belongs to this topic."""
-        topic = self._topics.get(name) or self.opened(name)
-        return topic.total % topic.partitions
-
-    def count(self, name: str, partition: int) -> None:
-        """Counts the next record, which is in this partition now. One that Kafka refused must not be counted."""
-        topic = self._topics[name]
-        topic.total += 1
-        topic.counts[partition] += 1
-        topic.last[partition] = self.next_sequence
-        self.next_sequence += 1
-
-    def opened(self, name: str) -> _Topic:
-        """The counts of the topic, which is opened if it is not yet."""
-        if name not in self._topics:
-            self.open([name])
-        return self._topics[name]
-
-    def knows(self, names: set[str]) -> bool:
-        """Whether all of these topics are open."""
-        return names <= self._topics.keys()
-
-    def open(self, names: Collection[str]) -> None:
-        """Opens the topics, all in one call."""
-        new = set(names) - self._topics.keys()
-        for name, partitions in self._open_topics(new).items() if new else ():
-            names_of_partitions = [partition_name((name, number)) for number in range(partitions)]
-            counts = [self._counts.get(each, 0) for each in names_of_partitions]
-            last = [self._last.get(each, -1) for each in names_of_partitions]
-            self._topics[name] = _Topic(partitions, sum(counts), counts, last)
-
-    def counts(self) -> dict[str, int]:
-        """The number of records per ``topic/partition``, also of topics that are not open."""
-        return self._counts | {
-            partition_name(partition): topic.counts[partition[1]] for partition, topic in self._each()
-        }
-
-    def last(self) -> dict[str, int]:
-        """The newest sequence per ``topic/partition`` that has a record."""
-        mine = {partition_name(partition): topic.last[partition[1]] for partition, topic in self._each()}
-        return self._last | {name: sequence for name, sequence in mine.items() if sequence >= 0}
-
-    def _each(self) -> list[tuple[Partition, _Topic]]:
-        return [((name, number), topic) for name, topic in self._topics.items() for number in range(topic.partitions)]
-
+__all__ = ["KafkaSink", "await_successor"]
 
 _ANSWER_SECONDS = 10.0
 _SUCCESSOR_SECONDS = 5.0
@@ -144,7 +65,7 @@ class KafkaSink:
         self._owed: Entry | None = None
         self._kept = _kept(recovered.entry)
         self._marks = recovered.marks
-        self._stamp: Headers = _stamp(self._marks)
+        self._stamp: Headers = stamp(self._marks)
         self._topics = topics
         self._names = topics.names
         self._resource = resource
@@ -198,7 +119,7 @@ class KafkaSink:
             )
             transactions.times = topics.times
             topics.require_matching(topics.newest_entry(resource))
-            recovered = _recovered(transactions, topics, resource=resource, instance=instance)
+            found = recovered(transactions, topics, resource=resource, instance=instance)
             plain = None
             if not topics.transactional:
                 plain = PlainWrites.open(topics.properties, batch_size, topic=topic, resource=resource, stop=stop)
@@ -206,7 +127,7 @@ class KafkaSink:
         except KafkaException as error:
             raise open_error(error, topic, topics.properties, answered=reopening) from None
         transactions.forget_lost_brokers()
-        return cls(transactions, topics, recovered, resource=resource, plain=plain)
+        return cls(transactions, topics, found, resource=resource, plain=plain)
 
     @property
     def begun_at(self) -> float:
@@ -405,9 +326,9 @@ class KafkaSink:
             self._topics.require_alone(self._resource)
         if self._plain is not None and not self._marks:
             # After the entry: a topic with a mark and no entry would look like another's.
-            _write_mark(self._transactions, self._topics, Mark(1, -1), self._resource, self.entry or entry)
+            write_mark(self._transactions, self._topics, Mark(1, -1), self._resource, self.entry or entry)
             self._marks = located(self._topics.properties, (self._names.topic, 0), [Mark(1, -1)])
-            self._stamp = _stamp(self._marks)
+            self._stamp = stamp(self._marks)
 
     def check(self) -> None:
         """Raises Disconnected if a broker went away, even if it is back. Writes an entry that is due."""
@@ -475,45 +396,6 @@ def _require_own(entry: Entry | None, instance: str) -> None:
             code="CDC-PRODUCER-REPLACED",
             hint="end that one first, or leave this one ended; no supervisor may start it again (docs/operations.md)",
         )
-
-
-def _recovered(transactions: KafkaTransactions, topics: TopicAdmin, *, resource: str, instance: str) -> Recovered:
-    """Recovers, and voids what former starts of a producer without Kafka transactions may still write. Raises as
-    ``recover``.
-    """
-    found = recover(topics.properties, transactions.producer, topics, resource=resource)
-    if topics.transactional and not found.marks:
-        return found
-    if topics.newest_entry(resource) is None:
-        return found  # a topic with a mark and no committed entry would look like another's
-    # Records without transactions may still come from another process, or a connection of before. Behind the mark they
-    # are void; what came before it is read now.
-    transactions.forget_lost_brokers()
-    number = max((mark.epoch for mark in found.marks), default=0) + 1
-    assert found.entry is not None
-    entry = replace(found.entry, marks=found.marks, instance=instance)
-    _write_mark(transactions, topics, Mark(number, -1), resource, entry)
-    again = recover(topics.properties, transactions.producer, topics, resource=resource)
-    return replace(again, entry=again.entry and replace(again.entry, instance=found.entry.instance))
-
-
-def _write_mark(transactions: KafkaTransactions, topics: TopicAdmin, mark: Mark, resource: str, entry: Entry) -> None:
-    """Commits ``mark`` and ``entry`` in one Kafka transaction. Raises Disconnected if one of the two topics still has
-    an open transaction afterwards.
-    """
-    names, now_ms = topics.names, int(time.time() * 1000)
-    # A reader of the records behind it looks for fragments then, and for epochs.
-    entry = replace(entry, marks=(*entry.marks, mark), fragmented=True)
-    transactions.begin()
-    transactions.produce(names.topic, resource.encode(), None, now_ms, _stamp((mark,)), 0)
-    transactions.produce(names.commits, resource.encode(), entry.to_json(), now_ms, [], 0)
-    transactions.commit(0)
-    require_ended(topics, [(names.topic, 0), (names.commits, 0)])
-
-
-def _stamp(marks: tuple[Mark, ...]) -> Headers:
-    """The header of the messages behind these ``marks``: the newest epoch, or nothing without any."""
-    return [(epochs.HEADER, str(marks[-1].epoch))] if marks else []
 
 
 def _kept(entry: Entry | None) -> tuple[object, ...]:

@@ -13,13 +13,13 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from cdc.config.profile import MESSAGE_BYTES
-from cdc.errors import CdcError, Disconnected, PromiseError
+from cdc.errors import Disconnected, PromiseError
 from cdc.kafka.errors import DISCONNECTED, RECORD_REFUSED, client_error, write_error
 from cdc.kafka.topic_times import TopicTimes, any_time_hint
 from cdc.producer.sink.record_parts import Headers
 from cdc.service.logs import LIBRDKAFKA
 
-__all__ = ["LIMIT", "NEVER", "BatchSize", "KafkaTransactions", "Reports", "queue_kb"]
+__all__ = ["LIMIT", "NEVER", "BatchSize", "KafkaTransactions", "Reports", "client"]
 
 _MIN_BYTES = 65_536
 _SLOW_SECONDS = 10.0  # a commit that takes longer halves the size; one that takes a tenth of it may double the size
@@ -77,11 +77,12 @@ _KEY_BYTES, _LEAST_BYTES = 4_096, 1_000
 @dataclass
 class Reports:
     """The events that librdkafka reports in its callbacks, which run inside of our calls. ``properties`` are the
-    producer's.
+    producer's. ``failed`` is the reason why the first undelivered message was not delivered.
     """
 
     properties: Mapping[str, Any]
     refused: PromiseError | None = None
+    failed: KafkaError | None = None
     lost: str = ""
 
     def on_delivery(self, error: KafkaError, message: Message) -> None:
@@ -100,10 +101,7 @@ class Reports:
                 if error.code() == KafkaError.INVALID_TIMESTAMP
                 else "change the topic's settings so that it takes the record",
             )
-
-    def error(self, topic: str) -> CdcError | None:
-        """Why a message was not delivered, if a transaction does not show it; ``topic`` is the one that errors name."""
-        return self.refused
+        self.failed = self.failed or error
 
     def on_error(self, error: KafkaError) -> None:
         if error.code() in DISCONNECTED:
@@ -168,20 +166,13 @@ class KafkaTransactions:
         cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
     ) -> Self:
         """Fences an older producer of the same topic and leader, and ends its transaction. Raises KafkaException."""
-        properties = {LIMIT: MESSAGE_BYTES} | properties
-        reports = Reports(properties)
         settings = {
             "transactional.id": f"cdc-producer:{topic}:{resource}",
-            "compression.type": "lz4",
             # A commit sends waiting messages at once. In a large transaction the default of 5 ms sends batches that are
             # not full, which takes a tenth of the producer's CPU time.
             "linger.ms": _LINGER_MS,
-            "queue.buffering.max.kbytes": queue_kb(batch_size.message_bytes),
-            "delivery.report.only.error": True,
-            "on_delivery": reports.on_delivery,
-            "error_cb": reports.on_error,
         }
-        producer = Producer(settings | properties, logger=LIBRDKAFKA)
+        producer, reports = client(properties, batch_size, settings=settings, required={})
         # Until it is connected librdkafka looks for the transaction coordinator only every 500 ms.
         producer.list_topics(timeout=_ANSWER_SECONDS)
         producer.init_transactions(_ANSWER_SECONDS)
@@ -217,7 +208,7 @@ class KafkaTransactions:
             except BufferError:
                 if is_only:
                     raise self._too_large(topic, key, value or b"") from None
-                # The brokers are slower than the leader: wait for room.
+                # The brokers are slower than the leader: wait for room in the queue.
                 deadline = deadline or self._deadline()
                 self._poll(0.1)
                 is_only = not len(self.producer)
@@ -281,8 +272,8 @@ class KafkaTransactions:
     def _raise_refused(self) -> None:
         """Raises the error of a delivery report: it is the reason why the transaction fails."""
         self._poll()
-        if error := self._reports.error(self._topic):
-            raise error
+        if self._reports.refused:
+            raise self._reports.refused
 
     def _too_large(self, topic: str, key: bytes, value: bytes) -> PromiseError:
         """The error for a record that librdkafka does not accept."""
@@ -318,6 +309,21 @@ def _command(properties: Mapping[str, Any], topic: str, size: int) -> str:
     )
 
 
-def queue_kb(largest: int) -> int:
-    """The size of librdkafka's queue in KiB: one message of ``largest`` bytes must fit."""
-    return max(_QUEUE_KB, largest // 1024 + _HEADERS_KB)
+def client(
+    properties: Mapping[str, Any], batch_size: BatchSize, *, settings: Mapping[str, Any], required: Mapping[str, Any]
+) -> tuple[Producer, Reports]:
+    """librdkafka's producer, and its reports. ``properties``, the profile's, override ``settings``; ``required``
+    overrides both.
+    """
+    properties = {LIMIT: MESSAGE_BYTES} | dict(properties)
+    reports = Reports(properties)
+    # One message of the largest size must fit into the queue.
+    queue_kb = max(_QUEUE_KB, batch_size.message_bytes // 1024 + _HEADERS_KB)
+    usual = {"compression.type": "lz4", "queue.buffering.max.kbytes": queue_kb, **settings}
+    always = {
+        **required,
+        "delivery.report.only.error": True,
+        "on_delivery": reports.on_delivery,
+        "error_cb": reports.on_error,
+    }
+    return Producer(usual | properties | always, logger=LIBRDKAFKA), reports

@@ -1,7 +1,7 @@
 """Writes records without Kafka transactions: the brokers show each as soon as they have it.
 
-librdkafka's idempotent producer keeps the order within a partition and writes nothing twice in one session. What the
-session before may still have on the way is void (module kafka.epochs).
+librdkafka's idempotent producer keeps the order within a partition and writes nothing twice in one session. Messages of
+the session before that are still on the way are void (module kafka.epochs).
 """
 
 import threading
@@ -9,62 +9,33 @@ import time
 from contextlib import suppress
 from typing import Any, Self
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaException
 
-from cdc.config.profile import MESSAGE_BYTES
-from cdc.errors import CdcError, Disconnected
+from cdc.errors import Disconnected
 from cdc.kafka.errors import client_error, write_error
-from cdc.producer.sink.kafka_transactions import LIMIT, NEVER, BatchSize, KafkaTransactions, Reports, queue_kb
-from cdc.service.logs import LIBRDKAFKA
+from cdc.producer.sink.kafka_transactions import NEVER, BatchSize, KafkaTransactions, client
 
 __all__ = ["PlainWrites"]
 
 _FLUSH_SECONDS = 0.2
 _REFUSED = "where it comes again, set kafka.transactions = true, with which the record that the brokers refuse is named"
-_LINGER_MS = 5  # between two flushes; a flush sends at once what waits
-
-
-class _FirstFailure(Reports):
-    """Remembers the first message that was not delivered: without a transaction nothing else shows that it is lost."""
-
-    failed: KafkaError | None = None
-
-    def on_delivery(self, error: KafkaError, message: Message) -> None:
-        super().on_delivery(error, message)
-        self.failed = self.failed or error
-
-    def error(self, topic: str) -> CdcError | None:
-        return self.refused or (write_error(KafkaException(self.failed), topic) if self.failed else None)
+_LINGER_MS = 5  # milliseconds between two sends; a flush sends waiting messages at once
 
 
 class PlainWrites(KafkaTransactions):
-    """Writes batches in place of Kafka transactions: a batch begins with its first message, and ends when the brokers
-    have all of its messages.
+    """Writes batches without Kafka transactions: a batch begins with its first message, and ends when the brokers have
+    all of its messages.
     """
 
     @classmethod
     def open(
         cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
     ) -> Self:
-        """Connects. Kafka fences no older producer of this kind. Raises KafkaException."""
-        properties = {LIMIT: MESSAGE_BYTES} | properties
-        reports = _FirstFailure(properties)
-        settings = {
-            "compression.type": "lz4",
-            "linger.ms": _LINGER_MS,
-            "queue.buffering.max.kbytes": queue_kb(batch_size.message_bytes),
-        }
+        """Connects. Kafka does not fence an older producer without transactions. Raises KafkaException."""
         # These come last: exactly once depends on them. Without a transaction, a message that is given up would leave
         # a gap before those that follow.
-        required = {
-            "enable.idempotence": True,
-            "acks": "all",
-            "enable.gapless.guarantee": True,
-            "delivery.report.only.error": True,
-            "on_delivery": reports.on_delivery,
-            "error_cb": reports.on_error,
-        }
-        producer = Producer(settings | properties | required, logger=LIBRDKAFKA)
+        required = {"enable.idempotence": True, "acks": "all", "enable.gapless.guarantee": True}
+        producer, reports = client(properties, batch_size, settings={"linger.ms": _LINGER_MS}, required=required)
         return cls(producer, reports, batch_size, topic=topic, limit=NEVER, stop=stop)
 
     def begin(self) -> None:
@@ -86,6 +57,14 @@ class PlainWrites(KafkaTransactions):
         self.begun_at = NEVER
         self.batch_size.committed(size, time.monotonic() - started)
 
+    def _raise_refused(self) -> None:
+        """Raises the error of the first message that was not delivered: without a transaction nothing else shows that
+        it is lost.
+        """
+        super()._raise_refused()
+        if self._reports.failed:
+            raise write_error(KafkaException(self._reports.failed), self._topic)
+
     def _flushed(self) -> int:
         """Sends the waiting messages; returns the number of messages that the brokers do not have yet."""
         try:
@@ -96,7 +75,7 @@ class PlainWrites(KafkaTransactions):
             raise found from None
 
     def abort(self) -> None:
-        """Drops the unsent messages; the next sink continues behind those that readers see. Never raises."""
+        """Drops the unsent messages; the next sink continues after the messages that readers see. Never raises."""
         self.begun_at = NEVER
         with suppress(KafkaException, SystemError):
             self.producer.purge()

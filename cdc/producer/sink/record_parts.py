@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-COPYING = '"copying":true,'  # stands before the rest of a record
+COPYING = '"copying":true,'  # precedes the rest of a record of a table that is being copied
 
 # bn_file, transaction and the rest: docs/record-format.md.
 RECORD = (

@@ -31,14 +31,13 @@ from cdc.config.topic_names import SINGLE, Topics
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.kafka import commit_log
 from cdc.kafka.epochs import stamp_of
-from cdc.kafka.fragments import Fragment
+from cdc.kafka.fragments import Begun, Fragment
 from cdc.kafka.partitions import backwards, begin_offsets, newest, unended
 from cdc.model.commit_entry import Entry, Mark
 from cdc.model.partition import Partition, partition_name
 from cdc.model.position import Position
 from cdc.model.record import Record, Uri
 from cdc.producer.large_rows.large_text import LargeText
-from cdc.producer.sink.partial_record import Begun
 from cdc.producer.sink.record_parts import COPIED
 from cdc.producer.sink.topic_admin import TopicAdmin
 
@@ -103,7 +102,7 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     topics.suspects -= {topic for entry in (committed, uncommitted) if entry for topic, _ in entry.partitions}
     partitions = _written(topics, committed, uncommitted)
     open_in = unended(properties, [*partitions, (commits, 0)])
-    # A mark that is in a transaction without an end can't be found, and never counts.
+    # A mark in a transaction without an end can't be found, and never counts.
     has_marks = committed is not None and bool(committed.marks)
     if open_in and has_marks:
         _roll_back(producer, open_in)
@@ -144,9 +143,9 @@ def require_ended(topics: TopicAdmin, partitions: list[Partition]) -> None:
 def located(properties: Mapping[str, Any], partition: Partition, marks: Collection[Mark]) -> tuple[Mark, ...]:
     """The ``marks`` of the partition that matter, with their offsets, once all transactions there have ended.
 
-    A mark commits with the entry that is the first to name it, so the entry lacks its offset. A mark that is not found
-    was rolled back: its producer has written nothing. The newest mark is kept even so, since it numbers the next one.
-    Raises as ``backwards``.
+    A mark commits with the entry that is the first to name it, so the entry does not contain its offset. A mark that is
+    not found was rolled back: its producer has written nothing. The newest mark is kept even so, since it numbers the
+    next one. Raises as ``backwards``.
     """
     if not marks:
         return ()
@@ -154,7 +153,7 @@ def located(properties: Mapping[str, Any], partition: Partition, marks: Collecti
     found: dict[int, int] = {}
     for message in backwards(properties, partition, pick=_without_value) if unknown else ():
         stamp = stamp_of(message)
-        # Until that mark had its entry, its producer has written nothing, so it is near the end.
+        # The producer of that mark has written nothing before its entry, so the mark is near the end.
         if stamp.is_mark and stamp.epoch in unknown:
             found[stamp.epoch] = message.offset() or 0
         if found.keys() == unknown:
@@ -165,7 +164,7 @@ def located(properties: Mapping[str, Any], partition: Partition, marks: Collecti
 
 
 def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
-    """Those of ``marks`` behind which messages may be void that the next mark does not make void, and the newest.
+    """Those of ``marks`` after which there may be void messages that the next mark does not void, and the newest.
 
     ``begin`` is the partition's first offset. Between a mark and the next one there is at least a record, unless they
     are two offsets apart: the end of the mark's transaction takes one.
@@ -179,7 +178,7 @@ def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
 
 
 class _Counting:
-    """Reads the messages of partitions that count (module kafka.epochs).
+    """Reads the messages that count in partitions: not the void ones (module kafka.epochs).
 
     ``marks`` are those of the only partition, where records are or were written without Kafka transactions.
     """
@@ -189,12 +188,12 @@ class _Counting:
         self._marks = marks
 
     def backwards(self, partition: Partition) -> Iterator[Message]:
-        """The messages, newest first; of fragments without their values."""
+        """The messages, newest first; fragments without their values."""
         messages = backwards(self.properties, partition, pick=_without_fragment)
         return filter(self._counts, messages)
 
     def newest(self, partitions: list[Partition]) -> dict[Partition, Message]:
-        """The newest message of each partition, with its value; one without any is absent."""
+        """The newest message of each partition, with its value; a partition without messages is absent."""
         if not self._marks:
             return newest(self.properties, partitions)
         each = {place: next(filter(self._counts, backwards(self.properties, place)), None) for place in partitions}
@@ -395,14 +394,14 @@ def require_chunks_before(
 
 
 def _without_value(message: Message) -> Message:
-    """The message; with a value the headers only, since many are read at once."""
+    """The message; without its value if it has one, since many are read at once."""
     if message.value() is not None:
         message.set_value(b"")
     return message
 
 
 def _without_fragment(message: Message) -> Message:
-    """The message; only the headers of a fragment, since many are read at once."""
+    """The message; a fragment without its value, since many are read at once."""
     if Fragment.of(message):
         message.set_value(b"")
     return message
@@ -413,6 +412,6 @@ def _roll_back(producer: Producer, partitions: list[Partition]) -> None:
     producer.begin_transaction()
     for topic, number in partitions:
         producer.produce(topic, b"", b"", partition=number)
-    # Sent before the abort: without a record in the partition, there would be no end marker.
+    # Flushed before the abort: without a message in the partition, there would be no end marker.
     producer.flush(_ANSWER_SECONDS)
     producer.abort_transaction(_ANSWER_SECONDS)

@@ -57,7 +57,7 @@ from cdc.sql.tokens import excerpt
 __all__ = ["Router"]
 
 _MAX_HEADS = 10_000
-_SKIPPED = "skipped"  # identifies a skip in checksums; the event's position would be another on each server
+_SKIPPED = "skipped"  # identifies a skipped event in checksums: its position differs between servers
 _HEADER_JSON = (
     b'{"timestamp":%d,"event_type":%d,"server_id":%d,"event_length":%d,"next_event_position":%d,"event_flags":%d}'
 )
@@ -248,7 +248,8 @@ class Router:
         exact = {} if change.exact is None else {"Bytes": b64encode(change.exact).decode("ascii")}
         context = change.context
         if self.incomplete and adds_foreign_keys(change.effects, change.text):
-            # The rows that the statement refers to need not be on a follower yet. They are once the copy is complete.
+            # The rows that the statement refers to may still be missing on a follower; they exist once the copy is
+            # complete.
             context = context | {"foreign_key_checks": False}
         body = f'"operation":{json_text({"Query": change.text} | exact)},"context":{json_text(context)}'
         yield from self._on_objects(change.event, change.effects, body, change.text)
@@ -325,7 +326,8 @@ class Router:
         message = Message(part.topic, part.uri.encode(), value, begin.commit_us // 1000, headers)
         del part, value  # while it is sent, one copy of a large record is enough
         yield message
-        # Counted only when the consumer of this generator continues: a record that it refused is not written.
+        # Counted only when this generator is resumed: if the record is refused, it is not, and the record is not
+        # written.
         self._index += 1
         self._rows += rows
         self._newest = newest

@@ -1,1 +1,1 @@
-"""Both sides folded to rows and compared: drift and its causes."""
+"""Folds the changes of both servers to rows and compares these: drift and its causes."""

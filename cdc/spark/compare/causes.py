@@ -35,9 +35,11 @@ _STATEMENTS = (
     "database STRING, table STRING, statements "
     "ARRAY<STRUCT<side: STRING, sequence: BIGINT, alters: BOOLEAN, cause: STRING, evidence: STRING>>"
 )
-# If no chunk names a row, the leader does not have it: the beginning of the copy is the leader's last change of it.
+# The row's last change on the leader; if no chunk contains the row, the leader does not have it, as of the beginning of
+# the copy.
 _SAID = "coalesce(leader_last.sequence, began)"
-# Both sides changed the row, and the follower's last change has no mark, so it came through the consumer.
+# Both sides changed the row, and the follower's last change has no mark (``streams.consumer_notes``), so it is the
+# consumer's.
 _CHANGED_BY_BOTH = f"""
     {_SAID} IS NOT NULL AND follower_last IS NOT NULL
     AND coalesce(follower_marked.sequence != follower_last.sequence, true)

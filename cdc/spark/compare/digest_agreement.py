@@ -137,7 +137,7 @@ def agreement(
         tally=Tally(left),
         whole=whole | {names[number] for number in many},
         among_of=frozenset(names[number] for number in among_of),
-        # Read for both sides, and more than once if rows drifted.
+        # Cached because both sides use it, and again if rows drifted.
         among=cached(_named(identities.where("NOT equal"), names, among_of)) if among_of else None,
     )
 
@@ -210,7 +210,7 @@ def _summed(changes: DataFrame, by: Sequence[str]) -> DataFrame:
             # In halves: sums of whole hashes would overflow.
             difference = f"coalesce({of.format('added')}, 0L) - coalesce({of.format('removed')}, 0L)"
             sums.append(F.expr(f"sum(IF({mine}, {difference}, 0L))").alias(f"{side}_{half}"))
-    # The sums lack a change that removes the image it adds, so they do not check its order.
+    # A change that removes the image it adds is not in the sums, so they do not check its order.
     unchanged = F.expr("coalesce(bool_or(added = removed), false)").alias("unchanged")
     return changes.groupBy(*by).agg(*sums, unchanged)
 

@@ -1,31 +1,28 @@
 """The fold: from all changes of one server, since its first record, the rows that its tables hold now.
 
-A row is known by its **identity**: in a keyed table the key's columns and values, in a keyless one the whole image. An
-**image** is the row's columns by name, with their values as JSON text, sorted, without NULLs: so a column added by
-ALTER as NULL changes no image, and neither does a column that was moved. Every change removes an image (the before
-image), adds one (the after image), or both. For each identity the fold keeps:
+A row is identified by its **identity**: in a keyed table the key's columns and values, in a keyless one the whole
+image. An **image** is the row's columns by name, with their values as JSON text, sorted, without NULLs: so a column
+added by ALTER as NULL changes no image, and neither does a column that was moved. Every change removes an image (the
+before image), adds one (the after image), or both. For each identity the fold keeps:
 
-    net      images added minus images removed: in a keyless table the number of equal rows; in a keyed one 1 for an
-             inserted row, 0 for one inserted and deleted, or only updated, -1 for one deleted that was there before the
-             topic began
-    image    the image added last; NULL if the last change removed it
-    last     the sequence and binlog position of the last change
-    found    of a row that may be older than the stream, or than the last ALTER before its last change: the image that
-             its first change since has removed, so how the row was before
-    stood    how the row was before that ALTER, by the change before; NULL if there is none
-
+net images added minus images removed: in a keyless table the number of equal rows; in a keyed one 1 for an inserted
+row, 0 for one inserted and deleted, or only updated, -1 for one deleted that was there before the topic began image the
+image added last; NULL if the last change removed it last the sequence and binlog position of the last change found of a
+row that may be older than the stream, or than the last ALTER before its last change: the image that its first change
+since has removed, so how the row was before stood how the row was before that ALTER, by the change before; NULL if
+there is none
 
 ALTER TABLE changes rows without logging them, and the fold does not know how. After an ALTER, until a logged change of
 the row, the fold shows: columns that were dropped or renamed, under their old names; a new column as NULL, whatever its
 DEFAULT; values as they were before a new type, character set or generated column; rows of partitions that were dropped,
 truncated or exchanged, as before; rows under their old key. Both servers' streams have the same statements between the
-same rows, so equal histories give equal folds; ``schema.definitions`` finds statements that only one side has. Without
+same rows, so equal histories give equal folds; ``ddl.definitions`` finds statements that only one side has. Without
 ALTER this invariant holds: the fold is what the tables hold, row by row.
 
 Rows logged for a table that was later dropped, emptied or renamed are left out, or belong to the renamed table, by the
-table's lineage (``schema.lineage``). So are those from before a copy of the table began: its chunks **state** all rows
-that were not changed since. A row that a chunk states adds an image, which may be there already. A repair
-(``cdc-repair``) states the rows of some keys, and that others are not there, and nothing begins again with it.
+table's lineage (``ddl.lineage``). Rows from before a copy of the table began are left out too: its chunks **state** all
+rows that were not changed since. A row in a chunk adds an image, which the table may have already. A repair
+(``cdc-repair``) states the rows of some keys and that other keys have no row; earlier rows still count.
 """
 
 from collections.abc import Sequence
@@ -68,7 +65,7 @@ _CONTINUES = f"""
     previous_adds AND IF(previous_columns = columns, previous_after = before,
         {_IMAGE.format("previous_columns", "previous_after")} = {_IMAGE.format("columns", "before")})
 """
-# What a chunk says of a row is what the changes before have left.
+# A chunk contains a row as the changes before it have left the row.
 _SAME = _CONTINUES.replace("before", "after")
 _BROKE = f"""
     coalesce(keyed AND previous_era = era AND
@@ -78,7 +75,8 @@ _BROKE = f"""
 _POSITION = "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT>"
 _PAIRS = "ARRAY<STRUCT<column: STRING, value: STRING>>"
 _BEFORE = f"STRUCT<net: BIGINT, breaks: BIGINT, broken: {_POSITION}, found: {_PAIRS}, stood: {_PAIRS}>"
-# Whether a change is the first one since a row's beginning, or since an ALTER, and removes what was there.
+# Whether a change is the row's first one in the stream, or its first one since an ALTER, and removes an image that no
+# logged change has added.
 _FINDS = """
     coalesce(keyed AND CASE WHEN so_far IS NOT NULL THEN so_far.found IS NOT NULL
         WHEN stated OR NOT removes THEN false WHEN previous_era IS NULL THEN older ELSE previous_era < era END, false)
@@ -96,7 +94,7 @@ _SEGMENTS = """
 
 
 def segments(spark: SparkSession, lineage: Sequence[Segment]) -> DataFrame:
-    """The lineage's segments of tables that there are yet, as a small DataFrame, to be joined with changes."""
+    """The segments of tables that still exist, as a small DataFrame, to be joined with changes."""
     rows = [
         asdict(each)
         | {"owner": dict(zip(("database", "table"), each.owner, strict=True))}
@@ -114,11 +112,11 @@ def changes(
     ``adds`` an image, or both.
 
     An UPDATE does both to one row, or removes one row and adds another if their keys differ. The images are ``before``
-    and ``after``, as they were logged for ``columns``. ``marks`` are of changes out of the ordinary
+    and ``after``, as they were logged for ``columns``. ``marks`` are notes on changes that are not ordinary
     (``streams.consumer_notes``). If ``among`` is given, only changes of its identities (database, table, and
     ``identity`` as in ``streams.row_digests``) are returned.
     """
-    # In few steps: Spark analyzes all of a plan with each.
+    # Few steps, since Spark analyzes the whole plan again at each step.
     rows = records.where(f"valid AND rows IS NOT NULL AND database != '{CHECKPOINT_DATABASE}'")
     rows = _owned(rows, lineage).select(
         *("owner", "era", "older", *_LOGGED),
@@ -127,7 +125,7 @@ def changes(
     )
     known = [F.expr(_KNOWN_BY.format(f"images.{image}")).alias(name) for image, name in _KNOWN.items()]
     rows = rows.select(*_OF_CHANGE, "images.*", *known)
-    # Outer, since for an inner explode Spark would compute the steps twice, to filter out rows without any.
+    # An outer explode: for an inner one Spark would compute the steps twice, to filter out rows without any.
     rows = rows.select(*_OF_CHANGE, *_KNOWN, *_KNOWN.values(), F.explode_outer(F.expr(_STEPS)).alias("step"))
     rows = rows.select(*_OF_CHANGE, *_KNOWN, *_KNOWN.values(), *(F.expr(f"{did} AS {name}") for name, did in _DID))
     if among is not None:
@@ -141,9 +139,10 @@ def changes(
 
 
 def carried(folded: DataFrame, lineage: DataFrame) -> DataFrame:
-    """An earlier fold's rows in the form of ``changes``, to be followed by the changes of new records.
+    """The rows of an earlier fold in the form of ``changes``, to be followed by the changes of new records.
 
-    ``folded`` has the columns of ``fold``, under the names that tables had then. ``lineage`` is by the new statements.
+    ``folded`` has the columns of ``fold``, with the names that tables had then. ``lineage`` is that of the new
+    statements.
     """
     rows = folded.withColumns({
         "held": F.col("era"),
@@ -190,12 +189,11 @@ def _owned(rows: DataFrame, lineage: DataFrame) -> DataFrame:
 
 
 def fold(changes: DataFrame) -> DataFrame:
-    """One row an identity (the columns of ``IDENTITY``), with ``net``, ``image`` and ``last`` as described above.
+    """One row per identity (the columns of ``IDENTITY``), with ``net``, ``image`` and ``last`` as described above.
 
-    Further columns: ``era`` of its last change; ``marked``, the mark of its last change out of the ordinary
-    (``streams.consumer_notes``); ``breaks``, how often a keyed row's before image was not the image added last, or a
-    row was added that was there already; and ``broken``, the position of the last such break. Images before and after
-    an ALTER are not compared.
+    Further columns: ``era`` of its last change; ``marked``, the last mark of its changes (``streams.consumer_notes``);
+    ``breaks``, how often a keyed row's before image was not the image added last, or an existing row was added again;
+    and ``broken``, the position of the last such break. Images before and after an ALTER are not compared.
     """
     along = Window.partitionBy(*IDENTITY).orderBy("sequence", "row", "adds")
     upto = along.rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -207,7 +205,7 @@ def fold(changes: DataFrame) -> DataFrame:
         "net": F.sum(net).over(upto),
         "marked": F.max("mark").over(upto),
     }).withColumns({"broke": F.expr(_BROKE), "finds": F.expr(_FINDS)})  # fmt: skip
-    # Of the others only an identity's last one is needed.
+    # Of the other changes only the last one of each identity is needed.
     position = "struct(sequence, file, position)"
     counted = followed.where("broke OR finds OR so_far.breaks > 0 OR NOT followed").withColumns({
         "breaks": F.sum(F.expr("coalesce(so_far.breaks, 0) + IF(broke, 1, 0)")).over(upto),

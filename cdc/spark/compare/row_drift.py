@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 ORDER = ("database", "table", "kind", "leader_last.sequence", "follower_last.sequence", "rows")
-_MOST_TABLES = 1_000  # with a sample
+_MOST_TABLES = 1_000  # tables with a sample
 
 Row = TypeVar("Row")
 
@@ -178,7 +178,7 @@ def compare(leader: DataFrame, follower: DataFrame, copied: Copied = NO_COPIES) 
     It needs no shuffle of its own: both folds are grouped by the columns that they are joined on.
     """
     named = [_named(side, rows) for side, rows in (("leader", leader), ("follower", follower))]
-    # Spark forgets that some joins are in one partition: this join, and joins of a fold.
+    # Spark does not recognise that some joins are in one partition: this join, and joins of a fold.
     one, other = map(in_one_part, named)
     joined = in_one_part(one.join(other, IDENTITY, "full_outer"))
     counts = {name: F.coalesce(name, F.lit(0)) for side in _SIDES for name in (f"{side}_net", f"{side}_breaks")}

@@ -1,1 +1,2 @@
-"""How statements define, rename and drop tables and other objects, and which of these are for the follower."""
+"""Follows statements that define, rename and drop tables and other objects, and decides which of these are for the
+follower."""

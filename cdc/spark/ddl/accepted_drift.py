@@ -48,7 +48,7 @@ class Entry:
         return TableGlobs.of([self.name], key="accept.name", names_database=True).match(database, name)
 
     def accepts(self, drift: SchemaDrift) -> bool:
-        """Whether it accepts that an object is defined differently, or that an event of it was skipped."""
+        """Whether the entry accepts that an object is defined differently, or that an event about it was skipped."""
         wanted = SKIPPED_EVENT if drift.cause == SKIPPED_EVENT else DEFINITION
         if wanted not in self.what or not self.names(drift.database, drift.name):
             return False
@@ -56,7 +56,7 @@ class Entry:
             return False
         if self.statements is None:
             return True
-        # Without a statement that is known to be the reason, something else is.
+        # Without a known statement as the reason, something else is the reason.
         listed = [words(statement) for statement in self.statements]
         return bool(drift.statements) and all(len(each) < TEXT and words(each) in listed for each in drift.statements)
 

@@ -1,8 +1,8 @@
 """Compares both servers' statements and lists the objects that different statements defined: **schema drift**. Pure.
 
 The audit does not interpret SQL: an object's definition is the list of statements since it was created
-(``schema.object_history``), and where the lists of both servers differ, the object counts as different. So an ALTER
-that another ALTER reverted is drift until the object is created again, while statements before a DROP are ignored.
+(``ddl.object_history``), and where the lists of both servers differ, the object counts as different. So an ALTER that
+another ALTER reverted is drift until the object is created again, while statements before a DROP are ignored.
 
 A statement that the follower ran for the leader has a GTID that contains the leader's sequence
 (``model.statement_gtid``), by which it is matched; all other statements are the follower's own. A statement that an
@@ -141,7 +141,7 @@ def _id(acts: Sequence[Act], sequences: StatementSequences) -> Id:
 
 
 def _effects(acts: Iterable[Act]) -> list[tuple[str, object, object]]:
-    """What a statement does, by the names of its objects without the server's."""
+    """The effects of a statement, by the names of its objects without the server's."""
     return [(act.action, Uri.parse(act.uri)[1:], act.to and Uri.parse(act.to)[1:]) for act in acts]
 
 
@@ -186,7 +186,8 @@ def _is_drop_if_exists(statement: str) -> bool:
 def _defining(
     unmatched: Sequence[Unmatched], ids: Mapping[int, Id], found: Iterable[tuple[Id, ...]]
 ) -> list[Unmatched]:
-    """The unmatched statements that are in one of the definitions ``found``, also by way of a copy or a rename."""
+    """The unmatched statements that are in one of the definitions ``found``, also through CREATE TABLE … LIKE or a
+    rename."""
     wanted = {each for definition in found for each in definition}
     id_of = {"leader": lambda sequence: sequence, "follower": ids.get}
     return [each for each in unmatched if id_of[each.side](each.sequence) in wanted]

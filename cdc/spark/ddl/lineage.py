@@ -17,7 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 Name = tuple[str, str]
-# MySQL maps CREATE and DROP INDEX to ALTER TABLE (manual, both statements): what rows are known by may be another key.
+# MySQL maps CREATE and DROP INDEX to ALTER TABLE (manual, both statements): the key that identifies rows may change.
 _ALTERS = ("AlterTable", "CreateIndex", "DropIndex")
 """Database and table."""
 
@@ -33,7 +33,7 @@ _IF_NOT_EXISTS = re.compile(r"\bIF\s+NOT\s+EXISTS\b", re.IGNORECASE)
 class Beginning(IntEnum):
     """Whether a stream contains a table from its beginning, and so all of its rows.
 
-    OLDER: no statement shows it, the table may have older rows. PERHAPS: it was created IF NOT EXISTS, so it may be
+    OLDER: no statement shows it, so the table may have older rows. PERHAPS: it was created IF NOT EXISTS, so it may be
     older.
     """
 
@@ -94,7 +94,7 @@ class _Life:
     stretches: list[tuple[Name, int, int, int]] = field(default_factory=list)
 
     def close(self, name: Name, sequence: int) -> None:
-        """End the current stretch before ``sequence``."""
+        """Ends the current stretch before ``sequence``."""
         if self.since < sequence:
             self.stretches.append((name, self.since, sequence, self.era))
         self.since = sequence
@@ -116,14 +116,15 @@ class _Lives:
         return self._of_databases.get(database, ())
 
     def end(self, name: Name, sequence: int) -> None:
-        """The table was dropped or emptied, or a copy states all rows: what was logged before no longer counts."""
+        """Notes that the table was dropped or emptied, or that a copy states all its rows: earlier records no longer
+        count."""
         life = self.live[name]
         life.close(name, sequence)
         life.name = None
         self._start(name, sequence)
 
     def rename(self, old: Name, new: Name, sequence: int) -> None:
-        """The table goes on under a new name, with its rows."""
+        """Continues the table under a new name, with its rows."""
         self.end(new, sequence)
         life = self.live[old]
         life.close(old, sequence)
@@ -132,12 +133,12 @@ class _Lives:
         self._start(old, sequence)
 
     def alter(self, name: Name, sequence: int) -> None:
-        """The table goes on with other columns."""
+        """Continues the table with other columns."""
         self.live[name].close(name, sequence)
         self.live[name].era += 1
 
     def begin(self, name: Name, beginning: Beginning) -> None:
-        """The table was created, or the database that it is in."""
+        """Notes that the table, or its database, was created."""
         life = self.live[name]
         life.beginning = max(life.beginning, beginning)
 

@@ -1,11 +1,12 @@
 """Follows one server's statements and lists for each object the statements that defined it. Pure.
 
 An object's definition is the list of statements since it was created. A table that is created LIKE another starts with
-that table's list, so a change by way of a copy (gh-ost, pt-online-schema-change) keeps the whole list.
+that table's list, so a change that a tool makes on a copy of the table (gh-ost, pt-online-schema-change) keeps the
+whole list.
 
 Finds the table whose definition a statement CREATE TABLE … LIKE copies. Pure.
 
-Tells whether the texts of two statements are the same, as when an operator runs a skipped statement by hand. Pure.
+Decides whether the texts of two statements are the same, as when an operator runs a skipped statement by hand. Pure.
 
 SQL is not interpreted here, so only these differences are ignored: white space and comments, upper and lower case
 outside of strings, backquotes, and the follower's names of renamed databases.
@@ -121,7 +122,7 @@ class _Objects:
         self._created_here: set[Key] = set()
 
     def apply(self, act: Act, statement: Id) -> None:
-        """Change the definitions as ``act`` of the ``statement`` does."""
+        """Changes the definitions as ``act`` of the ``statement`` does."""
         verb, kind = _split(act.action)
         key = self._key(kind, act.uri)
         if verb == "Drop" and kind == "Database":
@@ -151,7 +152,7 @@ class _Objects:
         self.definitions[key] = definition
 
     def _drop(self, key: Key) -> None:
-        """Forget an object that these statements created; remember of any other that it was dropped."""
+        """Forgets an object that these statements created; notes of any other object that it was dropped."""
         if key in self._created_here:
             self._created_here.remove(key)
             del self.definitions[key]

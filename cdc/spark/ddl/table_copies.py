@@ -1,8 +1,8 @@
 """Follows the leader's statements and the records that begin and end copies of tables, and lists the tables that were
 copied into the stream, or are about to be. Pure.
 
-A copy is complete with its last chunk. One that a statement interrupts has to begin again: until then, and until it is
-complete, the stream does not have all of the table's rows.
+A copy is complete with its last chunk. If a statement interrupts it, it begins again: until it is complete, the stream
+does not have all of the table's rows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,7 +57,8 @@ def incomplete_copies(tables: Sequence[UnderCopy], sequence: int | None) -> str:
 
 
 def table_copies(acts: Iterable[Act]) -> dict[Name, TableCopy]:
-    """The tables that were copied and exist, by ``acts``: the leader's statements, and where copies begin and end."""
+    """The tables that were copied and still exist, from ``acts``: the leader's statements, and the beginnings and ends
+    of copies."""
     copies = _Copies()
     for act in sorted(acts):
         copies.apply(act)
@@ -65,14 +66,14 @@ def table_copies(acts: Iterable[Act]) -> dict[Name, TableCopy]:
 
 
 class _Copies:
-    """The tables that were copied so far, and those that were altered since their rows are known."""
+    """The tables that were copied so far, and those that were altered after their rows were known."""
 
     def __init__(self) -> None:
         self.found: dict[Name, TableCopy] = {}
         self._altered: set[Name] = set()
 
     def apply(self, act: Act) -> None:
-        """Follow one statement, or one of a copy's ends."""
+        """Applies one statement, or the beginning or end of a copy."""
         name = table_name(act.uri)
         if act.action == "DropDatabase":
             database = Uri.parse(act.uri).database

@@ -1,7 +1,8 @@
-"""What ALTER TABLE does to a table's columns, and to rows of which nothing is logged, where that is certain. Pure.
+"""Computes how ALTER TABLE changes a table's columns and its rows, which it changes without logging them, as far as
+that is certain. Pure.
 
-A value is certain where a record of the row as it is after the statement would have the same JSON text for it as one of
-the row before: in columns that only moved, got another name, or a wider type of the same kind. All else is a doubt.
+A value is certain if a record of the row after the statement would have the same JSON text for it as one before: in
+columns that only moved, got another name, or a wider type of the same kind. Everything else is a doubt.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -20,7 +21,7 @@ _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _TEXTS = {"tinytext": 255, "text": 65_535, "mediumtext": 1 << 24, "longtext": 1 << 32}
 _BLOBS = {name.replace("text", "blob"): size for name, size in _TEXTS.items()}
 _STRICT = frozenset({"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "TRADITIONAL"})
-# Clauses that begin so change no row, nor a column.
+# Clauses that begin with these words change neither rows nor columns.
 _HARMLESS = (
     ("ADD", "INDEX"), ("ADD", "KEY"), ("ADD", "UNIQUE"), ("ADD", "FULLTEXT"), ("ADD", "SPATIAL"), ("ADD", "FOREIGN"),
     ("ADD", "CHECK"), ("DROP", "INDEX"), ("DROP", "KEY"), ("DROP", "PRIMARY", "KEY"), ("DROP", "FOREIGN"),
@@ -41,8 +42,9 @@ _OF_PARTITIONS = ("DROP", "TRUNCATE", "EXCHANGE", "REORGANIZE", "REBUILD", "COAL
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a column's values come from: the column ``name`` of before, or else the JSON text ``value``, or else they
-    are not certain, which ``doubt`` says. ``null_doubt``: so says this of those that were NULL before."""
+    """The origin of a column's values: the former column ``name``, or else the JSON text ``value``; otherwise the
+    values are not certain, and ``doubt`` is the reason. ``null_doubt`` is such a reason for values that were NULL
+    before."""
 
     name: str | None = None
     value: str | None = None
@@ -52,8 +54,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """What the statement ``sequence`` does: the ``columns`` after it, None where they are not known, and of each its
-    origin. ``doubt`` is not empty where it is not certain which rows are left, or what any of their values are."""
+    """The effect of the statement ``sequence``: the ``columns`` after it, None if unknown, and the origin of each.
+    ``doubt`` is not empty if it is not certain which rows are left, or any of their values."""
 
     sequence: int
     columns: Columns | None = None
@@ -66,15 +68,15 @@ def altered(
     before: Columns, statement: Statement, *, sequence: int, after: Columns | None,
     generated: Callable[[], Collection[str]] = frozenset,
 ) -> Alteration:  # fmt: skip
-    """What ``statement`` does to a table with the columns ``before``; ``after`` are those that records tell, or None.
-    ``generated`` are names without case, among them those of all columns that the server computes from others.
+    """Computes how ``statement`` changes a table with the columns ``before``; ``after`` are the columns in records, or
+    None. ``generated`` are case-folded names, among them those of all columns that the server computes from others.
 
-    Where what is read of the statement does not lead to the columns told, nothing of it is certain.
+    If the parsed statement does not lead to the columns in records, nothing is certain.
     """
     try:
         table = _Table(before, statement)
         for clause in _clauses(statement):
-            # No other clause may come with it: what follows a comma are names of partitions.
+            # No other clause may come with it: the names after a comma are partitions.
             is_all = any(clause.comes(verb, "PARTITION") for verb in _OF_PARTITIONS)
             table.apply(clause)
             if is_all:
@@ -117,10 +119,11 @@ class _Table:
         self.origins = {name: Origin(name) for name, _ in before}
         self.doubt = ""
         self.keys_changed = False
-        self.retyped = False  # whether a column has another type or collation: what is computed of it may differ
+        # whether a column has another type or collation, so that columns computed from it may change
+        self.retyped = False
 
     def compute_again(self, names: Collection[str]) -> None:
-        """The server computes the values of these columns again, from others that were changed."""
+        """Notes that the server computes the values of these columns again, from others that were changed."""
         for name, origin in self.origins.items():
             if origin.name is not None and name.casefold() in names:
                 self.origins[name] = Origin(doubt="the server computes it of columns that were changed")
@@ -129,7 +132,8 @@ class _Table:
         return tuple((name, self._types[name]) for name in self._order)
 
     def checked(self, told: Mapping[str, str]) -> Iterator[tuple[str, Origin]]:
-        """The origins, with a doubt where a column has another type than the statement gives it."""
+        """The origins, with a doubt for each column whose type in records (``told``) is not the one that the statement
+        gives it."""
         for name, origin in self.origins.items():
             understood = self._types[name].replace(f"character set {UNKNOWN_CHARSET}", "")
             is_same = told[name] == self._types[name] or (
@@ -138,7 +142,7 @@ class _Table:
             yield name, origin if is_same else Origin(doubt=f"its type became {told[name]}")
 
     def apply(self, clause: SqlReader) -> None:
-        """Apply one clause. Raises ValueError for one that is not known here."""
+        """Applies one clause. Raises ValueError for an unknown one."""
         if not clause.items:
             return
         if any(item.word() == "BLACKHOLE" for item in clause.items):
@@ -148,7 +152,7 @@ class _Table:
         elif clause.comes("ADD", "CONSTRAINT") or clause.comes("ADD", "PRIMARY"):
             self.keys_changed = True
         elif clause.comes("ALTER"):
-            return  # a default, or whether a column is shown
+            return  # the clause sets a default, or whether a column is visible
         elif clause.take("ADD"):
             clause.take("COLUMN")
             self._add(clause)
@@ -191,7 +195,7 @@ class _Table:
         if not clause.mark("("):
             self._put(read_column(clause))
             return
-        clause.items = clause.items[:-1]  # the bracket
+        clause.items = clause.items[:-1]  # the closing bracket
         for each in clause.clauses():
             self._put(read_column(each))
 
@@ -238,7 +242,7 @@ class _Table:
         self._order.insert(at, name)
 
     def _known(self, name: str) -> str:
-        """The column as it is written in the table. Raises ValueError where it has none of that name."""
+        """The column's name as the table has it. Raises ValueError if there is no such column."""
         found = [each for each in self._order if each.casefold() == name.casefold()]
         if len(found) != 1:
             raise ValueError(f"no column {name}")
@@ -246,7 +250,7 @@ class _Table:
 
 
 def _changes(old: ColumnType, new: ColumnType, *, strict: bool) -> str:
-    """Why values of type ``old`` may be others in ``new``; empty where they are the same."""
+    """The reason why values of type ``old`` may differ in ``new``; empty if they stay the same."""
     doubt = f"its type became {new.name}"
     if old.name in _INTEGERS and new.name in _INTEGERS:
         wider = _INTEGERS.index(new.name) >= _INTEGERS.index(old.name)
@@ -268,7 +272,7 @@ def _changes(old: ColumnType, new: ColumnType, *, strict: bool) -> str:
 def _changes_text(old: ColumnType, new: ColumnType, doubt: str, *, strict: bool) -> str:
     if text_decoder(old.charset or "") is None or (old.charset == "ascii" and old.charset != new.charset):
         return "" if old == new else doubt
-    # In strict mode a server refuses what a character set has no character for.
+    # In strict mode a server refuses characters that the character set lacks.
     is_known = new.charset in (old.charset, "utf8mb4") or (new.charset == UNKNOWN_CHARSET and strict)
     if not is_known:
         return f"its character set became {new.charset}"
@@ -283,9 +287,11 @@ def _changes_text(old: ColumnType, new: ColumnType, doubt: str, *, strict: bool)
 
 
 def _keeps_texts(old: ColumnType, new: ColumnType, *, strict: bool) -> bool:
-    """Whether the members of an ENUM or SET stay the same ones, and records have their texts, or not, before and after.
+    """Whether the members of an ENUM or SET stay the same, and records contain their texts both before and after, or
+    neither.
 
-    They have numbers instead where a member of a SET is empty, or two are equal in a collation, which is not told.
+    Records contain numbers if a member of a SET is empty, or if two members are equal in a collation, which records
+    don't contain.
     """
     before, after = old.members, new.members or ()
     if before is None or after[: len(before)] != before or (old.name == "set" and ("" in before) != ("" in after)):
@@ -295,5 +301,5 @@ def _keeps_texts(old: ColumnType, new: ColumnType, *, strict: bool) -> bool:
 
 
 def _capacity(kind: ColumnType) -> int:
-    """About how long values may be: of VARCHAR in characters, which is less than it is in bytes."""
+    """The approximate maximum length of values; for VARCHAR in characters, which is less than in bytes."""
     return (_TEXTS | _BLOBS).get(kind.name, kind.numbers[0] if kind.numbers else 0)

@@ -96,8 +96,8 @@ def columns_of(spark: SparkSession, plan: Plan, options: Options) -> DataFrame:
 
 
 def tables_of(source: Source, history: History, sequence: int) -> DataFrame:
-    """A line for each table: database, table, changes (rows that its records have, since its rows count), and the first
-    and the last sequence of these records."""
+    """A line for each table: database, table, changes (the rows in its records that count), and the first and the last
+    sequence of these records."""
     found = existing(history, sequence)
     spark = source.spark
     segments = [
@@ -138,11 +138,11 @@ def table(
     """The table ``name`` (DATABASE.TABLE) as it is now or, with ``at``, as it was then, with its columns of then.
 
     ``profile`` is that of the leader's cdc-producer. ``at`` is a sequence, a GTID, or a time (in the session's time
-    zone where the text names none), which means the newest transaction that was complete then. docs/tables.md says
-    which type each MySQL type becomes. ``choices`` are ``zero_dates`` and others, see ``typed.Options``.
+    zone if the text names none), which means the newest transaction that was complete then. docs/tables.md lists the
+    Spark type of each MySQL type. ``choices`` are ``zero_dates`` and others, see ``typed.Options``.
 
-    Raises UserError where there is no such table then, or where the stream does not tell all of its rows and columns.
-    Spark raises an error that names the row where a value can't be had.
+    Raises UserError if there is no such table then, or if the stream does not contain all of its rows and columns. If a
+    value can't be converted, Spark raises an error that names the row.
     """
     options = Options(**choices)
     source = _source(spark, profile)
@@ -167,12 +167,12 @@ def changes(
     up to ``upto`` (else now).
 
     Columns: op (insert, update, delete, copy, repair), before, after, sequence, row (its number in the record), gtid,
-    position (file, offset), commit_time, ends_transaction (in the record that does). Of one table before and after are
-    structs of its columns as they are at ``upto``; of all tables, maps from column to the JSON text in the record,
-    after the columns database and table. With ``stream`` it is a stream for Structured Streaming, without ``upto``,
-    with the columns of now; Spark fails at rows that have others. ``choices`` are those of ``table``.
+    position (file, offset), commit_time, ends_transaction (in the record that does). For one table before and after are
+    structs of its columns as of ``upto``; for all tables, maps from column to the JSON text in the record, after the
+    columns database and table. With ``stream`` it is a stream for Structured Streaming, without ``upto``, with the
+    columns of now; Spark fails at rows that have others. ``choices`` are those of ``table``.
 
-    Raises UserError as ``table`` does, but not where rows are missing.
+    Raises UserError as ``table`` does, but not for missing rows.
     """
     options = Options(**choices)
     source = _source(spark, profile)
@@ -200,17 +200,17 @@ def schema(
     at: Moment = None,
     **choices: str,
 ) -> DataFrame:
-    """The columns that the table ``name`` has at ``at``, now without it: position, column, mysql_type, spark_type,
-    key_position. Raises UserError where there is no such table then, or its columns are not known."""
+    """The columns of the table ``name`` at ``at``, by default now: position, column, mysql_type, spark_type,
+    key_position. Raises UserError if there is no such table then, or its columns are not known."""
     source = _source(spark, profile)
     wanted = plan_of_changes(history_of(source, _name(name)), _name(name), sequence_at(source, at))
     return columns_of(spark, wanted, Options(**choices))
 
 
 def tables(spark: SparkSession, profile: str | Path | Profile, *, at: Moment = None) -> DataFrame:
-    """The tables that there are at ``at``, now without it: database, table, changes (rows in its records), first, last.
+    """The tables that exist at ``at``, by default now: database, table, changes (rows in its records), first, last.
 
-    ``first`` and ``last`` are sequences, NULL for a table of which no row was logged. Raises UserError.
+    ``first`` and ``last`` are sequences, NULL for a table without logged rows. Raises UserError.
     """
     source = _source(spark, profile)
     return of_session(tables_of(source, read_history(source), sequence_at(source, at)), spark)
@@ -228,7 +228,7 @@ def _profile(profile: str | Path | Profile) -> Profile:
 
 
 def _name(name: str) -> Name:
-    """Database and table. Raises UserError where the text does not name both."""
+    """Database and table. Raises UserError if the text does not name both."""
     database, dot, table = name.partition(".")
     if not (database and dot and table):
         raise UserError(f"not a table: {name!r}", code="CDC-TABLE-ARGUMENT", hint="DATABASE.TABLE")

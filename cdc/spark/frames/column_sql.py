@@ -1,8 +1,8 @@
-"""Reads a column's definition in SQL: its type, as records tell it, and what rows have in it that were there before.
+"""Parses a column's definition in SQL: its type, as records contain it, and the value that existing rows get in it.
 
-Pure. What is not certain is said to be so: values that a server computes, and all words that are not known here.
+Pure. Values that a server computes, and all unknown words, are reported as not certain.
 
-The value that rows get in an added column, as records have it, where the statement says it. Pure.
+Also computes the value that rows get in an added column, as records contain it, if the statement determines it.
 """
 
 import json
@@ -20,7 +20,7 @@ from cdc.sql.tokens import Token
 __all__ = ["NULL", "UNKNOWN_CHARSET", "ColumnSql", "added_value", "read_column"]
 
 UNKNOWN_CHARSET = "default"
-"""In a type that was read from SQL: the character set is that of the table, which the statement does not say."""
+"""The character set in a type that was parsed from SQL: that of the table, which the statement does not name."""
 
 _SAME = {
     "INTEGER": "int", "INT4": "int", "INT1": "tinyint", "INT2": "smallint", "INT3": "mediumint",
@@ -45,9 +45,9 @@ _OF_BYTES = {"char": "binary", "varchar": "varbinary"} | {name: name.replace("te
 class ColumnSql:
     """A column as a statement defines it.
 
-    ``default`` are the tokens of its DEFAULT, None without one; ``computed`` says why a server computes its values,
-    else it is empty. ``nullable`` is None where neither NULL nor NOT NULL is said. ``place`` is "" for FIRST, the
-    column after which it goes, or None.
+    ``default`` are the tokens of its DEFAULT, None without one; ``computed`` is the reason why a server computes its
+    values, else empty. ``nullable`` is None if the statement has neither NULL nor NOT NULL. ``place`` is "" for FIRST,
+    the name of the column after which it goes, or None.
     """
 
     name: str
@@ -60,7 +60,7 @@ class ColumnSql:
 
 
 def read_column(reader: SqlReader, name: str | None = None) -> ColumnSql:
-    """The definition that comes next. Raises ValueError for what is not known here."""
+    """Parses the definition that comes next. Raises ValueError if it has unknown parts."""
     name = reader.identifier() if name is None else name
     kind = reader.identifier()
     words = _Type(kind.upper())
@@ -85,7 +85,7 @@ class _Type:
         self.rounds = ""
 
     def brackets(self, reader: SqlReader) -> None:
-        """What is in brackets behind the name."""
+        """Reads the brackets after the type's name."""
         reader.take("PRECISION") if self.name == "double" else None
         if not reader.mark("("):
             return
@@ -103,7 +103,7 @@ class _Type:
             reader.require_mark(",")
 
     def attribute(self, reader: SqlReader) -> bool:
-        """Skip one attribute of the type if it comes next; whether it did."""
+        """Skips one attribute of the type if it comes next; returns whether it did."""
         if reader.take("UNSIGNED") or reader.take("ZEROFILL"):
             self.unsigned = True
         elif reader.take("CHARACTER", "SET") or reader.take("CHARSET"):
@@ -115,7 +115,7 @@ class _Type:
         return True
 
     def text(self) -> str:
-        """The type as records tell it. Raises ValueError for one that is not known here."""
+        """The type as records contain it. Raises ValueError for an unknown type."""
         name, numbers, sign = self.name, self.numbers, " unsigned" if self.unsigned else ""
         charset = {"utf8": "utf8mb3"}.get(self.charset, self.charset) or UNKNOWN_CHARSET
         if name in _INTEGERS:
@@ -145,7 +145,7 @@ class _Type:
 
 
 def _attribute(reader: SqlReader, column: ColumnSql) -> bool:
-    """Skip one attribute of the column if it comes next; whether it did."""
+    """Skips one attribute of the column if it comes next; returns whether it did."""
     if reader.take("NOT", "NULL"):
         column.nullable = False
     elif reader.take("NULL"):
@@ -177,7 +177,7 @@ def _attribute(reader: SqlReader, column: ColumnSql) -> bool:
 
 
 def _ignored(reader: SqlReader) -> bool:
-    """Skip an attribute that changes no value."""
+    """Skips an attribute that changes no value; returns whether it did."""
     if reader.take("COMMENT") or reader.take("ENGINE_ATTRIBUTE"):
         reader.mark("=")
         reader.at += 1
@@ -221,7 +221,7 @@ def _call(reader: SqlReader) -> None:
 
 
 def _brackets(reader: SqlReader) -> None:
-    """Skip what is in brackets, with them."""
+    """Skips brackets and everything in them."""
     depth = 0
     while reader.at < len(reader.items):
         item = reader.items[reader.at]
@@ -241,7 +241,7 @@ _BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "l
 
 
 def added_value(column: ColumnSql) -> str | None:
-    """The JSON text of the value that rows have in ``column`` once it is added; None where that is not certain."""
+    """The JSON text of the value that existing rows get in the added ``column``; None if it is not certain."""
     if column.computed:
         return None
     kind = read_type(column.type)
@@ -260,7 +260,8 @@ def added_value(column: ColumnSql) -> str | None:
 
 
 def _literal(tokens: list[Token]) -> Token | None:
-    """The one literal, in brackets or not; a number as one word with its sign. None for anything else."""
+    """The only literal among ``tokens``, in brackets or not; a number as one word with its sign. None for anything
+    else."""
     inner = tokens[1:-1] if tokens[:1] == [Token("mark", "(")] else tokens
     if len(inner) == 1 and inner[0].kind == "string":
         return None if "\\" in inner[0].text else inner[0]

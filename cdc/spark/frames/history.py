@@ -1,4 +1,4 @@
-"""Reads what a leader's stream tells beside rows: what statements did, where copies are, and types of columns."""
+"""Reads the schema history of a leader's stream: DDL, table copies, column types."""
 
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -44,15 +44,15 @@ def history_of(source: Source, name: Name) -> History:
 def read_history(
     source: Source, names: Collection[Name] | None = None, *, messages: DataFrame | None = None
 ) -> History:
-    """The history that ``source`` tells, with ``names`` that of these tables at least; ``messages`` are those of
-    ``Source.of_statements``, where they were read before.
+    """Reads the history of ``source``; with ``names`` at least that of these tables. ``messages`` are those of
+    ``Source.of_statements`` if they were read before.
 
-    Raises UserError for a message that is no record.
+    Raises UserError for a message that is not a record.
     """
     body = F.from_json(F.col("value").cast("string"), _SCHEMA, _PARSING).alias("body")
     found = source.of_statements(names) if messages is None else messages
     found = found.select("partition", "offset", body).select("partition", "offset", "body.*")
-    # Not in a filter of Spark, which would move it, with the parser, to where all messages are read.
+    # Filtered here: Spark would move a filter, with the parser, to where all messages are read.
     of_records = (row for row in found.collect() if row["event"] is None or row["sequence"] is not None)
     rows = [row for row in of_records if row["sequence"] is None or row["sequence"] <= source.newest]
     for row in rows:
@@ -94,7 +94,7 @@ def _acts(row: Row) -> Iterator[Act]:
     if row["affects"] is not None:
         text = row["operation"]["Query"] or ""
         for number, each in enumerate(row["affects"]):
-            if each["action"] == MAINTAIN:  # no column and no row is another one after it
+            if each["action"] == MAINTAIN:  # it changes no columns and no rows
                 continue
             names = (each["action"], each["uri"], each["to"], each["like"])
             yield Act(sequence, number, *names, *described, text, bool(row["copying"]))

@@ -1,6 +1,7 @@
-"""Reads the messages of a leader's topics by their keys: what is of other tables is left out before JSON is parsed.
+"""Reads the messages of a leader's topics by their keys, so that messages of other tables are dropped before JSON is
+parsed.
 
-A message's key is the URI: of a table for its rows, of a database for statements.
+A message's key is a URI: that of a table for its rows, that of a database for statements.
 """
 
 import re
@@ -43,7 +44,7 @@ _HEADS = "sequence BIGINT, transaction STRUCT<id: STRING, last: BOOLEAN, ts_us: 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A leader's topics as they are now: what is readable up to the ``newest`` sequence, with which a transaction ends
+    """A leader's topics as they are now: records up to the ``newest`` sequence, which ends a transaction, can be read
     (-1 if there is none). ``cut``: retention has deleted the oldest records."""
 
     spark: SparkSession
@@ -53,9 +54,10 @@ class Source:
 
     @classmethod
     def of(cls, spark: SparkSession, profile: Profile) -> Self:
-        """The topics of the leader that ``profile`` names. Raises UserError where there are none, or no brokers."""
+        """Opens the topics of the leader that ``profile`` names. Raises UserError if topics are missing or no broker
+        answers."""
         kafka = profile.kafka
-        span(kafka)  # tells in one line where there is no such topic, or no broker
+        span(kafka)  # raises an error in one line if a topic or the brokers are missing
         # Read before the topics' ends: an entry commits with the records it describes, so a span that is read later
         # contains all of them.
         newest = newest_commits({**kafka.properties(), "log_level": 0}, kafka.topics().commits)
@@ -68,7 +70,7 @@ class Source:
 
     @property
     def cut(self) -> bool:
-        """Whether topics do not have their oldest records any more."""
+        """Whether topics have lost their oldest records."""
         return any(begin > 0 for begin, _ in self.span.partitions.values())
 
     def uri(self, name: Name) -> str:
@@ -110,17 +112,17 @@ class Source:
             "raise_error('a record was written as several messages, which no stream reads: read changes as a batch')"
         )
         if self.kafka.layout == SINGLE:
-            wanted &= F.col("partition") == FIRST  # others may have been added to the topic
+            wanted &= F.col("partition") == FIRST  # other partitions may have been added to the topic
         return found.where(wanted).select(
             F.lit(LEADER).alias("side"), F.concat_ws("/", "topic", "partition").alias("partition"), "offset",
             F.expr(f"IF({fragment}, CAST({fails} AS BINARY), value)").alias("value"),
         )  # fmt: skip
 
     def of_statements(self, names: Collection[Name] | None) -> DataFrame:
-        """Messages of statements, and those of rows among which are all that tell types or begin or end a copy.
+        """The messages of statements, and messages of rows: at least all that contain types or begin or end a copy.
 
-        With ``names`` those of rows are of these tables only; in layout "per_table" so are the statements that have a
-        topic with them.
+        With ``names`` the messages of rows are only those of these tables; in layout "per_table" so are statements in
+        these tables' topics.
         """
         uris = None if names is None else [self.uri(name) for name in sorted(names)]
         wanted = None if uris is None else ~F.col("key").rlike(_OF_TABLE) | F.col("key").isin(uris)
@@ -139,11 +141,12 @@ class Source:
 
     def outline(self) -> DataFrame:
         """All records: their partition, offset, uri (NULL for one without rows), sequence, file, position, transaction
-        and ts_us; and ``told``: whether ``of_statements`` gives it, with its ``value``, which is NULL of others."""
+        and ts_us; ``told`` is true for those that ``of_statements`` returns too, with their ``value``; NULL for others.
+        """
         found = self._read(self.span, None, keyed=True)
         text = F.substring("value", 1, _HEAD_BYTES).cast("string")
         head = F.regexp_extract(text, _HEAD.pattern, 0)
-        # A head is whole JSON where it is closed behind the transaction.
+        # The head becomes complete JSON by a bracket after the transaction.
         body = F.when(head != "", F.from_json(F.concat(head, F.lit("}")), _PLACES))
         body = body.otherwise(F.from_json(F.col("value").cast("string"), _PLACES)).alias("body")
         uri = F.when(F.col("key").rlike(_OF_TABLE), F.col("key")).alias("uri")
@@ -184,20 +187,20 @@ class Source:
 
 
 def is_told() -> Column:
-    """Whether a message with this ``key`` and ``value`` is of a statement, or of rows and may tell types, or the begin
-    or the end of a copy."""
-    # Most of a record is its rows, before which all of that is.
+    """Whether a message with this ``key`` and ``value`` is a statement, or contains rows with types or the beginning or
+    end of a copy."""
+    # Most of a record is its rows, which come after everything searched for here.
     head = F.substring("value", 1, _BEFORE_ROWS_BYTES).cast("string")
     beginning = F.when(F.contains(head, F.lit(_ROWS)), F.substring_index(head, _ROWS, 1))
     beginning = beginning.otherwise(F.col("value").cast("string"))
-    # As an array of one element: in a filter, Spark would take the beginning again for each text.
+    # As an array of one element: in a filter, Spark would compute the beginning again for each text.
     tells = F.exists(F.array(beginning), lambda text: reduce(or_, (F.contains(text, F.lit(each)) for each in _TELLING)))
     return ~F.col("key").rlike(_OF_TABLE) | tells
 
 
 def heads_of(messages: DataFrame, *columns: str) -> DataFrame:
-    """Of records their ``sequence``, their transaction's ``id``, whether they are its ``last``, and ``ts_us``, after
-    the ``columns`` of messages that are named. Not more of the JSON is parsed."""
+    """The records' ``sequence``, their transaction's ``id``, whether they are its ``last``, and ``ts_us``, after the
+    named ``columns`` of messages. No other JSON is parsed."""
     text = F.substring("value", 1, _HEAD_BYTES).cast("string")
     parts = [F.regexp_extract(text, _HEAD.pattern, at) for at in range(1, 5)]
     fast = F.struct(

@@ -1,4 +1,4 @@
-"""Which sequence a moment is: the last one of the newest transaction that the leader had committed by then."""
+"""Finds the sequence of a moment: the last one of the newest transaction that the leader had committed by then."""
 
 import re
 from datetime import UTC, datetime
@@ -17,11 +17,11 @@ _GTID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}:(?:[a-
 
 
 def sequence_at(source: Source, at: Moment) -> int:
-    """The sequence with which the newest transaction ends that was complete at ``at``; -1 if there is none.
+    """The sequence at which the newest transaction ends that was complete at ``at``; -1 if there is none.
 
-    A sequence inside of a transaction is before that one. A time is compared with when the leader committed: what came
-    before the newest transaction in the stream belongs to it, whatever its own time. Raises UserError for a GTID that
-    the stream does not have, or a text that is neither.
+    A sequence inside a transaction counts as before it. A time is compared with the leader's commit times: if the
+    newest transaction in the stream was committed by then, all before it were too, whatever their own times. Raises
+    UserError for a GTID that the stream does not contain, or a text that is neither.
     """
     if at is None or (isinstance(at, int) and at >= source.newest):
         return source.newest
@@ -29,7 +29,7 @@ def sequence_at(source: Source, at: Moment) -> int:
         raise UserError(f"no moment of the stream: {at}", code="CDC-TABLE-ARGUMENT", hint="the first sequence is 0")
     heads = source.heads().where("last")
     if isinstance(at, str) and _GTID.fullmatch(at):
-        # Not by ``lower``, of which the first one takes a JVM 1.4 s.
+        # Not with ``lower``, whose first call takes a JVM 1.4 s.
         found = heads.where(F.col("id").rlike(f"(?i)^{at}$")).agg(F.max("sequence")).first()
         if found is None or found[0] is None:
             raise UserError(
@@ -58,7 +58,7 @@ def _microseconds(source: Source, at: str | datetime) -> int:
             code="CDC-TABLE-ARGUMENT",
             hint="a sequence, a GTID, or a time such as '2026-11-01 12:00:00', with +00:00 or without",
         ) from None
-    if moment.tzinfo is None:  # by Spark, which has zones that Python has not, such as +02:00
+    if moment.tzinfo is None:  # parsed by Spark, which knows zones that Python does not, such as +02:00
         found = source.spark.sql(f"SELECT unix_micros(CAST(TIMESTAMP_NTZ '{moment}' AS TIMESTAMP))").first()
         assert found is not None
         return int(found[0])

@@ -1,4 +1,4 @@
-"""The schema history of a stream: what statements did, where table copies are, and types of columns. Pure."""
+"""The schema history of a leader's stream: DDL, table copies, column types. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,16 +21,18 @@ Columns = tuple[tuple[str, str], ...]
 
 
 class NotTold(UserError):
-    """No record tells a table's columns yet: it has no rows, or the stream is of a version that tells no types."""
+    """Raised if no record contains a table's columns yet: it has no rows, or an old version wrote the stream without
+    types."""
 
 
 class CopyIncomplete(UserError):
-    """A table is being copied into the stream, so the stream does not have all of its rows yet."""
+    """Raised for a table that is being copied into the stream, which does not contain all of its rows yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The text of a statement and the session that it depends on; ``exact``: its bytes are those of the text."""
+    """The text of a statement and the session settings that it depends on; ``exact``: its text
+    gives its exact bytes."""
 
     text: str
     sql_mode: frozenset[str]
@@ -41,7 +43,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the record ``sequence`` tells of the columns of a table; ``key`` is None in a table without one."""
+    """The columns of a table as record ``sequence`` contains them; ``key`` is None for a table without one."""
 
     name: Name
     sequence: int
@@ -51,8 +53,8 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All ``acts`` in order, the ``statements`` behind them by sequence, what records told of columns, and whether the
-    server left out of its log what foreign keys change (``silent_cascades``), as servers before MySQL 9.6 do."""
+    """All ``acts`` in order, their ``statements`` by sequence, the columns from records, and whether the server does
+    not log the changes of its foreign keys (``silent_cascades``), as servers before MySQL 9.6."""
 
     acts: tuple[Act, ...]
     statements: Mapping[int, Statement]
@@ -60,18 +62,18 @@ class History:
     silent_cascades: bool
 
     def upto(self, sequence: int) -> list[Act]:
-        """The acts up to and with ``sequence``."""
+        """The acts up to and including ``sequence``."""
         return [act for act in self.acts if act.sequence <= sequence]
 
 
 class Histories:
-    """A leader's history in parts: of one table and of those that it may have got its name or rows from, so that to
-    look at each table of many takes no longer than to read all of the history some times."""
+    """A leader's history in parts, each of one table and those from which it may have got its name or rows: so looking
+    at each of many tables takes no longer than reading the whole history a few times."""
 
     def __init__(self, history: History) -> None:
         self._whole = history
         self._part_of = _parts(history.acts)
-        self._acts: dict[Name, list[Act]] = {}  # by the part
+        self._acts: dict[Name, list[Act]] = {}  # by part
         self._of_databases: dict[str, list[Act]] = {}
         self._told: dict[Name, list[Told]] = {}
         for act in history.acts:
@@ -86,7 +88,7 @@ class Histories:
             self._databases.setdefault(self._part(name), set()).add(name[0])
 
     def of(self, name: Name) -> History:
-        """All of the history that ``versions.plan`` needs for the table ``name``."""
+        """The part of the history that ``versions.plan`` needs for the table ``name``."""
         part = self._part(name)
         databases = sorted({"*", name[0]} | self._databases.get(part, set()))
         of_databases = (act for database in databases for act in self._of_databases.get(database, ()))
@@ -99,7 +101,8 @@ class Histories:
 
 
 def _parts(acts: Iterable[Act]) -> dict[Name, Name]:
-    """A name for all tables that statements rename to one another, or name together, by each of their names."""
+    """Groups the tables that statements rename to one another or name together: maps each name to one name for its
+    group."""
     parts: dict[Name, Name] = {}
     members: dict[Name, list[Name]] = {}
     of_statement: dict[int, Name] = {}
@@ -126,9 +129,9 @@ def _parts(acts: Iterable[Act]) -> dict[Name, Name]:
 
 
 def existing(history: History, sequence: int) -> dict[Name, int]:
-    """The tables that there are after ``sequence``, and the first sequence that tells of each since it is there."""
+    """The tables that exist after ``sequence``, and for each the first sequence that names it since it exists."""
     found: dict[Name, int] = {}
-    views: set[Name] = set()  # which RENAME TABLE renames, too
+    views: set[Name] = set()  # RENAME TABLE renames views, too
     events: list[tuple[int, int, Act | Told]] = [(act.sequence, act.place, act) for act in history.upto(sequence)]
     events += [(told.sequence, 0, told) for told in history.told if told.sequence <= sequence]
     for number, _, event in sorted(events, key=lambda each: each[:2]):
@@ -189,7 +192,7 @@ def generated_columns(history: History, tables: Collection[str]) -> frozenset[st
             continue
         about.append(words)
         if any(each.word() == "LIKE" for each in words[:_LIKE]):
-            wanted |= names  # it has the columns that the other table had before
+            wanted |= names  # it gets the columns that the other table had before
     for words in reversed(about):
         found |= set(_computed(words))
         found |= {new for old, new in _renamed(words) if old in found}
@@ -203,8 +206,8 @@ def _words(statement: Statement) -> list[Token]:
 
 
 def _computed(words: Sequence[Token]) -> Iterator[str]:
-    """The first words of each definition that has AS and a bracket."""
-    opened = [0]  # where the definition begins that is read now, on each level of brackets
+    """The first words of each definition that contains AS and a bracket."""
+    opened = [0]  # where the current definition begins, for each level of brackets
     for at, token in enumerate(words):
         if token == Token("mark", "("):
             if at and words[at - 1].word() == "AS":
@@ -215,7 +218,7 @@ def _computed(words: Sequence[Token]) -> Iterator[str]:
         elif token == Token("mark", ","):
             opened[-1] = at + 1
         elif len(opened) == 1 and token.word() in ("ADD", "MODIFY", "CHANGE"):
-            opened[-1] = at  # the first clause, behind the table's name
+            opened[-1] = at  # the first clause, after the table's name
 
 
 def _renamed(words: Sequence[Token]) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What each MySQL type is in Spark, and the Spark expressions that make it of a value's JSON text in a record."""
+"""Maps MySQL types to Spark types, and makes the Spark expressions that convert a value's JSON text in a record."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from cdc.sql.column_types import ColumnType, read_type
 __all__ = ["DOUBT", "Options", "literal", "spark_type", "typed"]
 
 DOUBT = "?"
-"""How a text begins that is no value: why it is not certain what the value is."""
+"""The beginning of a text that is no value but the reason why the value is not certain."""
 
 _INTEGERS = {
     "tinyint": ("TINYINT", "SMALLINT"), "smallint": ("SMALLINT", "INT"), "mediumint": ("INT", "INT"),
@@ -21,7 +21,7 @@ _BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "l
 _CHOICES = {
     "zero_dates": ("error", "null", "string"), "on_alter": ("error", "null"), "typed_json": ("error", "null", "record"),
 }  # fmt: skip
-_MAX_DIGITS = 38  # of Spark's DECIMAL
+_MAX_DIGITS = 38  # digits of Spark's DECIMAL
 _DAY = "year INT, month INT, day INT"
 _CLOCK = "hour INT, minute INT, second INT, subsecond INT"
 # A fraction of fewer digits begins with zeros that its number lacks.
@@ -35,25 +35,25 @@ _FORMS = {
     ),
     "timestamp": (f'^[{{]"Timestamp":[{{]"unix_time":([1-9][0-9]*),{_FRACTION}[}}][}}]$', "$1.$2", "DECIMAL(18,6)"),
 }  # fmt: skip
-"""Of each type of moments a regular expression for their JSON, and what Spark can cast, made of its groups."""
+"""For each temporal type a regular expression for its JSON, and a text of its groups that Spark can cast."""
 
 Fails = Callable[[str], str]
-"""Makes SQL that raises an error of the SQL of why."""
+"""Makes SQL that raises an error; its argument is the SQL of the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What becomes of values that Spark can't have. ``zero_dates``: of 0000-00-00 and dates that no calendar has, an
-    "error" that names the row, "null", or all values of such columns as "string". ``on_alter``: of values that an ALTER
-    changed without a record, an "error" or "null". ``typed_json``: of documents with members of SQL types, such as a
-    DATE, an "error", "null", or the text of the "record", {"JsonTyped": …}."""
+    """How to convert values that Spark can't represent. ``zero_dates``: 0000-00-00 and dates that no calendar has give
+    an "error" that names the row, "null", or make all values of such columns a "string". ``on_alter``: values that an
+    ALTER changed without a record give an "error" or "null". ``typed_json``: documents with members of SQL types, such
+    as a DATE, give an "error", "null", or the text of the "record", {"JsonTyped": …}."""
 
     zero_dates: str = "error"
     on_alter: str = "error"
     typed_json: str = "error"
 
     def __post_init__(self) -> None:
-        """Raises UserError for values that are none of those."""
+        """Raises UserError for values that are not allowed."""
         for name, allowed in _CHOICES.items():
             if (value := getattr(self, name)) not in allowed:
                 raise UserError(
@@ -69,7 +69,7 @@ def literal(text: str) -> str:
 
 
 def spark_type(text: str, options: Options) -> str:
-    """The Spark type, in its DDL, of a MySQL type as records tell it."""
+    """The Spark type, in its DDL, of a MySQL type as records contain it."""
     kind = read_type(text)
     name = kind.name
     if name in _INTEGERS:
@@ -90,11 +90,11 @@ def spark_type(text: str, options: Options) -> str:
 
 
 def typed(value: str, type_text: str, *, where: str, options: Options) -> str:
-    """The SQL of the value of a column; ``value`` is that of its JSON text, ``where`` that of a text for errors, which
-    names column and row."""
+    """The SQL that converts a column's value; ``value`` is the SQL of its JSON text, ``where`` the SQL of a text for
+    errors that names column and row."""
     kind, to = read_type(type_text), spark_type(type_text, options)
 
-    def fails(why: str) -> str:  # not a format: names in ``where`` may have braces
+    def fails(why: str) -> str:  # no f-string or format: names in ``where`` may contain braces
         return f"CAST(raise_error(concat({where}, ': ', {why})) AS {to})"
 
     doubt = "NULL" if options.on_alter == "null" else fails(f"substring({value}, {len(DOUBT) + 1})")
@@ -121,13 +121,14 @@ def _is(value: str, tag: str, more: str = "") -> str:
 
 
 def _parsed(value: str, tag: str, kind: str) -> str:
-    """What is after the tag, read as JSON of a Spark type. By default Spark's parser gives NULL for more than 20
-    million characters."""
+    """The JSON after the tag, parsed as a Spark type. By default Spark's parser gives NULL for more than 20 million
+    characters."""
     return f"from_json({value}, '{tag} {kind}', map('maxStringLen', '{(1 << 31) - 1}')).{tag}"
 
 
 def _once(parsed: str, made: str) -> str:
-    """The SQL ``made`` of ``parts``, which are ``parsed``; a branch of CASE would parse once for each use of them."""
+    """The SQL ``made``, an expression of ``parts``, which is ``parsed`` once; a branch of CASE would parse again for
+    each use."""
     return f"get(transform(array({parsed}), parts -> {made}), 0)"
 
 
@@ -137,7 +138,7 @@ def _string(value: str, tag: str) -> str:
 
 
 def _cases(kind: ColumnType, value: str, to: str, fails: Fails, options: Options) -> list[tuple[str, str]]:
-    """Conditions on the JSON text and the value that it has then."""
+    """Pairs of a condition on the JSON text and the SQL of the value if it holds."""
     name = kind.name
     if name in _INTEGERS:
         tag = "UnsignedInteger" if kind.unsigned else "SignedInteger"
@@ -168,7 +169,7 @@ def _cases(kind: ColumnType, value: str, to: str, fails: Fails, options: Options
 
 
 def _members(kind: ColumnType, value: str) -> list[tuple[str, str]]:
-    """The members themselves, or those that the numbers in the record stand for."""
+    """The members themselves, or those that the numbers in the record mean."""
     known = None if kind.members is None else f"array({', '.join(map(literal, kind.members))})"
     if kind.name == "enum":
         number = f"CAST({_content(value, 'Enum')} AS INT)"
@@ -191,12 +192,12 @@ def _interval(value: str) -> str:
 
 
 def _moment(name: str, value: str, to: str, fails: Fails, options: Options) -> str:
-    """A DATE, DATETIME or TIMESTAMP. The text of a moment that no calendar has can't be cast."""
+    """A DATE, DATETIME or TIMESTAMP. The text of a date that no calendar has can't be cast."""
     if name == "timestamp":
         parts = _parsed(value, "Timestamp", "STRUCT<unix_time: BIGINT, subsecond: INT>")
         moment = "timestamp_micros(parts.unix_time * 1000000 + parts.subsecond)"
         zero, is_zero = "'0000-00-00 00:00:00'", "parts.unix_time = 0 AND parts.subsecond = 0"
-        # Not by the session's clock, which has no such hour where summer time begins.
+        # Computed without the session's time zone, in which an hour is missing when summer time begins.
         day = "TIMESTAMP_NTZ '1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, parts.unix_time)"
         in_utc = f"concat(CAST({day} AS STRING), '.', lpad(parts.subsecond, 6, '0'))"
         if options.zero_dates == "string":
@@ -213,9 +214,9 @@ def _moment(name: str, value: str, to: str, fails: Fails, options: Options) -> s
 
 
 def _soon(name: str, value: str, other: str) -> str:
-    """The moment of a text in the form in which nearly all are, and ``other`` of the rest.
+    """Converts the text form that nearly all values have quickly; ``other`` is the SQL for all other forms.
 
-    To parse the JSON and to format a text of its numbers takes longer than all else that is done with a row.
+    Parsing the JSON and formatting its numbers as text takes longer than everything else that is done with a row.
     """
     form, text, to = _FORMS[name]
     found = f"try_cast(regexp_replace({value}, {literal(form)}, {literal(text)}) AS {to})"

@@ -1,4 +1,5 @@
-"""The versions that a table had, from one ALTER to the next, and what each one's rows are in the last of them. Pure."""
+"""The versions that a table had, from one ALTER to the next, and how the rows of each convert to the last version.
+Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,9 +21,10 @@ _COPY_AGAIN = "copy the table again: {}"
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A table between two ALTERs: its ``columns``, None where nothing tells them, and its ``key``. ``told``: records
-    tell them. ``alteration`` is the ALTER that led to it, None for the first one. ``rekeyed`` is the sequence from
-    which on rows have another key, since CREATE or DROP INDEX came in between, ``newest_key`` what they have last."""
+    """A table between two ALTERs: its ``columns``, None if unknown, and its ``key``. ``told``: the columns are from
+    records. ``alteration`` is the ALTER that led to it, None for the first version. ``rekeyed`` is the sequence from
+    which rows have another key, since CREATE or DROP INDEX came in between; ``newest_key`` is the last key in this
+    version."""
 
     columns: Columns | None
     key: tuple[str, ...] | None = None
@@ -36,9 +38,8 @@ class Version:
 class Stretch:
     """The records of table ``name`` with sequences from ``first`` up to but not including ``end``.
 
-    ``columns`` are those that they have, ``key`` those by which rows are known, under the names of here, and the
-    ``origins`` of the table's columns as of the moment asked for, in order. Without ``columns`` no rows can be read
-    here.
+    ``columns`` are those in these records, ``key`` the columns that identify rows, by their names here, and ``origins``
+    those of the table's columns at the requested moment, in order. Without ``columns`` no rows can be read here.
     """
 
     name: Name
@@ -51,7 +52,8 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The table ``name`` as of a moment: its ``columns``, its ``key`` (None without one), and where its rows are."""
+    """The table ``name`` at a moment: its ``columns``, its ``key`` (None without one), and the stretches that contain
+    its rows."""
 
     name: Name
     columns: Columns
@@ -61,9 +63,9 @@ class Plan:
 
 
 def plan(history: History, name: Name, sequence: int, *, cut: bool) -> Plan:
-    """The table ``name`` after ``sequence``. ``cut``: the stream lacks its oldest records.
+    """Plans how to read the table ``name`` as of ``sequence``. ``cut``: the stream lacks its oldest records.
 
-    Raises UserError where there is no such table then, or its rows or columns are not known for certain.
+    Raises UserError if there is no such table then, or its rows or columns are not certain.
     """
     where = f"table {'.'.join(name)}, sequence {sequence}"
     acts = history.upto(sequence)
@@ -80,8 +82,9 @@ def plan(history: History, name: Name, sequence: int, *, cut: bool) -> Plan:
 
 
 def plan_of_changes(history: History, name: Name, sequence: int) -> Plan:
-    """What was logged of the table ``name`` since it was created, also what no longer counts, with its columns as they
-    are after ``sequence``. Raises UserError where there is no such table then, or its columns are not known."""
+    """Plans how to read everything logged for the table ``name`` since it was created, including rows that no longer
+    count, with its columns as of ``sequence``. Raises UserError if there is no such table then, or its columns are not
+    known."""
     where = f"table {'.'.join(name)}, sequence {sequence}"
     acts = [act for act in history.upto(sequence) if act.action not in ("TruncateTable", BEGINS_COPY)]
     segments = _segments(history, acts, name, sequence, where)
@@ -92,7 +95,7 @@ def plan_of_changes(history: History, name: Name, sequence: int) -> Plan:
 
 
 def _segments(history: History, acts: Sequence[Act], name: Name, sequence: int, where: str) -> list[Segment]:
-    """Where rows of the table were logged, in order. Raises UserError where there is no such table."""
+    """The segments in which rows of the table were logged, in order. Raises UserError if there is no such table."""
     if name not in existing(history, sequence):
         raise UserError(
             "the stream has no such table then",
@@ -101,13 +104,13 @@ def _segments(history: History, acts: Sequence[Act], name: Name, sequence: int, 
             hint="see tables(spark, profile, at=…)",
         )
     names = {name, *(told.name for told in history.told)}
-    # No column depends on an index; whether the rows are known by another key, ``_rekeyed`` finds.
+    # No column depends on an index; ``_rekeyed`` finds whether the key of rows changes.
     changing = [act for act in acts if not act.action.endswith("Index")]
     return sorted((each for each in lineage(names, changing) if each.owner == name), key=lambda each: each.first)
 
 
 def _columns(versions: Sequence[Version], where: str, name: Name) -> Columns:
-    """The last version's columns. Raises UserError where nothing tells them."""
+    """The last version's columns. Raises UserError if they are unknown."""
     columns = versions[-1].columns if versions else None
     if columns is None:
         raise NotTold(
@@ -123,7 +126,7 @@ def _columns(versions: Sequence[Version], where: str, name: Name) -> Columns:
 def _require_all_rows(
     history: History, segments: Sequence[Segment], acts: Sequence[Act], name: Name, where: str, *, cut: bool
 ) -> None:
-    """Raise UserError where the stream does not have all rows of the table."""
+    """Raises UserError if the stream does not contain all rows of the table."""
     again = _COPY_AGAIN.format(copy_command(name))
     copies = table_copies(acts)
     if name in copies and not copies[name].complete:
@@ -158,7 +161,8 @@ def _require_all_rows(
 
 
 def require_no_exchange(segments: Sequence[Segment], acts: Iterable[Act], name: Name, where: str) -> None:
-    """Raise UserError where EXCHANGE PARTITION gave the table rows that were logged for another one, or may have."""
+    """Raises UserError if EXCHANGE PARTITION gave, or may have given, the table rows that were
+    logged for another one."""
     if (sequence := exchanged(acts, segments)) is not None:
         raise UserError(
             f"the statement at sequence {sequence} exchanged rows of two tables", code="CDC-STATE-EXCHANGED-ROWS",
@@ -181,7 +185,7 @@ def _cascades(history: History, act: Act) -> bool:
 
 
 def _versions(history: History, segments: Sequence[Segment], sequence: int) -> tuple[list[Version], list[int]]:
-    """All versions of the table since its rows count, in order, and which one each segment has."""
+    """All versions of the table since its rows count, in order, and the index of each segment's version."""
     versions: list[Version] = []
     of_segment: list[int] = []
     for at, segment in enumerate(segments):
@@ -198,7 +202,7 @@ def _versions(history: History, segments: Sequence[Segment], sequence: int) -> t
 
 
 def _told(history: History, segment: Segment, sequence: int) -> list[Told]:
-    """What records tell of the columns in a segment, also after ``sequence`` up to the next statement on the table."""
+    """The columns in the records of a segment, also after ``sequence`` up to the next statement on the table."""
     end = segment.end
     if end == END:
         later = (act.sequence for act in history.acts if act.sequence > sequence and _may_be(act, [segment]))
@@ -222,15 +226,16 @@ def _version(history: History, before: Version | None, told: Told | None, first:
 
 
 def _rekeyed(told: Sequence[Told], sequence: int) -> int | None:
-    """From which sequence on rows are known by others than the columns of the first key; None where none is."""
+    """The sequence from which rows are identified by other columns than the first key's; None if there is no such
+    sequence."""
     if not told or told[0].key is None:
-        return None  # known by all of their values, which stays right
+        return None  # identified by all of their values, which stays right
     others = (each.sequence for each in told if sorted(each.key or ()) != sorted(told[0].key))
     return next((each for each in others if each <= sequence), None)
 
 
 def _renamed(key: tuple[str, ...] | None, step: Alteration) -> tuple[str, ...] | None:
-    """The key's columns under their names after an ALTER; None where it has no key then, or that is not known."""
+    """The key's columns by their names after an ALTER; None if it has no key then, or the key is unknown."""
     new = {origin.name: name for name, origin in step.origins.items() if origin.name}
     if key is None or step.keys_changed or not all(name in new for name in key):
         return None
@@ -238,12 +243,12 @@ def _renamed(key: tuple[str, ...] | None, step: Alteration) -> tuple[str, ...] |
 
 
 def _keys(versions: Sequence[Version], where: str, name: Name) -> list[tuple[str, ...]]:
-    """The columns by which rows are known in each version, the same ones under the names that they have there.
+    """The columns that identify rows in each version: the same columns by their names there.
 
-    Raises UserError where they are others in one version than in the one before, both of which may have rows.
+    Raises UserError if they differ between two successive versions that may both have rows.
     """
     keys: list[tuple[str, ...]] = []
-    known: tuple[str, ...] | None = None  # those of the newest version that has rows, under their names now
+    known: tuple[str, ...] | None = None  # those of the newest version that has rows, by their present names
     seen = False
     for version in versions:
         if version.rekeyed is not None:
@@ -275,7 +280,7 @@ def _keys(versions: Sequence[Version], where: str, name: Name) -> list[tuple[str
 
 
 def _require_same_rows(versions: Sequence[Version], where: str, name: Name) -> None:
-    """Raise UserError where an ALTER left rows of before of which is not known which they are."""
+    """Raises UserError if it is not known which rows an ALTER left."""
     may_have_rows = False
     keyless = not any(version.key for version in versions if version.told)
     for version in versions:
@@ -291,7 +296,7 @@ def _require_same_rows(versions: Sequence[Version], where: str, name: Name) -> N
 
 
 def _doubt(step: Alteration, *, keyless: bool) -> str:
-    """Why it is not certain which rows are left. Without a key a row is known by all of its values."""
+    """The reason why it is not certain which rows are left. Without a key a row is identified by all of its values."""
     of_columns = (each.doubt or each.null_doubt for each in step.origins.values())
     return step.doubt or (next(filter(None, of_columns), "") if keyless else "")
 
@@ -305,7 +310,7 @@ def _stretch(segment: Segment, versions: Sequence[Version], number: int, key: tu
 
 
 def _origin(name: str, versions: Sequence[Version], number: int) -> Origin:
-    """Where the rows of version ``number`` have what the last version has in its column ``name``."""
+    """The origin, in the rows of version ``number``, of the last version's column ``name``."""
     null_doubt = ""
     for version in reversed(versions[number + 1 :]):
         step = version.alteration

@@ -41,7 +41,7 @@ from cdc.spark.input.spans import Span
 __all__ = ["FOLLOWER", "LEADER", "before_limits", "messages", "parse", "put_together", "read", "with_new_fields"]
 
 _FIELDS = ("sequence", "number", "total", "checksum")
-# Where a fragment is missing the value is none of a record, so that the audit does not pass over it.
+# If a fragment is missing, the value is made one that no record has, so that the audit reports it.
 _WHOLE = """
     size(fragments) = total AND fragments.number = transform(fragments, (f, i) -> CAST(i AS BIGINT))
     AND crc32(whole) = checksum
@@ -68,7 +68,7 @@ def put_together(messages: DataFrame, span: Span) -> DataFrame:
     if span.limit is not None:
         fragments = fragments.where(
             F.col("sequence") < span.limit
-        )  # of the next record there may be the first ones only
+        )  # of the next record perhaps only the first fragments
     fragment = F.struct("number", "offset", F.col("value").cast("string").alias("text"))
     grouped = fragments.groupBy("side", "partition", "sequence", "total", "checksum").agg(
         F.array_sort(F.collect_list(fragment)).alias("fragments")
@@ -86,7 +86,7 @@ def put_together(messages: DataFrame, span: Span) -> DataFrame:
 LEADER, FOLLOWER = "leader", "follower"
 
 _OFFSETS_A_TASK, _OFFSETS_A_CORE = 100_000, 2_000
-_MOST_TASKS = 20_000  # of a stage, for as many of which the driver keeps what they wrote (``job.session``)
+_MOST_TASKS = 20_000  # tasks of a stage: the driver keeps for each which partitions it wrote (``job.session``)
 
 # A field declared STRING that holds an object keeps the object's text, so values of all types pass without parsing.
 _SCHEMA = """
@@ -190,7 +190,7 @@ _VALID = f"""
 def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str) -> DataFrame:
     """The records of one server's topics between the offsets of ``span``, with the server's ``side``.
 
-    Columns: side, partition, offset, value. Raises UserError where Spark has no Kafka connector.
+    Columns: side, partition, offset, value. Raises UserError if Spark has no Kafka connector.
     """
     if not span.partitions:
         return local_frame(spark, [], "side STRING, partition STRING, offset BIGINT, value BINARY")
@@ -205,13 +205,11 @@ def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str)
 def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> DataFrame:
     """The committed messages between the offsets of ``span``, which has partitions, with Spark's columns for Kafka.
 
-    Those that do not count are left out (module cdc.kafka.epochs).
-
-    Raises UserError where Spark has no Kafka connector.
+    Messages that do not count (module cdc.kafka.epochs) are left out. Raises UserError if Spark has no Kafka connector.
     """
     first, end = (_offsets(span, which) for which in (0, 1))
-    # By default Spark reads a partition in one task, and topics have few partitions: read long ones in parallel parts,
-    # and those that may have many rows in as many as there are cores.
+    # By default Spark reads a partition in one task, and topics have few partitions: long ones are read in parallel
+    # parts, and those that may have many rows in as many parts as there are cores.
     cores = min(span.size // _OFFSETS_A_CORE, spark.sparkContext.defaultParallelism)
     parts = max(len(span.partitions), min(span.size // _OFFSETS_A_TASK, _MOST_TASKS), cores)
     reader = spark.read.format("kafka").options(**options).option("kafka.isolation.level", "read_committed")
@@ -228,7 +226,7 @@ def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> Dat
 
 
 def counting(messages: DataFrame, span: Span) -> DataFrame:
-    """Those of the ``messages`` (with headers where the span has marks) that count: see module cdc.kafka.epochs."""
+    """The ``messages`` that count (module cdc.kafka.epochs); they need headers if the span has marks."""
     if not span.marks:
         return messages
     stamp = f"CAST(CAST(get(filter(headers, h -> h.key = '{EPOCH}'), 0).value AS STRING) AS BIGINT)"
@@ -261,7 +259,7 @@ def parse(messages: DataFrame, *, events_of: Collection[str] = (), also: Collect
     ``events_of`` are the sides that have a topic ``mysql_binlog_events``. The binlog's other events in that topic are
     not records and are left out; in any other topic they are records that are not valid.
     """
-    # In few steps: Spark analyzes all of a plan with each.
+    # Few steps, since Spark analyzes the whole plan again at each step.
     fields = _fields(messages, events_of)
     return fields.select(
         "side",
@@ -293,7 +291,7 @@ def parse(messages: DataFrame, *, events_of: Collection[str] = (), also: Collect
 def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
     """The fields of the messages' JSON, without the binlog's other events; ``at`` is a message's offset.
 
-    ``uri_matches`` says whether the URI is one, ``names`` are its parts, and ``rows`` those of the operation.
+    ``uri_matches``: the URI is valid; ``names`` are its parts, and ``rows`` the rows of the operation.
     """
     text = F.col("value").cast("string")
     body = F.from_json(text, _SCHEMA, _PARSING)

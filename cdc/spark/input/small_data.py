@@ -40,14 +40,14 @@ def in_background(work: Callable[[], Result], spark: SparkSession | None = None)
 
 
 _TINY = "spark.cdc.audit.tiny"
-# With few rows, code that Spark makes and compiles for a query costs more than it saves; without it, expressions are
-# evaluated one by one. Spark's own SQL tests run with both.
+# With few rows, code that Spark generates and compiles for a query costs more than it saves; without it, expressions
+# are evaluated one by one. Spark's own SQL tests run with both.
 _COMPILED = {
     "spark.sql.codegen.wholeStage": ("false", "true"),
     "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "FALLBACK"),
 }
 _PERSISTED: WeakKeyDictionary[SparkSession, list[DataFrame]] = WeakKeyDictionary()
-_RECORDS, _ROWS, _BYTES = 20_000, 100_000, 64 << 20  # up to that a second core saves less than shuffles cost
+_RECORDS, _ROWS, _BYTES = 20_000, 100_000, 64 << 20  # limits up to which a second core saves less than shuffles cost
 
 
 def set_tiny(spark: SparkSession, *, records: int, rows: int = 0, read: DataFrame | None = None) -> None:
@@ -92,7 +92,7 @@ def cached(frame: DataFrame) -> DataFrame:
         # The whole name is looked up once; Py4J would look up each of its parts in 300 jars.
         datasets = getattr(jvm, "org.apache.spark.sql.classic.Dataset")
         return DataFrame(datasets.ofRows(spark._jsparkSession, plan), spark)
-    except (Py4JError, TypeError):  # this Spark has other names for them: they are not part of its public interface
+    except (Py4JError, TypeError):  # this Spark has other names for these internals, which are not public
         return kept
 
 
@@ -103,7 +103,8 @@ def uncache(spark: SparkSession) -> None:
 
 
 def _bytes(read: DataFrame) -> int:
-    """The size of cached data; more than any data has if it was not computed yet, or Spark does not know its size."""
+    """The size in bytes of cached data; a very large number if it was not computed yet, or Spark does not know its
+    size."""
     try:
         return int(str(read._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     except Py4JError:
@@ -112,13 +113,13 @@ def _bytes(read: DataFrame) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Query(Generic[Result]):
-    """A frame of few ``rows``, and ``read``, which makes the result of them."""
+    """A frame of few ``rows``, and the function ``read`` that makes the result from them."""
 
     rows: DataFrame
     read: Callable[[Sequence[Row]], Result]
 
     def result(self) -> Result:
-        """The result, by a job of its own."""
+        """Runs the query as a job of its own."""
         return self.read(self.rows.collect())
 
 

@@ -50,7 +50,7 @@ class Span:
     def after(self, offsets: Mapping[Partition, int]) -> "Span":
         """The rest of the span, where each partition starts at its offset in ``offsets``.
 
-        Raises UserError where a partition ends before that offset or starts after it. With a ``limit`` a partition may
+        Raises UserError if a partition ends before that offset or starts after it. With a ``limit`` a partition may
         start after it, since those offsets may be markers of Kafka transactions; whether records are missing is then
         found by their sequences.
         """
@@ -76,7 +76,7 @@ class Span:
 def span(kafka: Kafka) -> Span:
     """The offsets that the topics of ``kafka`` hold now, up to the last committed Kafka transaction.
 
-    Raises UserError where the brokers can't be reached or have no such topic, a transaction stays open, or a partition
+    Raises UserError if the brokers can't be reached or have no such topic, a transaction stays open, or a partition
     that was added has messages.
     """
     names, properties = kafka.topics(), _properties(kafka)
@@ -94,7 +94,7 @@ def span(kafka: Kafka) -> Span:
         if names.layout == PER_TABLE:
             return _span_of_all_tables(properties, names.main)
         ranges = _ranges(properties, [(names.main, FIRST)])
-        # After their ends: an entry commits with the records that it is about.
+        # Read after the ends of the topics: an entry commits with the records that it counts.
         newest = newest_commits(properties, names.commits) if names.commits in topics else None
         if newest is None or not newest.marks:
             return _whole(properties, Span(ranges), newest)
@@ -174,10 +174,10 @@ def _await_readable(properties: Mapping[str, Any], newest: Commits, commits: str
 
 
 def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None) -> Span:
-    """The span without a record at a partition's end of which only the first fragments can be read yet.
+    """The span without an incomplete record at a partition's end, of which only the first fragments can be read yet.
 
-    A commit that comes early shows records that no entry of the commit log announces, and maybe not all fragments of
-    the last one: the producer writes the others behind them. Read without these it would look damaged.
+    A commit that comes early makes records visible that no entry of the commit log counts, perhaps with only the first
+    fragments of the last one: the producer writes the others later. Without them the record would look damaged.
     """
     fragmented = announced is not None and announced.fragmented
     next_sequence = announced.next_sequence if announced else 0
@@ -185,7 +185,7 @@ def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None)
     for partition, message in newest_within(properties, ranges).items():
         fragment = _fragment(message)
         if not _is_begun(fragment) and _sequence(message) < next_sequence:
-            continue  # nearly always
+            continue  # nearly always true
         for each in backwards(properties, partition, end=ranges[partition][1]):
             part = _fragment(each)
             fragmented = fragmented or part is not None
@@ -198,14 +198,14 @@ def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None)
 
 
 def _fragment(message: Message) -> Fragment | None:
-    """The fragment in a message, or None; also None if it is damaged, which the reading of the records finds."""
+    """The fragment in a message, or None; also None if it is damaged, which the parsing of the records reports."""
     with suppress(CdcError):
         return Fragment.of(message)
     return None
 
 
 def _is_begun(fragment: Fragment | None) -> bool:
-    """Whether it is not the last one of its record."""
+    """Whether the fragment is not the last one of its record."""
     return fragment is not None and fragment.number < fragment.total - 1
 
 

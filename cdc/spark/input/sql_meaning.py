@@ -1,4 +1,4 @@
-"""What SQL means in the sessions that read topics: settings that results depend on, whatever those of a user are."""
+"""Sets the session settings on which the results of SQL depend, whatever a user has set."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ MEANING: Mapping[str, str] = {
     # A cast that fails must raise an error, not give a NULL that a comparison ignores.
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    # Names and values of the leader are in the SQL that is made here: there ${env:HOME} is a text, as any other.
+    # Names and values of the leader are part of the generated SQL: in them ${env:HOME} is ordinary text.
     "spark.sql.variable.substitute": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
@@ -22,24 +22,24 @@ MEANING: Mapping[str, str] = {
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
 }
 """The settings that determine the meaning of SQL; other settings would change results."""
-_FORMER = "spark.sql.legacy."  # how settings begin that bring back what SQL meant in former versions
+_FORMER = "spark.sql.legacy."  # prefix of settings that restore the meaning of SQL in former versions
 
 
 def own_session(spark: SparkSession) -> SparkSession:
-    """A session beside ``spark``, with settings of its own: those that give results their meaning."""
+    """A session beside ``spark`` with its own settings: those that determine the results of SQL."""
     return with_meaning(spark.newSession())
 
 
 def of_session(frame: DataFrame, spark: SparkSession) -> DataFrame:
-    """``frame`` of an own session as one of ``spark``, whose views and queries it may be part of. What its SQL means
-    is decided already."""
+    """``frame`` of an own session as a frame of ``spark``, for views and queries there. The meaning of its SQL is
+    already fixed."""
     plan, jvm = frame._jdf.queryExecution().analyzed(), spark._jvm
     assert jvm is not None  # it exists as long as the context
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
 
 
 def with_meaning(spark: SparkSession) -> SparkSession:
-    """``spark`` with the settings that give results their meaning, and none of former versions."""
+    """Gives ``spark`` the settings that determine the results of SQL, and removes those of former versions."""
     for name in spark.conf.getAll:
         if name.startswith(_FORMER):
             spark.conf.unset(name)

@@ -67,7 +67,7 @@ def _entry(number: int, table: Mapping[str, Any], where: str) -> Entry:
 
 
 def _require_sense(entry: Entry, where: str) -> None:
-    """Raises UserError for conditions on what the entry does not accept."""
+    """Raises UserError for conditions that do not fit the drift that the entry accepts."""
     for key, what in (("kinds", ROWS), ("columns", ROWS), ("keys", ROWS), ("statements", DEFINITION)):
         if getattr(entry, key) is not None and what not in entry.what:
             raise UserError(

@@ -17,7 +17,7 @@ __all__ = ["archivable", "archive_folder", "class_archive", "mapped", "written"]
 _FOLDER = "class-archives"
 _KEPT_SECONDS = 30 * 86_400
 _FREE_BYTES = 1 << 30  # a JVM that can't write its archive, of 170 MB, ends with an error
-# Without an archive that fits, the JVM goes on without one: no reason for its warnings on standard output.
+# Without an archive that fits, the JVM continues without one, so its warnings on standard output are turned off.
 _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
@@ -38,10 +38,9 @@ def class_archive(environment: Mapping[str, str], *, java: Path, home: Path, jar
 
 
 def archivable(environment: Mapping[str, str], *, home: Path) -> bool:
-    """Whether the class path that spark-submit makes of ``environment`` and Spark's folder has jars alone.
+    """Whether the class path that spark-submit makes from ``environment`` and Spark's folder contains only jars.
 
-    No setting of a file changes it then. A JVM that has a folder with files in it writes no archive, and ends with an
-    error, after the verdict.
+    With a folder of files in its class path a JVM writes no archive, and ends with an error after the verdict.
     """
     folders = [environment.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")]
     folders.append(environment.get("SPARK_CONF_DIR") or str(home / "conf"))

@@ -22,12 +22,12 @@ _VERSION = re.compile(r"-[0-9][^/]*\.jar$")
 
 
 def resolving(environment: Mapping[str, str], jars: Sequence[Path], names: str) -> list[str]:
-    """spark-submit's arguments for the ``jars`` that are known and may be on the class path, or else for their Maven
+    """The arguments for spark-submit: the known ``jars`` on the class path, or else the Maven
     ``names`` (a comma list)."""
     if jars:
         return ["--driver-class-path", os.pathsep.join(map(str, jars))]
     given = environment.get("CDC_SPARK_JARS")
-    # Not as --packages, which the session's settings, for ``remember``, do not contain.
+    # Not as --packages, which would be missing in the session's settings that ``remember`` reads.
     return ["--jars", given] if given else ["--conf", f"{PACKAGES}={names}"]
 
 
@@ -43,14 +43,14 @@ def known_jars(environment: Mapping[str, str], kept: Path, names: str) -> list[P
 
 
 def remember(settings: Mapping[str, str], kept: Path, names: str, *, home: Path) -> None:
-    """Write to ``kept`` the jars that Spark, which is in ``home``, has resolved the Maven ``names`` to.
+    """Writes to ``kept`` the jars to which Spark, in the folder ``home``, has resolved the Maven ``names``.
 
     ``settings`` are those of the session.
     """
     if settings.get(PACKAGES) != names:
         return
     jars = [unquote(urlsplit(each).path) for each in settings.get("spark.jars", "").split(",")]
-    with suppress(OSError):  # the next run resolves it again
+    with suppress(OSError):  # on failure the next run resolves them again
         kept.parent.mkdir(parents=True, exist_ok=True)
         aside = kept.with_suffix(f".{os.getpid()}")
         aside.write_text(json.dumps({**_remembered(kept), names: _that_spark_lacks(jars, home)}))
@@ -66,12 +66,13 @@ def _remembered(kept: Path) -> dict[str, list[str]]:
 
 
 def _that_spark_lacks(jars: Iterable[str], home: Path) -> list[str]:
-    """The ``jars`` that Spark does not bring itself in some version, which is used then, as with ``--packages``."""
-    # Ivy names a file after its group, too.
+    """The ``jars`` that Spark itself does not contain; of the others Spark's own version is used, as with
+    ``--packages``."""
+    # Ivy's file names also contain the group.
     of_spark = tuple(f"_{_VERSION.sub('', jar.name)}" for jar in (home / "jars").glob("*.jar"))
     return [each for each in jars if not _VERSION.sub("", Path(each).name).endswith(of_spark)]
 
 
 def coordinates() -> str:
-    """The connector's Maven name, of the version that PySpark has."""
+    """The connector's Maven name, in PySpark's version."""
     return f"{_ARTIFACT}:{metadata.version('pyspark')}"

@@ -1,19 +1,30 @@
-"""Starts the JVM of a program's own Spark, with the jars that it needs on the class path, and its class archive."""
+"""Starts the JVM of a program's own Spark, with the jars that it needs on the class path, and its class archive.
 
+The JVM starts beside this process, so that Python's modules load while it starts. PySpark starts its JVM only when a
+session is made. One that runs already it finds by two variables of its environment, as it does where spark-submit runs
+Python (``pyspark.java_gateway``).
+"""
+
+import os
 import re
+import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import util
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 
 from cdc.errors import UserError
 from cdc.service.java import require_java, with_spark
 from cdc.spark.job.class_archive import archivable, archive_folder, class_archive, mapped, written
-from cdc.spark.job.connector import coordinates, known_jars, remember, resolving
-from cdc.spark.job.driver_jvm import DriverJvm, driver_jvm, environment_of
+from cdc.spark.job.connector import PACKAGES, coordinates, known_jars, remember, resolving
+from cdc.spark.job.stderr_filter import after_ivy, without_banners
 
 __all__ = ["FIRST_COMPILER", "FOR_LITTLE", "FOR_MUCH", "Runtime", "launched", "with_one_collector"]
 
@@ -34,6 +45,89 @@ Remember = Callable[[Mapping[str, str]], None]
 """Called with the settings of the session that has started."""
 
 
+_WAIT_SECONDS = 0.02
+# The JVM that only prints the command line of the other ends before more would be of use.
+_LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def environment_of(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of ``environment`` in which PySpark and its JVM run; Spark is in the folder ``home``."""
+    changed = dict(environment)
+    # Else a Python is started to find it.
+    changed.setdefault("SPARK_HOME", str(home))
+    changed.setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER)
+    changed["PYSPARK_PYTHON"] = changed["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Everything runs on this machine, so its host name need not resolve.
+    changed.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return changed
+
+
+@contextmanager
+def driver_jvm(arguments: Sequence[str], environment: Mapping[str, str]) -> Iterator["DriverJvm"]:
+    """Starts spark-submit's JVM with these ``arguments``; at the end of the block it has ended.
+
+    Its standard error is passed on without the lines that it always writes. Ivy's lines about the connector are held
+    back, and printed only if it fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="cdc-spark-") as folder:
+        place = Path(folder, "connection")
+        ours = {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(place)}
+        command = [str(Path(environment["SPARK_HOME"], "bin", "spark-submit")), *arguments, "pyspark-shell"]
+        # It ends at the end of its standard input, so when this process does. In a process group of its own it does not
+        # hear what the terminal sends to this one's.
+        process = subprocess.Popen(
+            command, env={**environment, **ours}, stdin=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
+        )
+        assert process.stderr is not None
+        assert process.stdin is not None
+        passing = threading.Thread(
+            target=_pass_on,
+            args=(process.stderr, any(PACKAGES in word for word in arguments)),
+            name="Spark's messages",
+            daemon=True,
+        )
+        passing.start()
+        try:
+            yield DriverJvm(process, place, passing)
+        finally:
+            with suppress(OSError):
+                process.stdin.close()
+            # It removes its temporary files, and may write an archive of its classes.
+            process.wait()
+            passing.join()
+
+
+class DriverJvm:
+    """A JVM that is starting."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", place: Path, passing: threading.Thread) -> None:
+        self._process = process
+        self._place = place
+        self._passing = passing
+
+    def require_started(self) -> None:
+        """Waits until the JVM is ready, and sets its port for PySpark. Raises UserError if it has ended."""
+        while not self._place.exists():
+            if self._process.poll() is not None:
+                self._passing.join()
+                raise UserError(
+                    "Spark ended before the program did", code="CDC-SPARK-ENDED", hint="see Spark's messages above"
+                )
+            time.sleep(_WAIT_SECONDS)
+        # The port, the length of the secret, and that (PythonGatewayServer.scala, which renames the complete file).
+        told = self._place.read_bytes()
+        os.environ["PYSPARK_GATEWAY_PORT"] = str(int.from_bytes(told[:4], "big"))
+        os.environ["PYSPARK_GATEWAY_SECRET"] = told[8:].decode()
+
+
+def _pass_on(source: IO[bytes], resolves: bool) -> None:
+    chunks: Iterator[bytes] = iter(partial(os.read, source.fileno(), 65_536), b"")
+    kept: Iterable[bytes] = after_ivy(chunks) if resolves else chunks
+    for chunk in without_banners(kept):
+        sys.stderr.buffer.write(chunk)
+        sys.stderr.buffer.flush()
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """The folder of Spark (``home``) and the program ``java`` that it runs with."""
@@ -43,7 +137,7 @@ class Runtime:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Self:
-        """That of SPARK_HOME, whose PySpark is used then, or PySpark's. Raises UserError where Spark or a JDK is
+        """The runtime of SPARK_HOME, whose PySpark is used then, or PySpark's. Raises UserError if Spark or a JDK is
         missing."""
         if home := environment.get("SPARK_HOME"):
             sys.path[:0] = [str(Path(home, "python")), *map(str, Path(home).glob("python/lib/py4j-*-src.zip"))]
@@ -63,10 +157,10 @@ def launched(
     progress: bool = False,
     archived: bool = True,
 ) -> Iterator[tuple[DriverJvm, Remember]]:
-    """A JVM that starts, and what is to be called once Spark runs in it.
+    """Starts a JVM; gives it and the function to call once Spark runs in it.
 
-    ``packages`` are the Maven names of what it needs beside the Kafka connector, ``java`` options of the JVM. Its
-    classes are archived at its end if ``archived``, where they were not before.
+    ``packages`` are the Maven names of what Spark needs beside the Kafka connector, ``java`` options of the JVM. With
+    ``archived`` its classes are archived at its end unless they are already.
     """
     home = runtime.home
     environment = environment_of(home, environment)
@@ -75,7 +169,7 @@ def launched(
     jars = known_jars(environment, kept, names) if plain else []
     archive = class_archive(environment, java=runtime.java, home=home, jars=jars)
     java = with_one_collector(java, environment)
-    # One that is written is not that of the next run, which knows the jars by then.
+    # The class path of this first run differs from later ones, which know the jars: its archive would not fit them.
     with written(archive, possible=plain and bool(jars) and archived) as writing:
         arguments = [*resolving(environment, jars, names), *_settings([*java, *(writing or mapped(archive))], progress)]
         with driver_jvm(arguments, environment) as jvm:
@@ -83,7 +177,7 @@ def launched(
 
 
 def with_one_collector(java: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """The options without a garbage collector where the ``environment`` names one: a JVM refuses two."""
+    """The options without a garbage collector if the ``environment`` names one: a JVM refuses two."""
     given = " ".join(environment.get(name, "") for name in _OPTIONS)
     return [option for option in java if not (_COLLECTOR.search(given) and _COLLECTOR.search(option))]
 

@@ -22,7 +22,7 @@ class Terms:
     """The conditions of a verdict.
 
     There is none if a producer's last sign of life is more than ``max_age`` seconds old. ``exact``: rows are compared
-    one by one, not by digests of 64 bits. What the ``accepted`` entries name is no drift.
+    one by one, not by digests of 64 bits. Drift that the ``accepted`` entries name does not count.
     """
 
     max_age: float | None = None
@@ -62,7 +62,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     path("--follower", "profile of the follower's cdc-producer", required=True)
     path("--consumer", "profile of the follower's cdc-consumer, whose filters and renames apply")
     path("--report", "folder for the report", required=True, metavar="DIR")
-    # A text: Path would make one slash of the two in a URI.
+    # Kept as text: Path would turn the two slashes of a URI into one.
     parser.add_argument(
         "--state", metavar="DIR", help="folder, or its URI, in which the next audit finds what this one read"
     )

@@ -1,21 +1,33 @@
-"""Creates the Spark session, configures it for the size of an audit, and stops it."""
+"""Creates the Spark session, configures it for the size of an audit, and stops it.
+
+It has PySpark look up once the Java classes that it uses with each column: every look-up goes through 300 jars.
+"""
 
 import logging
 from collections.abc import Mapping
+from typing import Any
 
+from py4j.java_gateway import JavaMember
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from cdc.errors import CdcError
 from cdc.service.private_files import MASK
 from cdc.spark.input.sql_meaning import MEANING, with_meaning
-from cdc.spark.job.jvm_names import look_up_once
 from cdc.spark.job.options import is_small
 
 __all__ = [
-    "CODE_CACHE", "NO_REFERENCES", "NO_TRACES", "SparkGone", "cancel_jobs", "configure_for", "has_stopped",
-    "session", "stop",
-]  # fmt: skip
+    "CODE_CACHE",
+    "NO_REFERENCES",
+    "NO_TRACES",
+    "SparkGone",
+    "cancel_jobs",
+    "configure_for",
+    "has_stopped",
+    "look_up_once",
+    "session",
+    "stop",
+]
 
 _A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows in one task, of a large and of a small audit
 # For each task of a stage the driver keeps which partitions it wrote to: of 200,000 partitions 30 kB, or gigabytes in
@@ -27,8 +39,8 @@ CODE_CACHE = ("spark.sql.codegen.cache.maxEntries", "1000")
 # Cached rows are serialized in batches of up to 4 MB, and by default the stream keeps references to the last 100 of
 # them, in case one occurs again: 400 MB a task, which spilling does not free.
 NO_REFERENCES = ("spark.serializer.objectStreamReset", "1")
-# With each function of PySpark the JVM is asked several times where in our code that is, for messages of errors that no
-# user of ours reads; and each query's plan is described at length for a page that small audits do not have.
+# By default each PySpark function queries the JVM several times for its place in our code, for error messages that no
+# user of ours reads; and each query's plan is described at length for a web page that small audits do not have.
 NO_TRACES: dict[str, bool | float | int | str | None] = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.dataFrameQueryContext.enabled": "false",
@@ -59,9 +71,9 @@ def session(name: str = "cdc-audit", settings: Mapping[str, str] | None = None) 
 
 
 def configure_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
-    """Configure Spark for an audit of that many ``records`` and, once they are counted, ``rows``.
+    """Configures Spark for an audit of that many ``records`` and, once they are counted, ``rows``.
 
-    The settings that make large audits fast cost small ones seconds, and the other way round.
+    Settings that make large audits fast cost small ones seconds, and vice versa.
     """
     small = is_small(records, rows)
     # Tasks sort rows, of which one record may hold thousands: with too many rows in a task, merging what it spilled
@@ -83,21 +95,46 @@ def has_stopped(spark: SparkSession) -> bool:
 
 
 def stop(spark: SparkSession) -> None:
-    """Stop Spark, unless it has stopped already."""
+    """Stops Spark, unless it has stopped already."""
     if not has_stopped(spark):
         spark.stop()
 
 
 def cancel_jobs(spark: SparkSession) -> None:
-    """Cancel the running jobs, so that the audit fails. Spark's log is off from then on: it would report only that."""
+    """Cancels the running jobs, so that the audit fails. Spark's log is off from then on: it would only report that."""
     try:
         spark.sparkContext.setLogLevel("OFF")
         jvm = spark.sparkContext._jvm
         assert jvm is not None  # it exists as long as the context
-        # Stack traces of threads that are interrupted are printed without the log.
+        # Interrupted threads print stack traces without the log.
         jvm.java.lang.System.setErr(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
         spark.sparkContext.cancelAllJobs()
     except (Py4JError, OSError):
-        # If the JVM has stopped, so have its jobs.
+        # The jobs of a stopped JVM have stopped too.
         if not has_stopped(spark):
             raise
+
+
+_CLASSES = ("org.apache.spark.sql.functions", "functions", "PythonUtils", "PythonSQLUtils")
+
+
+class _Static:
+    """A Java class, of which each static method is looked up once."""
+
+    def __init__(self, java_class: Any) -> None:
+        self._class = java_class
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._class, name)
+        if isinstance(found, JavaMember):
+            setattr(self, name, found)
+        return found
+
+
+def look_up_once(spark: SparkSession) -> None:
+    """From now on this process knows the classes of ``_CLASSES``, by the names that PySpark asks its JVM for."""
+    jvm = spark._jvm
+    assert jvm is not None  # it exists as long as the context
+    for name in _CLASSES:
+        if not isinstance(getattr(jvm, name), _Static):
+            setattr(jvm, name, _Static(getattr(jvm, name)))

@@ -11,6 +11,6 @@ _LOG = logging.getLogger("cdc.audit")
 
 
 def log_stage(stage: str, *, records: int, rows: int = 0) -> None:
-    """Log the ``stage`` that begins, with the size of the audit; nothing where the audit takes seconds."""
+    """Logs the ``stage`` that begins, with the size of the audit; logs nothing if the audit takes seconds."""
     if not is_small(records, rows):
         event(_LOG, stage, records=records, **({"rows": rows} if rows else {}))

@@ -46,7 +46,7 @@ class Verdicts:
         return 2 if self.failure or self.newest is None else self.newest.exit_status
 
     def add(self, audit: Audit | None, failure: str, *, seconds: float) -> None:
-        """Add the outcome of an audit that took ``seconds``: either ``audit`` or, if it failed, why."""
+        """Adds the outcome of an audit that took ``seconds``: ``audit`` or, if it failed, the reason."""
         self.newest, self.failure = audit or self.newest, failure
         self.ended_at, self.seconds = time.time(), seconds
         self.counts[self.exit_status] += 1
@@ -78,7 +78,7 @@ class Verdicts:
         yield Check("verdict", waits or self.exit_status != 2, self.line() if self.ended else "none yet")
 
     def metrics(self) -> Iterator[Metric]:
-        """For ``/metrics``."""
+        """The metrics for ``/metrics``."""
         audits = CounterMetricFamily("cdc_audit_audits", "Audits that ended, by exit status.", labels=["exit_status"])
         for status, count in self.counts.items():
             audits.add_metric([str(status)], count)
@@ -110,7 +110,7 @@ def _ages(audit: Audit) -> Metric:
 
 
 def _found(audit: Audit) -> Iterator[Metric]:
-    """What an audit that did not fail found."""
+    """The metrics of an audit that did not fail."""
     if audit.sequence is not None:
         yield _gauge("sequence", "The leader's sequence at which both sides were compared last.", audit.sequence)
         if audit.behind_records is not None:
@@ -149,7 +149,7 @@ def _gauge(name: str, says: str, value: float) -> Metric:
 def watched(
     audit: Callable[[], Audit], *, interval: float, listen: tuple[str, int] | None, cancel: Callable[[], None]
 ) -> int:
-    """Run ``watch`` until SIGTERM or SIGINT and give its exit status.
+    """Runs ``watch`` until SIGTERM or SIGINT, and returns its exit status.
 
     ``listen`` is the host and port of /metrics and /healthz; ``cancel`` makes a running ``audit`` fail.
     """
@@ -158,7 +158,7 @@ def watched(
 
     def cancelled() -> None:
         stop.wait()
-        # Jobs that the audit starts after a cancel are not cancelled by it.
+        # A cancel does not affect jobs that the audit starts after it.
         while not ended.is_set():
             cancel()
             ended.wait(_CANCEL_SECONDS)
@@ -177,7 +177,8 @@ def watched(
 
 
 def watch(audit: Callable[[], Audit], verdicts: Verdicts, *, stop: threading.Event) -> int:
-    """Run ``audit`` every ``verdicts.interval`` seconds until ``stop`` is set; the exit status of the last one.
+    """Runs ``audit`` every ``verdicts.interval`` seconds until ``stop`` is set; returns the exit status of the last
+    one.
 
     An audit that fails counts as one that could not judge, and the next one is run. Two failures are raised instead:
     that of the first audit, since the user most likely has to fix it, and SparkGone, since no audit can follow it.

@@ -1,1 +1,1 @@
-"""How long transactions took from the leader to Kafka and to the follower."""
+"""Measures how long transactions took from the leader to Kafka and to the follower."""

@@ -1,9 +1,10 @@
 """Arrivals: from the commit log of a topic, the times at which its records were written to Kafka.
 
 A record's own time is its commit on the server. The time of a commit log entry, which commits in one transaction with
-its records, is the producer's clock, in ms, when it asked Kafka to commit. The commit log is compacted: the arrival of
-records whose entry is gone is not known, and they are left out. Each commit takes two offsets (the entry and the end of
-its transaction), so a larger step from one entry to the next shows that entries between them are gone.
+its records, is the producer's clock, in ms, at its request to Kafka to commit. The commit log is compacted: if the
+entry of records was removed, their arrival is unknown, and they are left out. Each commit takes two offsets (the entry
+and the end of its transaction), so a larger step from one entry to the next shows that entries between them were
+removed.
 """
 
 import time
@@ -28,7 +29,7 @@ _ENTRIES = "side STRING, offset BIGINT, next BIGINT, at_us BIGINT"
 SCHEMA = "side STRING, since BIGINT, upto BIGINT, at_us BIGINT, offset BIGINT"
 
 _TIMEOUT_SECONDS = 10.0
-_ENDED_SECONDS = 1.0  # after that the lag is computed without the open entry
+_ENDED_SECONDS = 1.0  # seconds after which the lag is computed without the open entry
 
 
 def read_entries(spark: SparkSession, kafka: Kafka, *, side: str, resource: str, begin: int = 0) -> DataFrame:
@@ -52,9 +53,11 @@ def read_entries(spark: SparkSession, kafka: Kafka, *, side: str, resource: str,
 
 
 def intervals(entries: DataFrame) -> DataFrame:
-    """When sequences of either side were in Kafka, by the ``entries`` of both commit logs: the columns of SCHEMA.
+    """The times at which sequences of either side arrived in Kafka, from the ``entries`` of both commit logs: the
+    columns of SCHEMA.
 
-    They are those after ``since`` up to ``upto``, at ``at_us`` (µs since 1970); ``offset`` is the entry's.
+    A row is about the sequences after ``since`` up to ``upto``, at ``at_us`` (µs since 1970); ``offset`` is the
+    entry's.
     """
     before = F.lag(F.struct("offset", "next")).over(Window.partitionBy("side").orderBy("offset"))
     found = entries.withColumn("before", before)
@@ -84,7 +87,7 @@ def _span_of_log(kafka: Kafka, begin: int) -> Span:
         )
         while (end := end_offsets(properties, [partition])[partition]) < written and time.monotonic() < give_up:
             time.sleep(0.05)
-        # A log that was deleted and created again, or lost its end, may be shorter than it was.
+        # A log that was deleted and created again, or lost its newest messages, may be shorter than before.
         first = max(begin_offsets(properties, [partition])[partition], begin if begin < end else 0)
         return Span({partition: (first, end)})
     except KafkaException as error:

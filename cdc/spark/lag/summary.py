@@ -131,7 +131,7 @@ def _by_stage(whole: Iterable[Row], parts: Iterable[Row], stretch_us: int) -> di
 
 
 def _by_table(rows: Iterable[Row]) -> list[TableLag]:
-    """The slowest first."""
+    """The lag of each table, the slowest first."""
     tables: dict[str, dict[str, Quantiles]] = {}
     for row in rows:
         tables.setdefault(row["name"], {})[STAGES[row["stage"]]] = _quantiles_of(row)

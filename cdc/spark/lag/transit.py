@@ -33,8 +33,8 @@ STAGES = tuple(_BETWEEN)
 
 ZERO_US = 64
 BINS_AN_OCTAVE = 16
-_MOST_STRETCHES = 64  # that lie completely between the first commit and the last
-# What a producer copies into the stream was never committed by the leader.
+_MOST_STRETCHES = 64  # stretches that lie completely between the first commit and the last
+# Records of a table copy were never committed by the leader.
 _OF_LEADER = f"side = '{LEADER}' AND state = 'whole' AND transaction NOT LIKE 'copy:%'"
 _BLOCK_BITS = 10  # sequences are matched within blocks of so many bits
 
@@ -70,12 +70,12 @@ class Commits:
     last_us: int | None
 
     def within(self, after: int, upto: int) -> bool:
-        """Whether they are all after one sequence, and not after another."""
+        """Whether all transactions are after the sequence ``after`` and not after ``upto``."""
         return self.first is None or self.last is None or (self.first > after and self.last <= upto)
 
 
 def commits(transactions: DataFrame) -> Query[Commits]:
-    """What the leader committed."""
+    """Finds the first and last commits of the leader."""
     found = transactions.where(_OF_LEADER).agg(
         F.count("*").alias("transactions"),
         *(of("final").alias(name) for of, name in ((F.min, "first"), (F.max, "last"))),

@@ -37,7 +37,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A ``text``, how the page shows it (``style``), and what a terminal shows instead if that is something else.
+    """A ``text``, the style in which the page shows it, and the text for a terminal if that differs.
 
     The styles are those of page.html: ``name`` (of an object on a server), ``code``, ``foreign`` (written by others,
     perhaps from right to left), ``notable``, ``time``, ``good`` and ``bad``.
@@ -50,7 +50,8 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table. The page hides rows beyond the first ``opened``, or, with a ``summary``, all, until they are asked for.
+    """A table. The page hides rows after the first ``opened``, or all of them if there is a ``summary``, until the
+    reader opens it.
 
     ``heading`` stands above it, ``note`` below.
     """
@@ -66,7 +67,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A sentence or more; ``dim`` if most readers need not read it."""
+    """One or more sentences; ``dim`` if most readers need not read them."""
 
     text: str
     dim: bool = False
@@ -96,7 +97,7 @@ class Comparison:
 class Difference:
     """A drifted row: ``what`` it is (missing, extra, different), where, why, and its columns side by side.
 
-    ``left_out`` is the number of further columns, which are equal.
+    ``left_out`` is the number of equal columns that are not listed.
     """
 
     what: str

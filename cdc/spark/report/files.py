@@ -17,12 +17,14 @@ ASIDE = ".cdc-audit-next"  # removed without asking, so its name must not be one
 
 
 def repair_command(leader: Path, folder: Path) -> str:
-    """The command that has the rows of the report in ``folder`` copied again; ``leader`` is the producer's profile."""
+    """The command that copies the drifted rows of the report in ``folder`` again; ``leader`` is the
+    producer's profile."""
     return shlex.join(["cdc-repair", str(leader.absolute()), "--report", str(folder.absolute())])
 
 
 def clear(folder: Path) -> None:
-    """Create ``folder`` or remove an earlier report from it, which could be mistaken for this one. Raises UserError."""
+    """Creates ``folder``, or removes an earlier report from it, which could be mistaken for this
+    one. Raises UserError."""
     try:
         make_folder(folder)
         _take_from_others(folder)
@@ -38,7 +40,7 @@ def clear(folder: Path) -> None:
 
 
 def _take_from_others(folder: Path) -> None:
-    """Make ``folder`` unreadable for other users, unless it holds other files than a report."""
+    """Removes the rights of other users from ``folder``, unless it holds other files than a report."""
     if {path.name for path in folder.iterdir()} <= {JSON, HTML, PARQUET, FOREIGN, KEYS, ASIDE}:
         # The folder may be a volume's that belongs to another user; then the modes of its content suffice.
         with suppress(PermissionError):
@@ -49,7 +51,8 @@ def _take_from_others(folder: Path) -> None:
 def staged(folder: Path) -> Iterator[Path]:
     """A folder to write a report to; at the end of the block its files replace the report in ``folder``.
 
-    Readers find no report only between the two. If the block fails, the new report is removed and the old one stays.
+    Between removing the old files and moving the new ones, readers find no report. If the block fails, the new report
+    is removed and the old one stays.
     """
     aside = folder / ASIDE
     shutil.rmtree(aside, ignore_errors=True)

@@ -32,7 +32,7 @@ _STATUS = {"no drift": 0, "drift": 1, "could not judge": 2}
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What was read of one server's records. ``topic`` is the profile's, ``offsets`` are per topic/partition.
+    """The part of one server's records that was read. ``topic`` is the profile's, ``offsets`` are per topic/partition.
 
     ``first`` and ``last`` are sequences, ``first_us`` and ``last_us`` the earliest and the latest commit time in µs
     since 1970, ``newest_us`` the time at which the newest entry of the commit log was written.
@@ -51,7 +51,8 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedDrift:
-    """What an entry of ``--accept`` took out of the verdict: ``rows`` by table, and ``objects`` defined differently.
+    """The drift that an entry of ``--accept`` removes from the verdict: ``rows`` by table, and ``objects`` defined
+    differently.
 
     Neither is known for an ``expired`` entry. The other fields are the entry's (``ddl.accepted_drift``).
     """
@@ -118,12 +119,13 @@ class Audit:
             return "could not judge"
         if self.drifted_rows or self.schema_drift:
             return "drift"
-        # "No drift" promises that the follower is a true copy: a table that it has only in part rules that out.
+        # "No drift" promises a true copy: a table whose copy is incomplete rules that out.
         return "could not judge" if self.under_copy else "no drift"
 
     @property
     def why(self) -> list[str]:
-        """Why the audit could not judge. Without ``reasons``, all is compared but the tables ``under_copy``."""
+        """The reasons why the audit could not judge. Without ``reasons`` everything is compared except the tables
+        ``under_copy``."""
         if self.reasons or self.verdict != "could not judge":
             return self.reasons
         return [incomplete_copies(self.under_copy, self.sequence)]
@@ -147,7 +149,7 @@ class Audit:
 
     @property
     def behind_seconds(self) -> float | None:
-        """How long before the audit the leader committed the oldest of them; None if it is unknown."""
+        """How many seconds before the audit the leader committed the oldest of these records; None if it is unknown."""
         return self.seconds_since(self.waiting_us) if self.behind_records else self.behind_records
 
     @property
@@ -189,11 +191,11 @@ def to_json(audit: Audit) -> str:
     }
     body = asdict(audit)
     for each in body["schema"]:
-        del each["statements"]  # whole texts, in which passwords may be
+        del each["statements"]  # whole texts, which may contain passwords
     return json.dumps(head | derived | body | {"reasons": audit.why}, ensure_ascii=False, indent=1) + "\n"
 
 
 def write(audit: Audit, page: str, folder: Path) -> None:
-    """Write report.json, and ``page`` as report.html, to ``folder``."""
+    """Writes report.json, and ``page`` as report.html, to ``folder``."""
     write_text(folder / JSON, to_json(audit))
     write_text(folder / HTML, page)

@@ -28,7 +28,7 @@ def page(audit: Audit, verdicts: Sequence[PastVerdict] = ()) -> str:
 
 @cache
 def template(text: str) -> Template:
-    """A template in which all values become visible text (``printable.visible``) that is escaped."""
+    """A template that makes all values visible (``printable.visible``) and escapes them."""
     environment = Environment(
         autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -37,7 +37,7 @@ def template(text: str) -> Template:
 
 
 def _shown(value: Any) -> Any:
-    """``value`` as Jinja2 is to escape it; what a macro made is markup already."""
+    """Makes ``value`` visible before Jinja2 escapes it; the result of a macro is markup already."""
     return value if isinstance(value, Markup) else visible(str(value))
 
 

@@ -31,7 +31,7 @@ _NAMED = 10  # tables in a sentence
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """``1 row``, ``2 rows``, ``1,000 rows``; ``many`` is the plural where it is not the singular with an s."""
+    """``1 row``, ``2 rows``, ``1,000 rows``; ``many`` is the plural if it is not the singular with an s."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
@@ -84,7 +84,7 @@ def _accepted(audit: Audit) -> str:
 
 
 def accepted_drift(entry: AcceptedDrift) -> str:
-    """What an entry of ``--accept`` has taken out of the verdict."""
+    """A text for the drift that an entry of ``--accept`` has removed from the verdict."""
     if entry.expired:
         return f"expired on {entry.until}: nothing is accepted by it"
     rows = [f"{counted(rows, 'row')} of {name}" for name, rows in list(entry.rows.items())[:_NAMED]]
@@ -162,7 +162,7 @@ def _began_from_copy(held: str) -> str:
 
 
 def not_found(audit: Audit) -> str:
-    """A sentence that names what the audit looked for and did not find; empty where it could not judge."""
+    """A sentence that names what the audit looked for and did not find; empty if it could not judge."""
     if audit.reasons:
         return ""
     looked_for = {
@@ -189,7 +189,7 @@ def commit_log_age(audit: Audit, side: str) -> str:
 
 
 def backlog(audit: Audit) -> str:
-    """A sentence about the leader's records that the follower has not applied; empty where they are unknown."""
+    """A sentence about the leader's records that the follower has not applied; empty if they are unknown."""
     if audit.behind_records is None:
         return ""
     if not audit.behind_records:

@@ -233,7 +233,7 @@ def _marks(frame: _Frame) -> Iterable[Shape]:
 
 def _bar(frame: _Frame, bar: Bar, title: str) -> Shape:
     start, end, count = bar
-    x, y = frame.x(start), min(frame.y(count), _BASE - 1.5)  # one in a million must be visible
+    x, y = frame.x(start), min(frame.y(count), _BASE - 1.5)  # at least visible: one in a million too
     width = max(2.0, frame.x(end) - x - 1)
     return _shape("rect", title=title, x=x, y=y, width=width, height=_BASE - y, class_="bar")
 

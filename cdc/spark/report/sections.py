@@ -50,7 +50,7 @@ _STATUS = ("no drift", "drift", "could not judge")
 _DRAWN = 1_000  # verdicts in a plot
 _ON_TERMINAL = 10  # rows of a section
 _TABLES_ON_TERMINAL = 30
-_OPENED = 20  # rows that the page shows before it is asked for the rest
+_OPENED = 20  # rows that the page shows before the reader opens the rest
 _TABLES_SHOWN = 10_000
 _ACCEPTED_SHOWN = 2_000  # characters
 _VALUE_ON_TERMINAL = 60  # characters
@@ -105,7 +105,7 @@ def _more(count: int, shown: int, where: str = "") -> str:
 
 
 def _verdicts(verdicts: Sequence[PastVerdict]) -> Section:
-    """How many rows and definitions differed at each audit; nothing for a single one."""
+    """The number of rows and definitions that differed at each audit; nothing for a single audit."""
     title = "Verdicts so far"
     if len(verdicts) < 2:
         return Section(title)
@@ -203,7 +203,7 @@ def _counts(each: CountedTable) -> Sequence[Cell]:
 
 
 def _accepted(audit: Audit) -> Section:
-    """The entries of ``--accept``, and what each has taken out of the verdict."""
+    """The entries of ``--accept``, and what each has removed from the verdict."""
     rows, lines = [], []
     for each in audit.accepted:
         what, drift = ", ".join(each.what), accepted_drift(each)
@@ -218,7 +218,7 @@ def _accepted(audit: Audit) -> Section:
 
 
 def _listed(title: str, table: Table, lines: Sequence[str | Table] = ()) -> Section:
-    """A section of one table, of which nothing is shown without rows."""
+    """A section of one table; nothing is shown if it has no rows."""
     return Section(title, [table] if table.rows else [], lines)
 
 
@@ -267,7 +267,7 @@ def _drifted(audit: Audit) -> Section:
     rows = [(Cell(cause), _number(count)) for cause, count in causes]
     blocks: list[Block] = [Table([Column("cause"), Column("rows", number=True)], rows)] if rows else []
     if audit.repair:
-        # The way on stands above the rows, which may be many.
+        # The repair command comes before the rows, which may be many.
         how = "through the stream (with --dry-run it only shows what it would do):"
         blocks += [Paragraph(f"To have them copied again from the leader, {how}"), Command(audit.repair)]
     listed = sum(row.rows for row in audit.drifted)
@@ -370,7 +370,7 @@ def _skipped(audit: Audit) -> Section:
 
 
 def _breaks(audit: Audit) -> Section:
-    """Where a topic is not the complete, ordered stream that a producer writes."""
+    """The places at which a topic is not the complete, ordered stream that a producer writes."""
     rows, lines = [], []
     for each in audit.breaks:
         rows.append(
@@ -385,7 +385,7 @@ def _breaks(audit: Audit) -> Section:
 
 
 def _discontinued(audit: Audit) -> Section:
-    """Rows with a before image that does not match their previous image: something changed them with the binlog off."""
+    """Rows with a before image that does not match their previous image: a client changed them with the binlog off."""
     rows = [
         (Cell(each.side), Cell(f"{each.database}.{each.table}", "name"), Cell(_identity(each.identity), "name"),
          _number(each.times), Cell(binlog_position(each.last), "name"),
@@ -437,7 +437,7 @@ def _figures(quantiles: Quantiles) -> Sequence[Cell]:
 
 
 def _caveats(lag: Lag) -> str:
-    """What a reader must know about the figures: clocks that differ, and times that are unknown."""
+    """The caveats about the figures: clocks that differ, and times that are unknown."""
     clocks = (
         "Each stage is measured with the clocks of two machines: if they differ, it is longer or shorter by the "
         "difference, and may be negative."

@@ -83,6 +83,6 @@ def _wrapped(line: str, width: int) -> Iterator[str]:
 
 def _fitting(line: str, width: int) -> int:
     """The number of characters of ``line``, at least one, that fit in ``width`` columns."""
-    # Each is looked at once, since a value or a statement in a line may have many thousands of them.
+    # Each character is measured only once, since a value or a statement in a line may have many thousands.
     columns = accumulate(map(_columns, line))
     return max(1, next((at for at, end in enumerate(columns) if end > width), len(line)))

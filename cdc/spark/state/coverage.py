@@ -113,8 +113,8 @@ class Covered:
 def can_be_resumed(transactions: DataFrame, before: Held | None, *, upto: int) -> bool:
     """Whether the leader's records up to sequence ``upto`` can be covered: whether one of its transactions ends there.
 
-    It does not while the follower is between the statement of a CREATE TABLE … SELECT and its rows. ``transactions``
-    are those that ``before`` does not cover.
+    None ends there while the follower is between the statement of a CREATE TABLE … SELECT and its rows.
+    ``transactions`` are those that ``before`` does not cover.
     """
     ends_there = transactions.where(f"side = '{LEADER}' AND state = 'whole' AND final = {upto}")
     covered = before.next[LEADER] - 1 if before else -1
@@ -165,7 +165,8 @@ def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, in
 
 
 def arrivals_after(covered: Covered, held: Held | None) -> dict[str, int]:
-    """Per side the offset of the commit log's last covered entry: what the next entry brought begins after it."""
+    """Per side the offset of the last covered entry of the commit log, after which the records of
+    the next entry begin."""
     last = rows_upto(covered.arrivals, "upto", covered.ends).groupBy("side").agg(F.max("offset"))
     return {**(held.arrivals if held else {}), **dict(map(tuple, last.collect()))}
 

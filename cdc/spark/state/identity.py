@@ -13,7 +13,7 @@ __all__ = ["START_OVER", "identity", "parse_pointer"]
 START_OVER = "remove the folder to audit from the beginning, or name another"
 
 _FORMAT = 5  # the format of the folder, independent of the version of cdc
-# By an older format that can still be read: a function from its state.json to that of the next format.
+# Maps each older format that can still be read to a function from its state.json to that of the next format.
 _UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
     # Since format 4, records contain copies of tables; those of earlier audits have none.
     3: lambda pointer: pointer | {"format": 4},
@@ -35,7 +35,7 @@ def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[
 
 
 def parse_pointer(text: str, identity: Mapping[str, Any], *, where: str) -> dict[str, Any]:
-    """The parsed ``text`` of state.json. Raises UserError where it is damaged or has another ``identity``."""
+    """The parsed ``text`` of state.json. Raises UserError if it is damaged or has another ``identity``."""
     try:
         pointer: dict[str, Any] = json.loads(text)
         while pointer["format"] in _UPGRADES:

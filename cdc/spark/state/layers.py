@@ -33,9 +33,9 @@ __all__ = [
 
 _MOST_LOOKED_UP = 1_000_000  # hashes of touched rows and of later layers, which are broadcast to all executors
 _MOST_SEARCHED = 10_000  # hashes for which pages are searched; with more, most pages have one
-PAGES = {"parquet.page.row.count.limit": 128}  # of a layer
-# Parquet searches its pages for one value of a filter after the other, but for a set of values only by its least and
-# its largest. Spark makes a set of longer lists than this, by default of more than ten values.
+PAGES = {"parquet.page.row.count.limit": 128}  # options of Parquet for the pages of a layer
+# For a filter with single values Parquet searches its pages for each of them, but for a set only by its least and
+# largest value. Spark makes a set of lists that are longer than this limit, by default ten values.
 _LISTED, _LIST_LIMIT = 500, "spark.sql.parquet.pushdown.inFilterThreshold"
 
 
@@ -51,9 +51,10 @@ def searched(before: Held, rows: int) -> bool:
 
 
 def lines_read(before: Held, rows: int) -> int:
-    """The number of records, transactions and rows that an audit reads from a state, but for the pages it searches.
+    """The number of records, transactions and rows that an audit reads from a state, without the pages that it
+    searches.
 
-    ``rows`` is the number of touched ones in the new records. No statement moved or altered a table ``before`` holds.
+    ``rows`` is the number of touched rows in the new records. No statement moved or altered a table in ``before``.
     """
     transactions = before.covered if before.mark.foreign or before.opened or before.ids is None else 0
     return before.kept + transactions + (0 if searched(before, rows) else before.rows + before.above)

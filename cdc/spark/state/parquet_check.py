@@ -1,6 +1,6 @@
 """Writes a DataFrame as Parquet and checks that the driver finds every row that the executors wrote.
 
-An executor writes to the path on its own machine. Where that is not a folder shared with the driver, the files are lost
+An executor writes to the path on its own machine. If that folder is not shared with the driver, the files are lost
 without an error: the driver commits the files it finds, which may be none.
 """
 
@@ -15,7 +15,7 @@ from cdc.spark.folders.folder import Folder
 
 __all__ = ["rows_in", "write"]
 
-# By their whole names: each part of a name alone would be looked up in 300 jars.
+# Whole class names, since each part of a dotted name alone would be looked up in 300 jars.
 _CLASSES = (
     "org.apache.hadoop.fs.Path", "org.apache.parquet.hadoop.util.HadoopInputFile",
     "org.apache.parquet.hadoop.ParquetFileReader",
@@ -24,9 +24,9 @@ _OBSERVATION_SECONDS = 60.0  # Spark delivers the observed count within that tim
 
 
 def write(frame: DataFrame, folder: Folder, name: str, *, option: str, pages: Mapping[str, int] | None = None) -> int:
-    """Write ``frame`` to a new folder ``name`` in ``folder`` that only its owner can read; returns the number of rows.
+    """Writes ``frame`` to a new folder ``name`` in ``folder`` that only its owner can read; returns the number of rows.
 
-    ``pages`` are options of Parquet for the size of pages. Raises UserError where the driver does not find all rows;
+    ``pages`` are options of Parquet for the size of pages. Raises UserError if the driver does not find all rows;
     ``option`` is the command-line option for the folder.
     """
     observation = Observation()
@@ -68,7 +68,7 @@ def rows_in(spark: SparkSession, folder: Folder, name: str) -> int:
     assert jvm is not None  # it exists as long as the context
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     rows = 0
-    # By their whole names: each part of a name would be looked up in 300 jars.
+    # Whole class names, since each part of a dotted name alone would be looked up in 300 jars.
     hadoop_paths, files, readers = (getattr(jvm, name) for name in _CLASSES)
     for entry in folder.entries(name):
         if not entry.name.endswith(".parquet"):

@@ -19,7 +19,7 @@ from cdc.spark.state.parquet_check import rows_in
 
 __all__ = ["ParquetParts", "part_key"]
 
-_MOST_GENERATIONS = 16  # of a part; beyond that some are merged into one
+_MOST_GENERATIONS = 16  # generations of a part; beyond that some are merged into one
 
 
 def part_key(generation: int, name: str) -> str:
@@ -56,7 +56,7 @@ class ParquetParts:
         return {key: known[key] for key in keys if key in known}
 
     def lines(self, name: str) -> int:
-        """The number of rows of a part, at most: that of all records where the version that saved it did not count."""
+        """The most rows that a part may have: the number of all records if the version that saved it did not count."""
         assert self.pointer is not None
         keys = [part_key(number, name) for number in self.generations[name]]
         known = self.pointer.get("counts", {})
@@ -64,11 +64,11 @@ class ParquetParts:
         return sum(known.get(key, covered) for key in keys)
 
     def frame(self, name: str) -> DataFrame:
-        """The rows of a part in all its valid generations. Raises UserError where files are missing or changed."""
+        """The rows of a part in all its valid generations. Raises UserError if files are missing or changed."""
         assert self.pointer is not None
         for number in self.generations[name]:
             key = part_key(number, name)
-            # Spark reads fewer rows without an error where files are missing.
+            # If files are missing, Spark reads fewer rows without an error.
             if files(self.folder, key) != self.pointer["files"][key] or not self._has_all_rows(number, name):
                 where = self.folder.at(key)
                 raise UserError(
@@ -77,7 +77,7 @@ class ParquetParts:
         return self._read(name, self.generations[name])
 
     def require_all_transactions(self, transactions: DataFrame, *, where: str) -> None:
-        """Raises UserError where an earlier version, which did not count the rows it wrote, lost some of them."""
+        """Raises UserError if an earlier version, which did not count the rows it wrote, lost some of them."""
         assert self.pointer is not None
         if self.checked.get("all") or self.counts(self.generations).keys() == self.pointer["files"].keys():
             return
@@ -155,6 +155,6 @@ class ParquetParts:
     def _read(self, name: str, generations: Sequence[int]) -> DataFrame:
         assert self.pointer is not None
         schema = with_new_fields(StructType.fromJson(self.pointer["schemas"][name]))
-        # Independent of Spark's settings, an executor that does not find a file must fail.
+        # Whatever Spark's settings are, an executor that does not find a file must fail.
         strict = self.spark.read.schema(schema).options(ignoreMissingFiles=False, ignoreCorruptFiles=False)
         return strict.parquet(*(self.folder.uri(part_key(each, name)) for each in generations))

@@ -63,10 +63,10 @@ class StateStore:
 
     @classmethod
     def open(cls, spark: SparkSession, folder: Path | str | Folder, identity: Mapping[str, Any]) -> Self:
-        """The state in ``folder``, a path or a URI, which is created where it does not exist.
+        """Opens the state in ``folder``, a path or a URI, which is created if missing.
 
-        ``identity`` names the topics, renames and filters that the state must have been saved with. Raises UserError
-        where it was saved with others, is damaged or in use, and where the folder has other files but no state.
+        ``identity`` names the topics, renames and filters that the state must have been saved with. Raises UserError if
+        it was saved with others, is damaged or in use, or if the folder has other files but no state.
         """
         try:
             found = _folder(spark, folder)
@@ -96,7 +96,7 @@ class StateStore:
         return remembered(self._folder, verdict)
 
     def close(self) -> None:
-        """Release the lock, so that another process can use the state."""
+        """Releases the lock, so that another process can use the state."""
         self._lock.close()
 
     def load(self, topics: Mapping[str, Mapping[str, str]]) -> Held | None:
@@ -132,13 +132,14 @@ class StateStore:
         )
 
     def save(self, held: Held | None, covered: Covered, topics: Mapping[str, Mapping[str, str]]) -> None:
-        """Save what this audit ``covered`` beyond ``held``, as a new generation; the state is unchanged if that fails.
+        """Saves what this audit ``covered`` beyond ``held`` as a new generation; the state is unchanged if that fails.
 
-        ``topics`` are per side Kafka's ids of its topics. Raises UserError, OSError and what Spark raises.
+        ``topics`` are per side Kafka's ids of its topics. Raises UserError, OSError and Spark's exceptions.
         """
         if held is not None and all(held.next[side] == end + 1 for side, end in covered.ends.items()):
             return
-        # Where there is no lock, or another process got it while this one was suspended, its generations are not ours.
+        # Without a lock, or if another process got it while this one was suspended, the generations may be another
+        # process's.
         if self._read() != self._parts.pointer:
             raise UserError(
                 "another audit saved the state since this one read it",
@@ -218,16 +219,17 @@ class StateStore:
         return None if text is None else parse_pointer(text, self._identity, where=self._where())
 
     def _point_to(self, generation: int, pointer: dict[str, Any]) -> None:
-        """Make the new generation valid: flush all of it to disk, then replace state.json with one that names it."""
+        """Makes the new generation valid: flushes all of it to disk, then replaces state.json with
+        one that names it."""
         self._folder.flush(str(generation))
         try:
             self._folder.replace(POINTER, json.dumps(pointer, indent=1, sort_keys=True) + "\n", private=True)
         finally:
-            # The rename made it valid, even where flushing the folder fails.
+            # The rename made it valid, even if flushing the folder failed.
             self._parts = replace(self._parts, pointer=self._read())
 
     def _remove_unnamed(self) -> None:
-        """Remove the generations and parts that state.json does not name."""
+        """Removes the generations and parts that state.json does not name."""
         remove_all_but(self._folder, self._parts.generations)
 
     def _where(self) -> str:

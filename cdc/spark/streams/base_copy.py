@@ -48,7 +48,7 @@ class BaseCopy:
         return replace(self, upto=END if first is None else first - 1)
 
     def passed_over(self) -> str:
-        """SQL for whether a record of the leader belongs to a transaction that the base copy held."""
+        """SQL for whether a record of the leader belongs to a transaction that the base copy contains."""
         number = "try_cast(substring_index(transaction, ':', -1) AS BIGINT)"
         source = "left(transaction, length(transaction) - length(substring_index(transaction, ':', -1)) - 1)"
         cases = " ".join(

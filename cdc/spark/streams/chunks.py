@@ -1,11 +1,11 @@
 """Finds the beginnings and ends of table copies in the leader's records, and chunks that do not continue a copy.
 
-A chunk has all rows of a table with keys after one key up to another, as they are at its place in the stream. The
-audit does not compare keys, which only MySQL can, by their collations. It need not: from a copy's first chunk on, the
-stream contains each change of the table, and the chunks contain each row that was not changed since.
+A chunk has all rows of a table with keys after one key up to another, as they are at its place in the stream. The audit
+does not compare keys, which only MySQL can, by their collations. It need not: from a copy's first chunk on, the stream
+contains each change of the table, and the chunks contain each row that was not changed since.
 
 A table without a key is copied as a whole, in pieces. With the first piece the consumer removes all rows of the table,
-including those that the follower's log lacks. So from there on the follower's log is complete, as the leader's is.
+including those that the follower's log lacks. From there on the follower's log is complete, like the leader's.
 
 The records of a repair, which contain the rows of some keys, begin and end no copy.
 

@@ -76,7 +76,7 @@ def ledger(records: DataFrame, resource: str) -> Query[Ledger]:
         "IF(state IN ('skipped', 'not applied'), state, NULL) AS not_run",
         f"IF(gtid LIKE '{statement_uuid(resource)}:%', gtid, NULL) AS gtid",
     )
-    # Most are logged twice, before a statement runs and after it. Removing duplicates here would cost a stage.
+    # Most statements are logged twice, before and after they run. Removing duplicates here would cost a stage.
     return Query(rows.where("coalesce(not_run, gtid) IS NOT NULL"), _ledger)
 
 
@@ -106,7 +106,7 @@ def marks(
     if noted:
         conflicts = _conflicts(records, resource)
         found[LEADER] = _notes(_ledger_rows(records, resource), conflicts)
-        # If one transaction has several conflicts: one in which other rows were removed.
+        # If one transaction has several conflicts, the mark is about one that removed other rows.
         chief = F.struct(F.col("removed") != "", "at", "sequence", F.expr(_REASON).alias("note"))
         last = conflicts.groupBy("transaction").agg(F.max(chief).alias("of"))
         conflict = F.struct(F.col("of.sequence").alias("at"), F.lit("conflict").alias("kind"), "of.note")
@@ -128,7 +128,7 @@ def marked(rows: DataFrame, marks: DataFrame | None) -> DataFrame:
     if marks is None:
         return rows.withColumn("mark", chunk)
     joined = rows.join(marks, "sequence" if "sequence" in marks.columns else "transaction", "left")
-    # The rows that the consumer writes while it resolves a conflict are the leader's.
+    # Rows that the consumer writes while it resolves a conflict are the leader's rows.
     applies = F.expr("known IS NOT NULL AND NOT (side = 'follower' AND known.kind = 'conflict' AND NOT removes)")
     fields = (*_CHANGE, "known.kind", "known.at", "known.note")
     return joined.withColumn("mark", F.when(applies, F.struct(*fields)).otherwise(chunk))

@@ -60,7 +60,8 @@ def _listed(foreign: Sequence[Row]) -> list[ForeignWrite]:
 
 
 def foreign_times(transactions: DataFrame, *, first_us: int, last_us: int) -> Query[list[tuple[int, int, int]]]:
-    """(from, to, count) of the foreign transactions between both times (µs since 1970), in parts of equal length."""
+    """Counts the foreign transactions between both times (µs since 1970), in parts of equal length:
+    (from, to, count)."""
     part_us = (last_us - first_us) // _PARTS + 1
     part = F.expr(f"(ts_us - {first_us}L) DIV {part_us}L")
     found = transactions.where(FOREIGN).groupBy(part.alias("part")).count()

@@ -47,8 +47,8 @@ class Integrity:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """The part that earlier audits checked: each side's next sequence (``next``), and its transactions, None if it is
-    certain that none of them comes again.
+    """The part that earlier audits checked: each side's next sequence (``next``), and its transactions, None if
+    certainly none of them occurs again.
     """
 
     next: Mapping[str, int]
@@ -64,7 +64,7 @@ def integrity(
     earlier: Earlier | None = None,
     incomplete: bool = True,
 ) -> Integrity:
-    """The breaks in both streams, of which ``records``, their ``transactions`` and ``contents`` were read.
+    """The breaks in both streams, from their ``records``, ``transactions`` and ``contents``.
 
     ``resources`` names the server whose records each side's topic should have. A stream that does not start at sequence
     0 is not a gap here: the caller checks for retention. ``incomplete``: False if all ``transactions`` are known to be
@@ -143,7 +143,8 @@ def _broken(records: DataFrame, resources: Mapping[str, str]) -> DataFrame:
 
 
 def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFrame:
-    """Gaps and repeats: each record has a number n and announces n+1; a record that none announced follows a gap."""
+    """Finds gaps and repeats: each record has a number n and announces n+1; a record whose number none announced
+    follows a gap."""
     here = F.struct("sequence", F.lit(True).alias("here"), "partition", "offset")
     next_one = F.struct((F.col("sequence") + 1).alias("sequence"), F.lit(False).alias("here"), "partition", "offset")
     numbers = records.where("valid").select("side", F.explode(F.array(here, next_one)).alias("number"))
@@ -154,7 +155,7 @@ def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFr
         F.max(F.when(F.col("here"), F.struct("offset", "partition"))).alias("at"),
         F.min(F.when(F.col("here"), F.struct("offset", "partition"))).alias("before"),
     )
-    # The records of earlier audits announced the one that follows, and had each sequence before it once.
+    # The records of earlier audits announced the next number, and had each number before it once.
     resumed = F.coalesce(*(F.when(F.col("side") == side, number) for side, number in next_ones.items()), F.lit(0))
     counted = counted.withColumns({
         "times": F.col("times") + F.expr("int(times > 0)") * (F.col("sequence") < resumed).cast("int"),

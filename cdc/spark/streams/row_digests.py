@@ -91,8 +91,8 @@ def digests(records: DataFrame, lineage: DataFrame) -> DataFrame:
         F.expr(_HASHED.format(image="image.before")).alias("before"),
         F.expr(_HASHED.format(image="image.after")).alias("after"),
     )
-    # 0 removes, 1 adds, 2 does both if both images are there. Outer, since for an inner explode Spark would compute the
-    # array a second time, to filter out empty ones.
+    # 0 removes, 1 adds, 2 does both if the change has both images. An outer explode: for an inner one Spark would
+    # compute the array a second time, to filter out empty ones.
     steps = hashed.withColumn("step", F.explode_outer(F.expr("IF(old != new, array(0, 1), array(2))")))
     return steps.select(
         *("by_leader", "number", "era", "keyed"),

@@ -1,10 +1,11 @@
-"""Schema drift by events that an operator let a producer skip (``cdc-producer --skip``), from the statements. Pure.
+"""Finds schema drift from events that an operator let a producer skip (``cdc-producer --skip``), by the statements.
+Pure.
 
 Neither topic has these changes, so the rows in both are equal while the servers may differ: a skipped event counts as
-drift until the object that it names is dropped, or another one is made under its name. ``CREATE TABLE … LIKE`` makes
-another one with the same definition, so what a skipped statement did to that counts for the copy, too. ``ALTER TABLE …
-EXCHANGE PARTITION`` moves rows between two tables without logging them, so what was skipped on one counts for both.
-Once the table was copied into the stream, from its beginning to its end, rows that were skipped before don't matter.
+drift until the object that it names is dropped or replaced by a new one. ``CREATE TABLE … LIKE`` creates a new one with
+the same definition, so a skipped change of a definition counts for that copy too. ``ALTER TABLE … EXCHANGE PARTITION``
+moves rows between two tables without logging them, so a skipped event on one table counts for both. Once the table was
+copied into the stream completely, rows that were skipped before don't matter.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +26,7 @@ _Name = tuple[str, str | None]
 
 
 def is_skip(act: Act) -> bool:
-    """Whether ``act`` names what a skipped event may have changed."""
+    """Whether ``act`` names an object that a skipped event may have changed."""
     return act.action.startswith(_SKIP)
 
 
@@ -43,11 +44,11 @@ def skipped_event_drift(skips: Iterable[Act], acts: Sequence[Act], *, side: str)
 def _last_names(kind: str, name: _Name, later: Iterable[Act], *, copies: bool) -> set[_Name]:
     """The names of the object ``name`` after the statements ``later``, and of the ``copies`` of its definition."""
     names, begun = {name}, set[_Name]()
-    altering: tuple[int, _Name] | None = None  # the ALTER before
+    altering: tuple[int, _Name] | None = None  # the ALTER before: its sequence and table
     for act in later:
         other = _name(act.uri)
         if act.action == "AlterTable":
-            # Only an exchange alters two tables.
+            # Only an exchange of partitions alters two tables.
             if altering and altering[0] == act.sequence and not names.isdisjoint((altering[1], other)):
                 names |= {altering[1], other}
             altering = act.sequence, other
@@ -55,7 +56,7 @@ def _last_names(kind: str, name: _Name, later: Iterable[Act], *, copies: bool) -
             names = {each for each in names if each[0] != other[0]}
         elif act.action == f"Create{kind}":
             if other in names and not _may_exist(act.text):
-                names.remove(other)  # the server has made it, so there was none of that name any more
+                names.remove(other)  # the server created it, so the name was free by then
             source = like_source(act, {}) if copies else None
             if source and _name(source) in names:
                 names.add(other)
@@ -72,7 +73,7 @@ def _last_names(kind: str, name: _Name, later: Iterable[Act], *, copies: bool) -
 
 
 def _may_exist(statement: str) -> bool:
-    """Whether a CREATE may have found the object there, and left or replaced it."""
+    """Whether a CREATE may have found the object, and left or replaced it."""
     words = [token.word() for token in islice(tokens(statement, ansi_quotes=False), 5)]
     return words[1:2] == ["OR"] or words[2:5] == ["IF", "NOT", "EXISTS"] or words[1:2] != ["TABLE"]
 

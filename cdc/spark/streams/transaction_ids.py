@@ -17,13 +17,13 @@ __all__ = ["IdRange", "TransactionIds", "all_new", "id_ranges", "ids_from_json",
 
 _MOST_RANGES = 20_000  # ranges that reach the driver
 _MOST_INTERVALS = 1_000  # intervals that are kept for a prefix
-_EXACT = 4_096  # each of so many transactions is a range, so that a few late ones are known to be new
+_EXACT = 4_096  # up to so many transactions, each is a range of its own, so that a few late ones are known to be new
 
 TransactionIds = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
 """By side and prefix the intervals of numbers, first and last, in ascending order."""
 
 _LAST_PART = "substring_index(transaction, ':', -1)"
-# A number in another form than a server writes it, as with leading zeros, counts as none.
+# A number in a form that servers do not write, such as one with leading zeros, counts as none.
 _NUMBERED = f"coalesce(string(try_cast({_LAST_PART} AS BIGINT)) = {_LAST_PART}, false)"
 
 

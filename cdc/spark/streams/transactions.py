@@ -27,7 +27,6 @@ from cdc.model.statement_gtid import StatementSequences, ddl_uuid
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.small_data import Query, beside, cached, in_one_part, run_batched
-from cdc.spark.streams.consumer_tables import changed_by_others, checkpoint
 
 __all__ = ["COPYING", "FOREIGN", "transactions"]
 
@@ -48,7 +47,7 @@ _KIND = f"""
         ELSE 'foreign'
     END
 """
-# Columns that only the search for checkpoints moved by something else needs.
+# Columns that are needed only to find checkpoints that another client moved.
 _FOR_THE_SEARCH = ("changed_own", "claim")
 
 
@@ -59,7 +58,7 @@ def transactions(
     ends: Mapping[str, int],
     queries: Sequence[Callable[[DataFrame], Query[Any]]] = (),
 ) -> tuple[DataFrame, list[Any]]:
-    """One row a transaction of the valid ``records``, persisted, and the results of the ``queries`` on them.
+    """One row per transaction of the valid ``records``, persisted, and the results of the ``queries`` on them.
 
     ``sequences`` are of the leader whose checkpoints count, ``ends`` the last of each side. ``state`` is ``whole``,
     ``torn`` (incomplete), or ``open`` for one that the topic's end cuts in two, since the producer writes large
@@ -68,7 +67,7 @@ def transactions(
     """
     narrow = _narrow(records, sequences.resource)
     alone = F.expr("index = 0 AND last")
-    # On many servers most transactions have one record: these need no sorting to find the records that belong together.
+    # On many servers most transactions have one record: these need no sort to find the records that belong together.
     grouped = in_one_part(_of_one_record(narrow.where(alone)).unionByName(_grouped(narrow.where(~alone))))
     found = cached(_classified(grouped, sequences, ends))
     (repeated, unproven), *results = run_batched(_needs_closer_look(found), *(each(found) for each in queries))
@@ -211,3 +210,70 @@ def _noted(grouped: DataFrame, sequences: StatementSequences) -> DataFrame:
     rows = [{"transaction": gtid, "noted": sequence} for gtid, sequence in sequences.noted.items()]
     noted = local_frame(grouped.sparkSession, rows, "transaction STRING, noted BIGINT")
     return grouped.join(beside(noted), "transaction", "left")
+
+
+_IN_OWN_DATABASE = f"side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}'"
+# An earlier version created ``rewinds``, which a topic may still contain.
+_TABLES = "checkpoint|ledger|conflicts|copies|offsets|rewinds|seeds"
+# The statements by which the consumer creates its tables, and upgrades the ledger of an earlier version.
+_CREATES_OWN_TABLES = f"""
+    coalesce(forall(affects, a -> a.action = 'CreateDatabase'
+        OR (a.action = 'CreateTable' AND a.uri RLIKE '/({_TABLES})$')
+        OR (a.action = 'AlterTable' AND a.uri LIKE '%/ledger'
+            AND query LIKE 'ALTER TABLE `%`.`ledger` MODIFY state %')), true)
+"""
+
+
+def _cell(image: str, column: str, tag: str) -> str:
+    return f"get_json_object(get({image}, int(array_position(columns, '{column}')) - 1), '$.{tag}')"
+
+
+def _is_of(image: str, resource: str) -> str:
+    quoted = resource.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{_cell(image, 'resource', 'String')} = '{quoted}'"
+
+
+def checkpoint(resource: str) -> str:
+    """SQL for a struct with the checkpoint of the leader ``resource`` in a record of the checkpoint table; NULL for any
+    other record.
+
+    Its fields: the leader sequences before (``since``) and after (``upto``) the change, and ``claim``, the leader
+    transaction that the row names. ``claim`` is empty if it names none, and NULL if the table has no such column.
+    """
+    since = _cell("r.before", "sequence", "SignedInteger")
+    upto = _cell("r.after", "sequence", "SignedInteger")
+    claim = (
+        f"IF(array_contains(columns, 'leader_gtid'), coalesce({_cell('r.after', 'leader_gtid', 'String')}, ''), NULL)"
+    )
+    # The first row is inserted before anything is applied, and names no transaction.
+    claim = f"IF(r.before IS NULL AND {upto} = '-1', NULL, {claim})"
+    of_leader = f"filter(rows, r -> {_is_of('r.after', resource)})"
+    position = f"named_struct('upto', bigint({upto}), 'since', coalesce(bigint({since}), -1), 'claim', {claim})"
+    all_ = f"transform({of_leader}, r -> {position})"
+    return f"""
+        CASE WHEN {_IN_OWN_DATABASE} AND table = 'checkpoint' AND size(rows) > 0 THEN named_struct(
+            'since', array_min(transform({all_}, p -> p.since)),
+            'upto', array_max({all_}).upto, 'claim', array_max({all_}).claim) END
+    """
+
+
+def changed_by_others(resource: str) -> str:
+    """SQL for the full name of the consumer's own table that a record changes in a way the consumer of the leader
+    ``resource`` never does, except by moving its checkpoint; NULL for any other record.
+
+    Rows that consumers of other leaders keep in the same tables are ignored.
+    """
+    notes_an_intent = f"forall(rows, r -> r.before IS NULL AND {_cell('r.after', 'state', 'Enum')} = 'intent')"
+    first_checkpoint = f"forall(rows, r -> r.before IS NULL AND {_cell('r.after', 'sequence', 'SignedInteger')} = '-1')"
+    return f"""
+        CASE
+            WHEN NOT ({_IN_OWN_DATABASE}) THEN NULL
+            WHEN query IS NOT NULL THEN IF({_CREATES_OWN_TABLES}, NULL,
+                concat_ws('.', database, url_decode(get(split(affects[0].uri, '/'), 4))))
+            WHEN table = 'ledger' AND coalesce({notes_an_intent}, false) THEN NULL
+            WHEN table = 'checkpoint' AND coalesce({first_checkpoint}, false) THEN NULL
+            WHEN table = 'seeds' AND coalesce(forall(rows, r -> r.after IS NULL), false) THEN NULL
+            WHEN NOT exists(rows, r -> coalesce({_is_of("coalesce(r.after, r.before)", resource)}, true)) THEN NULL
+            ELSE concat_ws('.', database, table)
+        END
+    """

@@ -58,9 +58,10 @@ def joined(before: Watermark, since: Watermark) -> Watermark:
 
 
 def unreached(transactions: DataFrame) -> Query[tuple[int, int] | None]:
-    """The lowest and the highest sequence at which an applied transaction starts and none ended; None if all did.
+    """The lowest and the highest sequence at which an applied transaction starts and none ended; None if there is no
+    such sequence.
 
-    In nearly all logs that is the one at which the log begins, so there is no gap.
+    In nearly all logs there is only one, at which the log begins, so there is no gap.
     """
     found = _starts(transactions).where("NOT reached").agg(F.min("at").alias("low"), F.max("at").alias("high"))
     return Query(found, lambda rows: None if rows[0]["low"] is None else (rows[0]["low"], rows[0]["high"]))

@@ -13,8 +13,7 @@ import pytest
 from cdc.config.profile import load
 from cdc.consumer.errors import Interrupted, Refused
 from cdc.consumer.follower.session import Session
-from cdc.consumer.follower.session_variables import VARIABLES
-from cdc.consumer.follower.statement_connection import StatementConnection
+from cdc.consumer.follower.statement_connection import VARIABLES, StatementConnection
 from cdc.consumer.literals.own_variables import own_variables
 from cdc.consumer.state.ledger_table import Intent, Intents
 from cdc.model.record import Record

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cdc.config.server_address import ServerAddress
+from cdc.config.profile import ServerAddress
 from cdc.producer.copy import reader
 from cdc.producer.copy.reader import Answer, Reader, Wanted
 from cdc.producer.copy.throttle import Followers, LeaderLoad, Replicas, RowRate, Throttles

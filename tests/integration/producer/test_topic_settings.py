@@ -17,7 +17,7 @@ from cdc.kafka.partitions import newest
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer.copy.requests import write_request
-from cdc.producer.sink import topic_maker
+from cdc.producer.sink import topic_admin
 from cdc.producer.sink.kafka_sink import KafkaSink
 from cdc.producer.sink.kafka_transactions import BatchSize
 from cdc.producer.sink.record_parts import Message
@@ -177,5 +177,5 @@ def test_topics_take_records_of_any_time(
     configure(kafka, refused_.value.hint)
     assert written(kafka, "any_time-never", ahead) == ahead
     # Brokers before Kafka 3.6 do not know the settings.
-    monkeypatch.setattr(topic_maker, "ANY_TIME", {"message.timestamp.of.tomorrow": "1"})
+    monkeypatch.setattr(topic_admin, "ANY_TIME", {"message.timestamp.of.tomorrow": "1"})
     assert 0 < ahead - written(kafka, "any_time-older", ahead) - 4 * HOUR_MS < HOUR_MS

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.config.server_address import ServerAddress
+from cdc.config.profile import ServerAddress
 from cdc.errors import UserError
 
 HOSTS = st.from_regex(r"[a-z0-9][a-z0-9.-]{0,20}", fullmatch=True) | st.ip_addresses().map(str)

@@ -8,9 +8,9 @@ import pytest
 
 from cdc.errors import UserError
 from cdc.producer.copy.definition import CopiedColumn, TableDefinition
+from cdc.repair.__main__ import definition_lines, row_lines
 from cdc.repair.plan import Plan, planned, requests, statement_of
 from cdc.repair.report import Report, read_report
-from cdc.repair.shown import definition_lines, row_lines
 
 TEXT, NUMBER = CopiedColumn("name", "varchar", False, charset="utf8mb4"), CopiedColumn("n", "int", False)
 DEFINITION = TableDefinition("d", "t", (NUMBER, TEXT), ("name", "n"), "PRIMARY", "", "CREATE TABLE")

@@ -3,7 +3,7 @@
 from cdc.config.filters import Filters
 from cdc.spark.ddl.accepted_drift import first_entry
 from cdc.spark.ddl.definitions import SchemaDrift
-from cdc.spark.ddl.not_replicated import NOT_REPLICATED, LeftOut
+from cdc.spark.ddl.scope import NOT_REPLICATED, LeftOut
 
 FILTERS = Filters(exclude_tables=("shop.x", "shop.[[]x]", "reports.*"))
 

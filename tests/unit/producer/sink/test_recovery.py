@@ -13,7 +13,7 @@ from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition
 from cdc.model.position import Position
 from cdc.producer.copy.state import Pending
-from cdc.producer.sink.kafka_sink import Partitioner
+from cdc.producer.sink.partitioner import Partitioner
 from cdc.producer.sink.recovery import require_chunks_before, true_entry
 
 POSITION = Position("binlog.000001", 4)

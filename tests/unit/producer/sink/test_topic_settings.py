@@ -4,8 +4,7 @@ import pytest
 
 from cdc.config.topic_names import Topics
 from cdc.errors import UserError
-from cdc.producer.sink.topic_admin import note_risks, require_kept
-from cdc.producer.sink.topic_maker import TopicMaker
+from cdc.producer.sink.topic_admin import TopicMaker, note_risks, require_kept
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 import pytest
 
 from cdc.errors import PromiseError
-from cdc.kafka.fragments import Fragment, cut
-from cdc.producer.sink.partial_record import Begun, rest
+from cdc.kafka.fragments import Begun, Fragment, cut, rest
 
 VALUE = "".join(f"{number} ä…" for number in range(60)).encode()
 SIZE = 100

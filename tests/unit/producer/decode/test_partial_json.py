@@ -5,7 +5,7 @@ import re
 import pytest
 
 from cdc.errors import PromiseError
-from cdc.producer.partial_json import assigned, refuse, unless_triggers
+from cdc.producer.decode.json_differences import assigned, refuse, unless_triggers
 
 
 @pytest.mark.parametrize(

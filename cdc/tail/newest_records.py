@@ -1,4 +1,7 @@
-"""Gives the newest records of all topics of layout "per_table" and then new ones, in the order of their sequences."""
+"""Gives the newest records of a leader's topics and then new ones, in the order of their sequences.
+
+``TailedTopic`` reads the topic of layout "single", ``TailedTopics`` all topics of layout "per_table".
+"""
 
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
@@ -11,10 +14,76 @@ from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.fragments import Fragments
 from cdc.kafka.merged_topics import MergedTopics
 from cdc.kafka.partitions import begin_offsets, end_offsets
+from cdc.model.commit_entry import Mark
 from cdc.model.partition import Partition
 from cdc.model.record import Record
 
-__all__ = ["TailedTopics"]
+__all__ = ["TailedTopic", "TailedTopics"]
+
+
+class TailedTopic:
+    """The ``last`` records of the one topic of ``names``, or all (None), then new ones.
+
+    ``properties`` are librdkafka's. Raises KafkaException.
+    """
+
+    def __init__(self, consumer: Consumer, properties: Mapping[str, Any], names: Topics, *, last: int | None) -> None:
+        name, commits = names.topic, names.commits
+        self._consumer = consumer
+        self._name = name
+        self._fragments = Fragments(lambda _: _marks(properties, commits))
+        self._last: deque[tuple[bytes, str]] | None = None if last is None else deque(maxlen=last)
+        self.at_end = False
+        place = name, 0
+        self._first, self._end = begin_offsets(properties, [place])[place], end_offsets(properties, [place])[place]
+        # Each Kafka transaction takes one more offset for its end, so there are fewer records than offsets.
+        self._offsets = self._end if last is None else 2 * last + 100
+        self._read()
+
+    def _read(self) -> None:
+        self._fragments.forget([(self._name, 0)])
+        self._start = max(self._first, self._end - self._offsets)
+        self._consumer.assign([TopicPartition(self._name, 0, self._start)])
+
+    def _has_enough(self) -> bool:
+        """Whether enough records have arrived, or all that the topic has; else more offsets are read, from
+        the start.
+        """
+        if self._last is None or self._start == self._first or len(self._last) == self._last.maxlen:
+            return True
+        # A record may take many offsets (fragments), and so do aborted transactions.
+        self._last.clear()
+        self._offsets *= 8
+        self._read()
+        return False
+
+    def next(self, wait: float) -> Iterator[tuple[bytes, str]]:
+        """Value and place of each record that can be shown after the next message; waits ``wait`` seconds for it."""
+        polled = self._consumer.poll(wait)
+        message = None if polled is None else self._fragments.whole(polled)
+        if message is None:
+            return
+        error = message.error()
+        if error is None:
+            found = message.value() or b"", f"topic {self._name}, offset {message.offset()}"
+            # Which records are the last ones is known only at the end.
+            if self._last is None or self.at_end:
+                yield found
+            else:
+                self._last.append(found)
+        elif error.code() != KafkaError._PARTITION_EOF:
+            raise KafkaException(error)
+        elif self.at_end or self._has_enough():
+            self.at_end = True
+            if self._last:
+                yield from self._last
+                self._last.clear()
+
+
+def _marks(properties: Mapping[str, Any], commits: str) -> tuple[Mark, ...]:
+    newest = newest_commits(properties, commits)
+    return newest.marks if newest else ()
+
 
 _MOST_BYTES = 64_000_000
 
@@ -64,7 +133,7 @@ class TailedTopics:
         message = None if polled is None else self._fragments.whole(polled)
         if message is not None:
             self._add(message)
-        # Which records are the last ones is known only when all have arrived.
+        # The last records are known only when all have arrived.
         if self._last is None or self.at_end:
             yield from self._merged.ready()
         if not self._behind and not self.at_end:

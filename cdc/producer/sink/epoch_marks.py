@@ -1,0 +1,56 @@
+"""Marks in the topic, behind which records of former starts are void, and the stamps of the records behind them.
+
+A topic has them once a producer without Kafka transactions has written there: the brokers may still get records that a
+former start has sent. See module kafka.epochs.
+"""
+
+import time
+from dataclasses import replace
+
+from cdc.kafka import epochs
+from cdc.model.commit_entry import Entry, Mark
+from cdc.producer.sink.kafka_transactions import KafkaTransactions
+from cdc.producer.sink.record_parts import Headers
+from cdc.producer.sink.recovery import Recovered, recover, require_ended
+from cdc.producer.sink.topic_admin import TopicAdmin
+
+__all__ = ["recovered", "stamp", "write_mark"]
+
+
+def recovered(transactions: KafkaTransactions, topics: TopicAdmin, *, resource: str, instance: str) -> Recovered:
+    """Recovers, and voids what former starts of a producer without Kafka transactions may still write. Raises as
+    ``recover``.
+    """
+    found = recover(topics.properties, transactions.producer, topics, resource=resource)
+    if topics.transactional and not found.marks:
+        return found
+    if topics.newest_entry(resource) is None:
+        return found  # a topic with a mark and no committed entry would look like another's
+    # Records without transactions may still come from another process, or a connection of before. Behind the mark they
+    # are void; what came before it is read now.
+    transactions.forget_lost_brokers()
+    number = max((mark.epoch for mark in found.marks), default=0) + 1
+    assert found.entry is not None
+    entry = replace(found.entry, marks=found.marks, instance=instance)
+    write_mark(transactions, topics, Mark(number, -1), resource, entry)
+    again = recover(topics.properties, transactions.producer, topics, resource=resource)
+    return replace(again, entry=again.entry and replace(again.entry, instance=found.entry.instance))
+
+
+def write_mark(transactions: KafkaTransactions, topics: TopicAdmin, mark: Mark, resource: str, entry: Entry) -> None:
+    """Commits ``mark`` and ``entry`` in one Kafka transaction. Raises Disconnected if one of the two topics still has
+    an open transaction afterwards.
+    """
+    names, now_ms = topics.names, int(time.time() * 1000)
+    # A reader of the records behind it looks for fragments then, and for epochs.
+    entry = replace(entry, marks=(*entry.marks, mark), fragmented=True)
+    transactions.begin()
+    transactions.produce(names.topic, resource.encode(), None, now_ms, stamp((mark,)), 0)
+    transactions.produce(names.commits, resource.encode(), entry.to_json(), now_ms, [], 0)
+    transactions.commit(0)
+    require_ended(topics, [(names.topic, 0), (names.commits, 0)])
+
+
+def stamp(marks: tuple[Mark, ...]) -> Headers:
+    """The header of the messages behind these ``marks``: the newest epoch, or nothing without any."""
+    return [(epochs.HEADER, str(marks[-1].epoch))] if marks else []
