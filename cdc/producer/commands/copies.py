@@ -48,7 +48,7 @@ def ask_for_copies(profile: Profile, globs: Sequence[str], *, log: Callable[...,
 def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., None]) -> int:
     """Ask that the tables that match ``globs`` are not copied any more; the exit status.
 
-    Raises UserError where none is to be copied, or followers have nothing of one but its copy; Disconnected.
+    Raises UserError if none is to be copied, or followers have nothing of one but its copy; Disconnected.
     """
     pending, requests = current_state(profile)
     wanted = TableGlobs.of(globs, key=_STOP, names_database=True)
