@@ -1,6 +1,7 @@
 """Measures the functions of ``cdc.spark`` and a lake, beside Spark that only reads and parses the same topic.
 
     python bench/table_on_spark.py [--rows 50000] [--updates 150000] [--copied] [--warm-up 10] [--rounds 5]
+                                   [--works table,schema,tables,changes,all,lake,seed,audit]
 
 A leader with ``--rows`` and ``--updates`` single-row updates of them, in one Spark on local[2] after warm-up rounds of
 all, the best of five rounds in turns. The figure is the CPU time of the JVM, all threads. With ``--copied`` the rows
@@ -9,39 +10,44 @@ come into the topic by a copy of the table, as with an existing leader.
     read and parsed     the topic's messages, with the parser of the audit; nothing else
     table               the table as of now, all of its columns; with what finds its columns and versions before
     schema, tables      the columns of the table; all tables with their counts of changes
-    changes             all changes of the table, and of all tables
+    changes, all        all changes of the table, and of all tables
     lake                the first run of a lake of plain Parquet
+    seed                a follower that is made from the topic; of it the work of Spark
+    audit               with a follower that has applied the topic and was captured; beside both topics read and parsed
 """
 
 import argparse
 import itertools
 import random
-import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import audit
 from audit import session
 from consumer import PLAIN, Shape, execute, fill, updates
 from jvm import Jvm
-from measure import BIN, profile, run_program
+from measure import profile, run_program
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.config.profile import load
+from cdc.config.profile import Profile, load
 from cdc.lake.folder import LakeFolder
 from cdc.lake.formats.parquet import ParquetTables
 from cdc.lake.pipeline import Lake
 from cdc.lake.program import identity
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
+from cdc.seed.pipeline import run as load_seed
+from cdc.service.retry import Retry
 from cdc.spark import changes, schema, table, tables
 from cdc.spark.folders.local import LocalFolder
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.typed import Options
 from cdc.spark.input.kafka_options import kafka_options
-from cdc.spark.input.records import LEADER, parse, read
+from cdc.spark.input.records import FOLLOWER, LEADER, parse, read
 from cdc.spark.input.spans import span
 from cdc.spark.job.session import configure_for
 
@@ -53,6 +59,7 @@ def main() -> int:
     parser.add_argument("--copied", action="store_true", help="the rows come into the topic by a copy")
     parser.add_argument("--warm-up", type=int, default=10, help="rounds that are not counted (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="(default %(default)s)")
+    parser.add_argument("--works", default="table,schema,tables,changes,all,lake,seed,audit", help="(default: all)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cdc-bench-") as folder:
         measure(Path(folder), options)
@@ -62,26 +69,34 @@ def main() -> int:
 def measure(folder: Path, options: argparse.Namespace) -> None:
     kafka = Kafka(folder / "kafka").start()
     source = write_topic(folder, kafka, options)
+    wanted = options.works.split(",")
+    profiles = captured(folder, kafka, source) if "audit" in wanted else {}
     spark = session("2g")
     configure_for(spark, span(load(source).kafka).size)
-    lakes = (folder / f"lake{number}" for number in itertools.count())
+    numbers = itertools.count(10)
     works: dict[str, Callable[[], object]] = {
         "read and parsed": lambda: computed(parsed(spark, source)),
         "table": lambda: computed(table(spark, source, "bench.t")),
         "schema": lambda: computed(schema(spark, source, "bench.t")),
         "tables": lambda: computed(tables(spark, source)),
         "changes": lambda: computed(changes(spark, source, "bench.t")),
-        "changes of all": lambda: computed(changes(spark, source)),
-        "lake": lambda: lake_of(spark, source, next(lakes)),
+        "all": lambda: computed(changes(spark, source)),
+        "lake": lambda: lake_of(spark, source, folder / f"lake{next(numbers)}"),
+        "seed": lambda: seed_of(spark, source, folder, kafka, next(numbers)),
+        "both read and parsed": lambda: audit.parsed(spark, profiles),
+        "audit": lambda: audit.audited(spark, profiles, folder),
     }
-    best = dict.fromkeys(works, (float("inf"), float("inf")))
+    floors = {"audit": "both read and parsed"}
+    shown = [each for each in works if each in {"read and parsed", *wanted, *map(floors.get, wanted)}]
+    best = dict.fromkeys(shown, (float("inf"), float("inf")))
     for number in range(options.warm_up + options.rounds):
-        for name, work in works.items():
-            found = spent(Jvm(spark), work)
+        for name in shown:
+            found = spent(Jvm(spark), works[name])
             best[name] = min(best[name], found) if number >= options.warm_up else best[name]
     print(f"{'':20}{'CPU s':>8}{'wall s':>8}{'ratio':>8}")
     for name, (cpu, wall) in best.items():
-        print(f"{name:20}{cpu:8.2f}{wall:8.2f}{cpu / best['read and parsed'][0]:8.2f}")
+        floor = best[floors.get(name, "read and parsed")][0]
+        print(f"{name:20}{cpu:8.2f}{wall:8.2f}{cpu / floor:8.2f}")
     spark.stop()
     kafka.kill()
 
@@ -91,11 +106,9 @@ def write_topic(folder: Path, kafka: Kafka, options: argparse.Namespace) -> Path
     leader = MySql(folder / "leader", server_id=1).start()
     source = profile(folder / "leader.toml", leader, kafka)
     if options.copied:
-        source.write_text(source.read_text() + '[producer]\nstart = "now"\n')
+        source.write_text(source.read_text() + '[producer]\nstart = "copy"\n')
     fill(leader, Shape("", PLAIN, options.rows, updates, 0))
     if options.copied:
-        run_program("cdc-producer", source)
-        subprocess.run([BIN / "cdc-producer", source, "--copy", "bench.t"], check=True)
         run_program("cdc-producer", source)
     execute(leader, in_transactions(updates(options.updates, random.Random(1))))
     run_program("cdc-producer", source)
@@ -109,6 +122,31 @@ def lake_of(spark: SparkSession, source: Path, to: Path) -> None:
     lake = Lake(folder, ParquetTables(spark, place), of, Options(), lambda name: True, folder.load())
     lake.advance(Source.of(spark, of))
     folder.close()
+
+
+def seed_of(spark: SparkSession, source: Path, folder: Path, kafka: Kafka, number: int) -> None:
+    """An empty follower is made equal to the leader. Servers and this process are not in the JVM's CPU time."""
+    server = MySql(folder / f"s{number}", server_id=number).start()
+    to = profile(folder / f"{number}.toml", server, kafka)
+    stop = threading.Event()
+    retry = Retry(seconds=60, log=lambda name, **fields: None, stop=stop)
+    loaded = load_seed(lambda: spark, load(source), load(to), at=None, retry=retry, stop=stop)
+    assert loaded is not None
+    server.kill()
+
+
+def captured(folder: Path, kafka: Kafka, source: Path) -> dict[str, Profile]:
+    """The profiles of both sides, of a follower that has applied the whole topic, its own log captured."""
+    server = MySql(folder / "follower", server_id=2).start()
+    applies = profile(folder / "consumer.toml", server, kafka)
+    captures = folder / "follower.toml"
+    words = applies.read_text().replace('topic = "bench"', 'topic = "bench-follower"')
+    captures.write_text('mysql_resource_name = "mysql-srv1-follower"\n' + words)
+    run_program("cdc-producer", captures)
+    run_program("cdc-consumer", applies)
+    run_program("cdc-producer", captures)
+    server.kill()
+    return {LEADER: load(source), FOLLOWER: load(captures)}
 
 
 def in_transactions(statements: Iterable[str]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from enum import Enum
 from cdc.lake.commit_metadata import Written, definition
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Act, Name, lineage, table_name
-from cdc.spark.frames.told import Histories, NotTold
+from cdc.spark.frames.schema_history import Histories, NotTold
 from cdc.spark.frames.typed import Options
 from cdc.spark.frames.versions import Plan, plan
 from cdc.sql.column_types import read_type

@@ -21,7 +21,7 @@ from cdc.errors import PromiseError, UserError
 from cdc.lake.history_text import NOTHING, from_tree, to_tree
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.folders.folder import Folder, InUseError
-from cdc.spark.frames.told import History
+from cdc.spark.frames.schema_history import History
 
 __all__ = [
     "CHANGES",

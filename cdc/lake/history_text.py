@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from cdc.spark.ddl.lineage import Act
-from cdc.spark.frames.told import History, Statement, Told
+from cdc.spark.frames.schema_history import History, Statement, Told
 
 __all__ = ["NOTHING", "from_tree", "to_tree", "upto", "with_more"]
 

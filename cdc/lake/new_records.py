@@ -13,8 +13,8 @@ from cdc.errors import PromiseError, UserError
 from cdc.lake.folder import State
 from cdc.model.partition import partition_name
 from cdc.spark.ddl.lineage import Name, table_name
-from cdc.spark.frames.messages import Source, heads_of
-from cdc.spark.frames.told import History, untold
+from cdc.spark.frames.messages import Source, heads_of, is_told
+from cdc.spark.frames.schema_history import History, untold
 from cdc.spark.input.spans import topic_ids
 
 __all__ = ["Arrived", "refused_tables", "same_topics"]
@@ -72,6 +72,10 @@ class Arrived:
             return self.new.of_tables(names)
         wanted = [self.source.uri(name) for name in sorted(names)]
         return self.messages.where(F.col("key").isin(wanted)).drop("key")
+
+    def told(self) -> DataFrame | None:
+        """The new messages that the schema history is made of; None if each topic is read by itself."""
+        return None if self.messages is None else self.messages.where(is_told()).drop("key")
 
     def close(self) -> None:
         """Unpersists the messages."""

@@ -26,7 +26,7 @@ from cdc.spark.ddl.lineage import Act, Name
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment, sequence_at
-from cdc.spark.frames.told import CopyIncomplete, Histories, existing
+from cdc.spark.frames.schema_history import CopyIncomplete, Histories, existing
 from cdc.spark.frames.typed import Options
 from cdc.spark.input.small_data import set_tiny
 
@@ -107,7 +107,7 @@ class Lake:
 
     def _advance(self, arrived: Arrived) -> Run:
         upto, state = arrived.upto, self.state
-        history = with_more(state.history, read_history(arrived.new))
+        history = with_more(state.history, read_history(arrived.new, messages=arrived.told()))
         names = sorted(name for name in existing(history, upto) if self.selects(name))
         choices = asdict(self.options)
         recent = [act for act in history.upto(upto) if act.sequence > state.sequence]

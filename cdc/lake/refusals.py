@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from cdc.config.table_globs import copy_command
 from cdc.errors import CdcError, UserError
 from cdc.spark.ddl.lineage import Name
-from cdc.spark.frames.rows import changed_rows, left_rows
+from cdc.spark.frames.rows import NAMED, changed_rows, left_rows
 from cdc.spark.frames.typed import DOUBT, literal
 from cdc.spark.frames.versions import Plan
 from cdc.spark.job.root_cause import root_cause
@@ -37,7 +37,8 @@ def uncertain_value(messages: DataFrame, plan: Plan, *, upto: int) -> UserError 
     """
     doubts = ", ".join(_DOUBT.format(at) for at, doubtful in enumerate(_columns_in_doubt(plan)) if doubtful)
     rows = left_rows(changed_rows(messages, plan, since=0, upto=upto), plan)
-    found = rows.select("named", F.expr(f"coalesce({doubts}, NULL)").alias("doubt")).where("doubt IS NOT NULL").first()
+    doubt = F.expr(f"coalesce({doubts}, NULL)").alias("doubt")
+    found = rows.select(F.expr(NAMED).alias("named"), doubt).where("doubt IS NOT NULL").first()
     if found is None:
         return None
     name, (column, why) = ".".join(plan.name), found["doubt"]

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DayTimeIntervalType
 
 from cdc.lake.folder import quoted
-from cdc.spark.frames.rows import changed_rows, last_images, left_rows, typed_columns, typed_rows
+from cdc.spark.frames.rows import NAMED, changed_rows, last_images, left_rows, typed_columns, typed_rows
 from cdc.spark.frames.typed import Options
 from cdc.spark.frames.versions import Plan
 
@@ -33,9 +33,9 @@ def net_rows(messages: DataFrame, plan: Plan, options: Options, *, since: int, u
     whole = last.select(
         F.expr(f"coalesce(image, array({only_key}))").alias("image"),
         F.expr("image IS NULL").alias(GONE),
-        F.expr("array_join(known, ', ')").alias("named"),
+        "known",
     )
-    made = typed_columns(plan, "get(image, {})", "named", options)
+    made = typed_columns(plan, "get(image, {})", NAMED, options)
     typed = whole.select(*(F.expr(text).alias(f"c{at}") for at, text in enumerate(made.values())), GONE)
     return _for_lakes(typed)
 

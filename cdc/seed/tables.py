@@ -14,7 +14,7 @@ from cdc.errors import UserError
 from cdc.model.record import Record
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Name, Segment, lineage
-from cdc.spark.frames.told import Histories, History, existing, untold
+from cdc.spark.frames.schema_history import Histories, History, existing, untold
 from cdc.spark.frames.versions import Plan, Stretch, plan, require_no_exchange
 from cdc.sql.column_types import read_type
 

@@ -12,7 +12,7 @@ from cdc.lake.outcome import Refused
 from cdc.spark import schema
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
-from cdc.spark.frames.told import existing
+from cdc.spark.frames.schema_history import existing
 from cdc.spark.input.small_data import set_tiny
 from tests.checks.exact import Shown
 from tests.checks.folded import Rows, shown

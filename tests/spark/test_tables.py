@@ -22,7 +22,7 @@ from cdc.spark import changes, table, tables
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.rows import changed_rows, left_rows, typed_rows
-from cdc.spark.frames.told import History, existing
+from cdc.spark.frames.schema_history import History, existing
 from cdc.spark.frames.typed import Options, typed
 from cdc.spark.frames.versions import plan
 from cdc.spark.input.small_data import set_tiny
@@ -85,11 +85,17 @@ def test_a_table_is_what_the_server_has(pair: Pair, spark: SparkSession) -> None
     }  # fmt: skip
     assert [parses(each) for each in (orders, bare, logged, all_changes, listed)] == [1, 1, 1, 1, 1]
     assert [checks_of_rows(each) for each in (orders, bare, logged)] == [0, 0, 0]
+    assert names_of_rows(orders) == 0
 
 
 def parses(frame: DataFrame) -> int:
     """How often a query parses each record."""
     return plan_of(frame).count("from_json(StructField(uri,")
+
+
+def names_of_rows(frame: DataFrame) -> int:
+    """How often a query makes a text that names a row for errors, for each row."""
+    return plan_of(frame).count(" AS named")
 
 
 def checks_of_rows(frame: DataFrame) -> int:

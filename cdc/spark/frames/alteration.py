@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from cdc.model.charset import text_decoder
 from cdc.spark.frames.column_sql import UNKNOWN_CHARSET, ColumnSql, added_value, read_column
-from cdc.spark.frames.told import Columns, Statement
+from cdc.spark.frames.schema_history import Columns, Statement
 from cdc.sql.column_types import ColumnType, read_type
 from cdc.sql.parser import SqlReader
 from cdc.sql.tokens import tokens

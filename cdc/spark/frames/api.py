@@ -20,7 +20,7 @@ from cdc.spark.frames.history import history_of, read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment, sequence_at
 from cdc.spark.frames.rows import changed_rows, exploded, left_rows, typed_columns, typed_rows
-from cdc.spark.frames.told import History, existing
+from cdc.spark.frames.schema_history import History, existing
 from cdc.spark.frames.typed import Options, spark_type
 from cdc.spark.frames.versions import Plan, plan, plan_of_changes
 from cdc.spark.input.local_frame import local_frame

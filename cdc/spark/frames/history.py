@@ -10,7 +10,7 @@ from cdc.errors import UserError
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act, Name, table_name
 from cdc.spark.frames.messages import Source
-from cdc.spark.frames.told import History, Statement, Told
+from cdc.spark.frames.schema_history import History, Statement, Told
 from cdc.sql.maintenance import MAINTAIN
 
 __all__ = ["history_of", "read_history"]

@@ -11,7 +11,7 @@ from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import BEGINS_COPY, END, Act, Beginning, Name, Segment, exchanged, lineage
 from cdc.spark.ddl.table_copies import table_copies
 from cdc.spark.frames.alteration import Alteration, Origin, altered
-from cdc.spark.frames.told import Columns, CopyIncomplete, History, NotTold, Told, existing, generated_columns
+from cdc.spark.frames.schema_history import Columns, CopyIncomplete, History, NotTold, Told, existing, generated_columns
 
 __all__ = ["Plan", "Stretch", "Version", "plan", "plan_of_changes", "require_no_exchange"]
 

@@ -6,7 +6,7 @@ from cdc.errors import UserError
 from cdc.lake.commit_metadata import Note, Written
 from cdc.lake.decisions import Known, Step, What, decided
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act
-from cdc.spark.frames.told import Columns, CopyIncomplete, Histories, History, NotTold, Statement, Told
+from cdc.spark.frames.schema_history import Columns, CopyIncomplete, Histories, History, NotTold, Statement, Told
 from cdc.spark.frames.typed import Options
 
 NAME = ("d", "t")

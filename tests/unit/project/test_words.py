@@ -62,7 +62,7 @@ DONE = (
     "cdc/spark/frames/history.py",
     "cdc/spark/frames/messages.py",
     "cdc/spark/frames/moments.py",
-    "cdc/spark/frames/told.py",
+    "cdc/spark/frames/schema_history.py",
     "cdc/spark/frames/typed.py",
     "cdc/spark/frames/versions.py",
     "cdc/spark/input",

@@ -4,7 +4,7 @@ from cdc.model.position import Position
 from cdc.model.record import Record, Uri
 from cdc.seed.tables import Part, parts_of
 from cdc.spark.ddl.lineage import Act
-from cdc.spark.frames.told import History, Statement, Told
+from cdc.spark.frames.schema_history import History, Statement, Told
 
 T, OTHER = ("d", "t"), ("d", "other")
 COLUMNS = (("id", "int"), ("n", "int"))

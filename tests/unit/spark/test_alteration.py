@@ -3,7 +3,7 @@
 import pytest
 
 from cdc.spark.frames.alteration import Origin, altered
-from cdc.spark.frames.told import History, Statement, generated_columns
+from cdc.spark.frames.schema_history import History, Statement, generated_columns
 from tests.checks.statements import Said, said_in
 
 TEXT = "character set utf8mb4"

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from cdc.errors import UserError
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act, Name
-from cdc.spark.frames.told import Columns, Histories, History, Statement, Told, untold
+from cdc.spark.frames.schema_history import Columns, Histories, History, Statement, Told, untold
 from cdc.spark.frames.versions import Plan, plan, plan_of_changes
 
 NAMES: list[Name] = [("d", "t"), ("d", "u"), ("d", "v"), ("e", "t"), ("e", "u")]

@@ -4,7 +4,7 @@ import pytest
 
 from cdc.errors import UserError
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act
-from cdc.spark.frames.told import Columns, History, Statement, Told, existing
+from cdc.spark.frames.schema_history import Columns, History, Statement, Told, existing
 from cdc.spark.frames.versions import plan, plan_of_changes
 
 NAME, URI = ("d", "t"), "flv://l/d/t"
