@@ -45,7 +45,7 @@ class Broker:
     numbers: dict[int, int] = field(default_factory=dict)  # the next batch of each idempotent producer
 
     def request(self, work: Callable[[], None]) -> None:
-        """Sends one request. Raises Ended, or KafkaException where its answer is lost, or ``work`` raises it."""
+        """Sends one request. Raises Ended, or KafkaException if its answer is lost or ``work`` raises it."""
         self.deliver_some()
         if self.chance.random() >= self.troubles:
             work()
