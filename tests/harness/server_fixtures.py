@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -136,7 +136,7 @@ def mysql_server(servers_of_tests: ServerPool) -> Iterator[MySqlFactory]:
 
     def start(*extra_args: str, **options: Any) -> MySql:
         given.append(servers_of_tests.mysql(*extra_args, **options))
-        return cast(MySql, given[-1].server)
+        return given[-1].server
 
     yield start
     for pooled in given:
@@ -144,22 +144,17 @@ def mysql_server(servers_of_tests: ServerPool) -> Iterator[MySqlFactory]:
 
 
 @pytest.fixture
-def kafka_broker(tmp_path: Path, servers_of_tests: ServerPool) -> Iterator[KafkaFactory]:
+def kafka_broker(tmp_path: Path) -> Iterator[KafkaFactory]:
     """``kafka_broker(settings={…})`` gives a broker of the test's own, without topics, that it may kill."""
-    given, brokers = [], list[Kafka]()
+    brokers = list[Kafka]()
 
     def start(**options: Any) -> Kafka:
-        if not options:
-            given.append(servers_of_tests.kafka())
-            return cast(Kafka, given[-1].server)
         options["settings"] = FEW_THREADS | options.get("settings", {})
         broker = Kafka(tmp_path / f"kafka{len(brokers)}", jvm=jvm(), **options)
         brokers.append(broker)
         return broker.start()
 
     yield start
-    for pooled in given:
-        servers_of_tests.give_back(pooled)
     for broker in brokers:
         broker.kill()
 

@@ -1,8 +1,9 @@
 """A model of a Kafka broker with two topics, for simulations alone: what it does to a request, a seed decides.
 
 It takes a request, or takes it and its answer is lost, or it comes late: at any later moment, when its client has long
-gone on. The client may end at each of its requests. As in Kafka 4, a transactional id has one epoch and a batch outside
-of a transaction is refused, but a commit carries no number of its transaction: librdkafka knows none (KIP-890).
+gone on. The client may end at each of its requests but those with records of an open transaction. As in Kafka 4, a
+transactional id has one epoch and a batch outside of a transaction is refused, but a commit carries no number of its
+transaction: librdkafka knows none (KIP-890).
 """
 
 import random

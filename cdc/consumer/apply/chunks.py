@@ -1,9 +1,9 @@
 """Applies a chunk of a table copy whose planned statements failed: deletes the rows that block the chunk's rows, and
 counts them.
 
-Two kinds of rows block: rows with the same primary key outside of the chunk's range, and rows with the same value of
-another unique key. The latter are not rows of the leader (``plan.copying``), so a later chunk or change restores the
-leader's row with that primary key.
+Two kinds of rows block: rows with the same key (the record's) outside of the chunk's range, and rows with the same
+value of another unique key. The latter are not rows of the leader (``plan.copying``), so a later chunk or change
+restores the leader's row with that key.
 """
 
 import logging

@@ -131,9 +131,10 @@ class NonStrictWriter:
 
 
 def keeping(change: Change, generated: frozenset[str]) -> Statement | None:
-    """An update that sets only the columns in which the images differ; None if they differ in all of them.
+    """The update of a row that, in all columns in which the images do not differ, is as in its before-image; None if
+    the images differ in all columns.
 
-    The other columns are set to themselves, because ON UPDATE CURRENT_TIMESTAMP would change a column that is not set.
+    Those columns are set to themselves, because ON UPDATE CURRENT_TIMESTAMP would change a column that is not set.
     """
     record, before, after = change.record, change.row.before, change.row.after
     if before is None or after is None:

@@ -14,7 +14,7 @@ from cdc.service.logs import event
 __all__ = ["RowDifferences"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_SHORT = 100  # characters up to which a value is compared
+_SHORT = 100  # characters up to which a value itself is in the statement
 _DOCUMENTS = frozenset({"Json", "JsonTyped"})
 
 

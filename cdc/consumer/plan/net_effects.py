@@ -54,7 +54,7 @@ class _Deletions:
 
     def corrected(self, record: Record) -> Record:
         """Notes the record's changes and returns it; a deletion gets each row with the values that foreign keys had
-        set, and only once."""
+        set and, if the table has a key, only once."""
         identity = row_identity(record) if record.key is not None else repr
         rows: list[Row] = []
         for before, after in record.rows:

@@ -47,10 +47,10 @@ class OwnTable:
 
     def select(self, schema: str, resource: str, columns: str, *, where: str = "") -> str:
         """The query for ``columns`` of the leader's rows, those that fulfil ``where``."""
-        rest = f" AND {where}" if where else ""
+        rest = f" AND ({where})" if where else ""
         return f"SELECT {columns} FROM {self.within(schema)} WHERE resource={quoted(resource)}{rest}"
 
     def delete(self, schema: str, resource: str, *, where: str = "") -> str:
         """The statement that deletes the leader's rows, those that fulfil ``where``."""
-        rest = f" AND {where}" if where else ""
+        rest = f" AND ({where})" if where else ""
         return f"DELETE FROM {self.within(schema)} WHERE resource={quoted(resource)}{rest}"

@@ -14,7 +14,7 @@ better choice.
 
 The JSON text is in UTF-8, each byte of it a character of the same number: nearly all text arrives and leaves in UTF-8,
 and decoding and encoding it takes several times as long as all other work on a long text. Code that encodes such a text
-as latin-1 must check whether the result is UTF-8 (``utf8_text.require_utf8``).
+as latin-1 must check whether the result is UTF-8 (``large_text.require_utf8``).
 """
 
 import itertools

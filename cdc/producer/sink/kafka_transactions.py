@@ -166,13 +166,12 @@ class KafkaTransactions:
         cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
     ) -> Self:
         """Fences an older producer of the same topic and leader, and ends its transaction. Raises KafkaException."""
-        settings = {
-            "transactional.id": f"cdc-producer:{topic}:{resource}",
-            # A commit sends waiting messages at once. In a large transaction the default of 5 ms sends batches that are
-            # not full, which takes a tenth of the producer's CPU time.
-            "linger.ms": _LINGER_MS,
-        }
-        producer, reports = client(properties, batch_size, settings=settings, required={})
+        # A commit sends waiting messages at once. In a large transaction the default of 5 ms sends batches that are not
+        # full, which takes a tenth of the producer's CPU time.
+        settings = {"linger.ms": _LINGER_MS}
+        # With an id of its own, a second producer of the same topic and leader would not be fenced.
+        required = {"transactional.id": f"cdc-producer:{topic}:{resource}"}
+        producer, reports = client(properties, batch_size, settings=settings, required=required)
         # Until it is connected librdkafka looks for the transaction coordinator only every 500 ms.
         producer.list_topics(timeout=_ANSWER_SECONDS)
         producer.init_transactions(_ANSWER_SECONDS)

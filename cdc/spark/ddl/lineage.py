@@ -17,9 +17,9 @@ __all__ = [
 ]  # fmt: skip
 
 Name = tuple[str, str]
+"""Database and table."""
 # MySQL maps CREATE and DROP INDEX to ALTER TABLE (manual, both statements): the key that identifies rows may change.
 _ALTERS = ("AlterTable", "CreateIndex", "DropIndex")
-"""Database and table."""
 
 END = 1 << 62
 BEGINS_COPY, ENDS_COPY = "CopyTable", "CopiedTable"

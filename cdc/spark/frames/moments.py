@@ -19,8 +19,9 @@ _GTID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}:(?:[a-
 def sequence_at(source: Source, at: Moment) -> int:
     """The sequence at which the newest transaction ends that was complete at ``at``; -1 if there is none.
 
-    A sequence inside a transaction counts as before it. A time is compared with the leader's commit times: if the
-    newest transaction in the stream was committed by then, all before it were too, whatever their own times. Raises
+    A sequence inside a transaction counts as before it. A time is compared with the leader's commit times: the newest
+    transaction, in the stream's order, with a time that is not later counts, and all before it, whatever their own
+    times. Raises
     UserError for a GTID that the stream does not contain, or a text that is neither.
     """
     if at is None or (isinstance(at, int) and at >= source.newest):

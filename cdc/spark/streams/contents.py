@@ -19,7 +19,8 @@ from cdc.sql.maintenance import MAINTAIN
 __all__ = ["Changes", "Contents", "Shape", "changes_at", "joined", "offsets", "statements", "survey"]
 
 
-# If each sequence occurs once, all hashes cancel out except those of the first sequence and of the one after the last.
+# If each sequence from the first to the last occurs once, all hashes cancel out except those of the first sequence and
+# of the one after the last.
 _FINGERPRINT = "bit_xor(xxhash64(sequence) ^ xxhash64(try_add(sequence, 1)))"
 _OF_ENDS = "xxhash64(min(sequence)), xxhash64(try_add(max(sequence), 1))"
 

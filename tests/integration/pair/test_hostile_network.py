@@ -93,7 +93,8 @@ def test_each_transaction_arrives_once(
         print(f"\n{written}: {ROUNDS} rounds, {len(order)} transactions, {reads.reads} reads, {plain.void} void")
         print(", ".join(f"{count} x {what}" for what, count in met.most_common()))
     assert faults == [], f"CDC_SEED={SEED}"
-    assert len(ours.met) >= ROUNDS / 2, "hardly a trouble was met"
+    # The chosen points are always met; which of the random ones are depends on what comes first.
+    assert len(ours.met) >= min(ROUNDS, len(_CHOSEN[kind])), "a trouble was not met"
 
 
 def profile(folder: Path, server: MySql, kafka: Kafka, *, proxy: KafkaProxy, name: str, written: str) -> Path:

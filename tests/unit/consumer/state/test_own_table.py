@@ -26,11 +26,11 @@ def test_values_are_quoted_and_numbers_are_not() -> None:
 def test_only_rows_of_the_leader_are_found_and_deleted() -> None:
     assert ONE.select("own", "r", "at") == "SELECT at FROM `own`.`marks` WHERE resource='r'"
     assert TABLE.select("own", "r", "name", where="number=2") == (
-        "SELECT name FROM `own`.`places` WHERE resource='r' AND number=2"
+        "SELECT name FROM `own`.`places` WHERE resource='r' AND (number=2)"
     )
     assert ONE.delete("own", "r") == "DELETE FROM `own`.`marks` WHERE resource='r'"
     assert TABLE.delete("own", "r", where="number<=2") == (
-        "DELETE FROM `own`.`places` WHERE resource='r' AND number<=2"
+        "DELETE FROM `own`.`places` WHERE resource='r' AND (number<=2)"
     )
 
 

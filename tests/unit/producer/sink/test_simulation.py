@@ -1,5 +1,6 @@
 """Histories of the sink, its recovery, a reader and the follower's checkpoint, each decided by a seed: producers are
-killed at any request, paused while others take over, and what they sent comes late. The models stand only here.
+killed at any request but those with records of an open transaction, paused while others take over, and what they sent
+comes late. The models stand only here.
 
 CDC_HISTORIES is their number; a failure names its seed, which belongs into SEEDS once it is mended.
 """
