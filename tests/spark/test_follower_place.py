@@ -100,7 +100,7 @@ def killed(pair: Pair) -> None:
 
 _KILLED = """
 import os, signal, sys
-from cdc.consumer import __main__ as program, pipeline
+from cdc.consumer import __main__ as program, startup
 from cdc.consumer.follower.session import Session
 
 class Killed(Session):
@@ -110,7 +110,8 @@ class Killed(Session):
             os.kill(os.getpid(), signal.SIGKILL)
         super().send(packet, *more)
 
-pipeline.Session = Killed
+assert startup.Session is Session
+startup.Session = Killed
 sys.argv = ["cdc-consumer", sys.argv[1], "--until-current"]
 sys.exit(program.main())
 """
