@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import groupby
 
 from cdc.consumer.apply.non_strict import NonStrictWriter, keeping
-from cdc.consumer.apply.refusals import ambiguous, refusal, shown_key, stopped
 from cdc.consumer.apply.row_differences import RowDifferences
+from cdc.consumer.apply.row_errors import ambiguous, refusal, shown_key, stopped
 from cdc.consumer.errors import DUPLICATE_KEY, Refused, Unapplicable, unreadable
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session

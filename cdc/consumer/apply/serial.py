@@ -13,8 +13,8 @@ from cdc.consumer.apply.chunks import Chunks
 from cdc.consumer.apply.committed import moved, resolve_commit, sequence_in
 from cdc.consumer.apply.planned_batch import PlannedBatch, State
 from cdc.consumer.apply.prefetch import Prefetch
-from cdc.consumer.apply.refusals import refusal
 from cdc.consumer.apply.row_by_row import RowByRow
+from cdc.consumer.apply.row_errors import refusal
 from cdc.consumer.errors import Refused, Unapplicable
 from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.packets import FRONT_BYTES, Mismatch, Statement, check_counts, loads, packets
