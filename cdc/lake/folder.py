@@ -79,8 +79,8 @@ def unfit(columns: Sequence[str], reserved: Collection[str], in_files: Callable[
 
 
 def _ignoring_case(name: str) -> str:
-    """A text that is equal for two names if Java's ``equalsIgnoreCase``, and so Spark, takes them for one: ``ı`` is
-    ``i``.
+    """The name with case removed: two names are equal to Spark (Java's ``equalsIgnoreCase``) if this text is equal.
+    ``ı`` and ``i`` are, too.
     """
     upper = (each.upper() if len(each.upper()) == 1 else each for each in name)
     return "".join(each.lower() if len(each.lower()) == 1 else each for each in upper)

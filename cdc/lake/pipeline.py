@@ -304,5 +304,5 @@ class Lake:
 
 
 def _came(known: Known, name: Name, *, since: int) -> bool:
-    """Whether rows of the table came after sequence ``since``, or statements on it after the lake's."""
+    """Whether the topics have rows of the table after ``since``, or statements on it after the lake's sequence."""
     return known.last_of(name) > since or any(touches(act, name) for act in known.recent)

@@ -65,10 +65,11 @@ def run(
     retry: Retry,
     stop: threading.Event,
 ) -> Loaded | None:
-    """Makes an empty follower equal to the leader as of ``at``, or goes on with that; None if ``stop`` was set.
+    """Makes an empty follower equal to the leader as of ``at``, or continues a load that was stopped; None if ``stop``
+    was set.
 
     ``leader`` is the profile of cdc-producer, ``follower`` that of cdc-consumer. ``spark`` starts Spark. Raises
-    UserError, PromiseError or ServerGone; started again it goes on.
+    UserError, PromiseError or ServerGone; the next start continues where this one stopped.
     """
     require_one_stream(leader, follower)
     # No other client has written to the follower, so there is nothing to compare and nothing to overwrite.

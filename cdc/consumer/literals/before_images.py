@@ -96,7 +96,7 @@ class _Values:
         return self._function
 
 
-_values = lru_cache(maxsize=2000)(_Values)  # one of ten columns takes 2 kB, compiled 8 kB
+_values = lru_cache(maxsize=2000)(_Values)  # an entry for ten columns takes 2 kB, and 8 kB once it is compiled
 
 
 def _joined(indexes: tuple[int, ...], tags: tuple[str, ...]) -> Callable[[Image], str]:

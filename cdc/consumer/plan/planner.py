@@ -67,7 +67,7 @@ _FEWEST_REMOVED = 4
 
 
 class Change(NamedTuple):
-    """One row's change, or the net effect of several, and its record, or the last one of several."""
+    """A row's change and its record; if several changes were merged, their net effect and the last one's record."""
 
     record: Record
     row: Row

@@ -203,7 +203,7 @@ def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[State
 
 
 def _named(step: Step, index: int) -> tuple[str, str]:
-    """A column's name, and a format of the value assigned to it so that the server stores the very same value.
+    """A column's name, and a format for its value with which the server stores exactly that value.
 
     The server assigns an ENUM or SET as text. If the record has numbers, the texts are not unique: '' is a member of a
     SET, or two members are equal.

@@ -63,8 +63,8 @@ _GLOBAL_TRIGGER = re.compile(r"GRANT (ALL PRIVILEGES|(.*, )?TRIGGER(, .*)?) ON \
 class Leader:
     """The server's state at the time of the query. ``logs`` are its binlog files, oldest first, with sizes in bytes.
 
-    ``before_gtids``: the server uses GTIDs, but the first transaction in these files has none, so it sends none of the
-    transactions without GTIDs.
+    ``before_gtids``: the server uses GTIDs now, but its oldest binlog files are from before; it does not send their
+    transactions, which have none.
     """
 
     name: str

@@ -326,8 +326,7 @@ class Router:
         message = Message(part.topic, part.uri.encode(), value, begin.commit_us // 1000, headers)
         del part, value  # while it is sent, one copy of a large record is enough
         yield message
-        # Counted only when this generator is resumed: if the record is refused, it is not, and the record is not
-        # written.
+        # Counted only when the caller resumes this generator, which it does not do for a record that Kafka refused.
         self._index += 1
         self._rows += rows
         self._newest = newest

@@ -68,8 +68,9 @@ class Verdicts:
         return f"{when} {what} ({counts}, {self.seconds:.1f} s)"
 
     def checks(self) -> Iterator[Check]:
-        """For ``/healthz``: whether audits end in time, and the newest could judge. Drift is no failure here, nor
-        are tables that are being copied.
+        """The checks of ``/healthz``: whether audits end in time, and whether the newest one reached a verdict.
+
+        Drift and tables that are being copied are no failure.
         """
         age = time.time() - self.ended_at
         late = age > _LATE * self.interval + self.seconds
