@@ -73,8 +73,8 @@ class Arrived:
         wanted = [self.source.uri(name) for name in sorted(names)]
         return self.messages.where(F.col("key").isin(wanted)).drop("key")
 
-    def told(self) -> DataFrame | None:
-        """The new messages that the schema history is made of; None if each topic is read by itself."""
+    def history_messages(self) -> DataFrame | None:
+        """The new messages from which the schema history is read; None if each topic is read by itself."""
         return None if self.messages is None else self.messages.where(is_told()).drop("key")
 
     def close(self) -> None:

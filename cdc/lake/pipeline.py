@@ -107,7 +107,7 @@ class Lake:
 
     def _advance(self, arrived: Arrived) -> Run:
         upto, state = arrived.upto, self.state
-        history = with_more(state.history, read_history(arrived.new, messages=arrived.told()))
+        history = with_more(state.history, read_history(arrived.new, messages=arrived.history_messages()))
         names = sorted(name for name in existing(history, upto) if self.selects(name))
         choices = asdict(self.options)
         recent = [act for act in history.upto(upto) if act.sequence > state.sequence]

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from cdc.model.record import Record
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.harness.wait import LIMIT_SECONDS
-from tests.harness.warm_start import PROGRAMS, STACKS, WarmProcess, run_warm
+from tests.harness.warm_start import PROGRAMS, WarmProcess, run_warm
 
 BIN = Path(sys.executable).parent
 RETRY_SECONDS = 600  # a server may take so long to start again on a busy machine, in tests of something else
@@ -111,9 +110,7 @@ def _ended(process: WarmProcess) -> str | None:
     try:
         return process.communicate(timeout=LIMIT_SECONDS)[1]
     except subprocess.TimeoutExpired:
-        process.send_signal(STACKS)
-        time.sleep(1)
-        process.kill()
+        process.send_signal(signal.SIGABRT)
         pytest.fail(f"{process.args} did not end: {process.communicate(timeout=LIMIT_SECONDS)[1]}")
 
 

@@ -36,7 +36,7 @@ from cdc.repair.__main__ import main as repair
 from cdc.tail.__main__ import main as tail
 from tests.altered import killed_consumer, killed_producer, small_chunks
 
-__all__ = ["PROGRAMS", "STACKS", "WarmProcess", "run_warm", "runs_so_far"]
+__all__ = ["PROGRAMS", "WarmProcess", "run_warm", "runs_so_far"]
 
 PROGRAMS: dict[str, Callable[[], int]] = {
     "cdc-producer": producer,
@@ -47,8 +47,6 @@ PROGRAMS: dict[str, Callable[[], int]] = {
     "killed_consumer": killed_consumer.main,
     "small_chunks": small_chunks.main,
 }
-STACKS = signal.SIGUSR2
-"""The signal at which a run writes the stacks of all its threads to its standard error."""
 _BYTES = 1 << 17
 _runs: Counter[str] = Counter()
 
@@ -213,7 +211,7 @@ def _program(request: dict[str, object], output: int, errors: int) -> Callable[[
     os.environ.clear()
     os.environ.update(request["environment"])
     time.tzset()
-    faulthandler.register(STACKS, all_threads=True)
+    faulthandler.enable()  # SIGABRT ends a run that hangs, and writes the stacks of its threads
     sys.argv[:] = request["command"]
     return PROGRAMS[sys.argv[0]]
 

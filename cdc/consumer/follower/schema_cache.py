@@ -26,7 +26,7 @@ _SECONDS = ("TIME", "DATETIME", "TIMESTAMP")
 _PAUSE = 1000  # batches of a table that use no LOAD DATA after one failed
 
 
-# Seconds after which the next statement reads the tables again, since somebody may have altered them by hand on the
+# Seconds after which the next statement reads the tables again, since another client may have altered them on the
 # follower.
 _TRUSTED_SECONDS = 10.0
 _MOST_COLUMNS = 300_000  # of all cached tables; each takes some 200 bytes

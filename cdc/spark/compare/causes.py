@@ -155,7 +155,7 @@ def with_causes(
 def _with_applied_at(drifted: DataFrame, transactions: DataFrame | None) -> DataFrame:
     """The rows with ``applied_at``: the sequence, in the follower's topic, of the first record of the transaction with
     which the consumer applied the leader's last change of the row (or began to copy its table). NULL if there is no
-    such transaction, or if somebody else made the follower's last change.
+    such transaction, or if another client made the follower's last change.
     """
     nothing = F.lit(None).cast("bigint").alias("applied_at")
     changed = drifted.where(_CHANGED_BY_BOTH)

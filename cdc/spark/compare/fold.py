@@ -205,7 +205,7 @@ def fold(changes: DataFrame) -> DataFrame:
         "net": F.sum(net).over(upto),
         "marked": F.max("mark").over(upto),
     }).withColumns({"broke": F.expr(_BROKE), "finds": F.expr(_FINDS)})  # fmt: skip
-    # Of the other changes only the last one of each identity is needed.
+    # Only the last one of each identity is needed of the other changes.
     position = "struct(sequence, file, position)"
     counted = followed.where("broke OR finds OR so_far.breaks > 0 OR NOT followed").withColumns({
         "breaks": F.sum(F.expr("coalesce(so_far.breaks, 0) + IF(broke, 1, 0)")).over(upto),

@@ -95,9 +95,9 @@ _WHY = "not replicated"
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What the leader's ``filters`` leave out, and none of its records names.
+    """The tables and databases that the leader's ``filters`` leave out and that none of its records names.
 
-    What a record ``named`` was replicated once, whatever the filters are now: its drift is drift.
+    Those that a record ``named`` were replicated once, whatever the filters are now: their drift is drift.
     """
 
     filters: Filters

@@ -81,7 +81,7 @@ def test_a_server_that_runs_is_not_started_twice(leader: MySql) -> None:
 
 
 def test_a_killed_broker_has_its_topics_when_started_again(kafka_broker: KafkaFactory) -> None:
-    """What it leaves behind is in its folder."""
+    """Its data is in its folder, which stays."""
     broker = kafka_broker()
     admin = broker.admin()
     admin.create_topics([NewTopic("kept", num_partitions=1)])["kept"].result(timeout=LIMIT_SECONDS)

@@ -11,7 +11,7 @@ from tests.harness.server_pool import ServerPool, state_of
 
 pytestmark = pytest.mark.integration
 
-# What a test may leave, and what takes it back.
+# Statements whose effect a test may leave behind, each with one that takes the effect back.
 LEFT = {
     "CREATE USER somebody": "DROP USER somebody",
     "GRANT BINLOG_ADMIN ON *.* TO fluvio": "REVOKE BINLOG_ADMIN ON *.* FROM fluvio",
