@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,15 +22,17 @@ from cdc.sandbox.server.process import Process
 from cdc.service.mysql_connection import connected
 from cdc.service.private_files import write_text
 
-__all__ = ["PASSWORD", "USER", "MySql"]
+__all__ = ["MYSQL", "PASSWORD", "USER", "Dialect", "MySql", "grants", "server_command"]
 
 USER = "fluvio"
 PASSWORD = "fluvio4cdc!"
-_GRANTS = Path(__file__).parents[1] / "grants.sql"
 _START_SECONDS = 300  # only against hangs: it takes ten on an idle machine
 _ATTEMPTS = 5
 _LONGEST_SOCKET = 100  # bytes; unix(7) allows 107, and mysqld adds ".lock"
+# The default folder for SELECT … INTO OUTFILE exists only in an installed package.
+_NO_FOLDER = "--secure-file-priv=NULL"
 _COMMON = (
+    _NO_FOLDER,
     "--mysqlx=OFF",
     "--skip-name-resolve",
     "--bind-address=127.0.0.1",
@@ -52,11 +55,27 @@ _REPLICATION = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The settings of a kind of server; ``initialise`` writes the data of a new one, with our user, into ``data`` in a
+    folder. ``grants`` is the file with the statements that create that user.
+    """
+
+    settings: tuple[str, ...]
+    grants: Path
+    initialise: Callable[[MySqlPrograms, Path], None]
+
+
+def grants(name: str) -> Path:
+    """The file of this name with the statements that create our user."""
+    return Path(__file__).parents[1] / name
+
+
 class MySql:
     """One server. Its folder holds data, socket, log and pid file; ``port`` 0 means any free one.
 
     The user ``fluvio`` has the grants of grants.sql; ``root`` has no password and can connect by the socket only.
-    ``extra_args`` override the settings here; ``find`` gives the programs.
+    ``extra_args`` override the settings here; ``find`` gives the programs, of a server of this ``dialect``.
     """
 
     def __init__(
@@ -68,12 +87,14 @@ class MySql:
         name: str = "mysqld",
         extra_args: Sequence[str] = (),
         find: Callable[[], MySqlPrograms] = mysql_programs,
+        dialect: "Dialect | None" = None,
     ) -> None:
         self.folder = folder.absolute()
         self.port = port
         self.server_id = server_id
         self.extra_args = tuple(extra_args)
         self._find = find
+        self.dialect = dialect or MYSQL
         self.process = Process(name, folder=self.folder)
         self.data = self.folder / "data"
         self.socket = self.folder / "mysqld.sock"
@@ -91,7 +112,7 @@ class MySql:
                 where=str(self.socket),
                 hint="a shorter --dir",
             )
-        _new_data(programs, self.data)
+        _new_data(programs, self.dialect, self.data)
         if not self.running():
             # A killed server leaves its socket's lock file, with a pid that another program may have now.
             self.socket.with_name(f"{self.socket.name}.lock").unlink(missing_ok=True)
@@ -114,13 +135,12 @@ class MySql:
 
     def _command(self, programs: MySqlPrograms, port: int) -> list[str]:
         return [
-            *_server(programs, self.data),
+            *server_command(programs, self.data),
             f"--port={port}",
             f"--socket={self.socket}",
             f"--pid-file={self.data / 'mysqld.pid'}",
             f"--server-id={self.server_id}",
-            *_COMMON,
-            *_REPLICATION,
+            *self.dialect.settings,
             *self.extra_args,
         ]
 
@@ -180,11 +200,10 @@ class MySql:
         script.chmod(0o755)
 
 
-def _server(programs: MySqlPrograms, data: Path) -> list[str]:
+def server_command(programs: MySqlPrograms, data: Path) -> list[str]:
+    """The command line of a server of either kind on ``data``, without the settings of its kind."""
     user = ["--user=root"] if os.geteuid() == 0 else []
-    # NULL, because the default folder for SELECT … INTO OUTFILE exists only in an installed package.
-    options = [*programs.options, f"--datadir={data}", "--secure-file-priv=NULL", *user]
-    return [*programs.server, "--no-defaults", *options]
+    return [*programs.server, "--no-defaults", *programs.options, f"--datadir={data}", *user]
 
 
 def _first_error(process: Process) -> str:
@@ -193,12 +212,12 @@ def _first_error(process: Process) -> str:
     return errors[0] if errors else said.rpartition("\n")[2] or f"no answer in {_START_SECONDS} s"
 
 
-def _new_data(programs: MySqlPrograms, data: Path) -> None:
+def _new_data(programs: MySqlPrograms, dialect: Dialect, data: Path) -> None:
     """Creates the data of a new server with our user, as a copy from the cache, since initialising takes seconds."""
     if data.exists():
         return
-    stamp = hashlib.sha256(programs.banner.encode() + _GRANTS.read_bytes()).hexdigest()[:12]
-    template = cached(f"mysql-data-{stamp}", lambda folder: _initialise(programs, folder)) / "data"
+    stamp = hashlib.sha256(programs.banner.encode() + dialect.grants.read_bytes()).hexdigest()[:12]
+    template = cached(f"mysql-data-{stamp}", lambda folder: dialect.initialise(programs, folder)) / "data"
     aside = data.with_name("data.new")
     shutil.rmtree(aside, ignore_errors=True)
     shutil.copytree(template, aside)
@@ -207,16 +226,17 @@ def _new_data(programs: MySqlPrograms, data: Path) -> None:
 
 def _initialise(programs: MySqlPrograms, folder: Path) -> None:
     data = folder / "data"
-    command = [*_server(programs, data), "--initialize-insecure", f"--log-error={folder / 'initialize.log'}"]
+    log = folder / "initialize.log"
+    command = [*server_command(programs, data), _NO_FOLDER, "--initialize-insecure", f"--log-error={log}"]
     if subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode:
         raise UserError(
-            f"mysqld cannot initialise its data: {(folder / 'initialize.log').read_text()[-300:]}",
+            f"mysqld cannot initialise its data: {log.read_text()[-300:]}",
             code="CDC-SANDBOX-START",
         )
     # --initialize cannot create accounts, so a first start does, without a binlog.
     process = Process("first-start", folder=folder)
-    settings = ["--skip-networking", "--skip-log-bin", "--mysqlx=OFF", "--socket=mysqld.sock"]
-    process.start([*_server(programs, data), *settings, f"--init-file={_GRANTS}"])
+    settings = [_NO_FOLDER, "--skip-networking", "--skip-log-bin", "--mysqlx=OFF", "--socket=mysqld.sock"]
+    process.start([*server_command(programs, data), *settings, f"--init-file={MYSQL.grants}"])
     # Printed after the init file has run; a clean shutdown then writes everything to the data files.
     ready = process.comes_up(lambda: "ready for connections" in process.said(), seconds=_START_SECONDS)
     if not (ready and process.stop()):
@@ -227,3 +247,6 @@ def _initialise(programs: MySqlPrograms, folder: Path) -> None:
         )
     # Each copy creates its own server UUID at its first start.
     (data / "auto.cnf").unlink()
+
+
+MYSQL = Dialect((*_COMMON, *_REPLICATION), grants("grants.sql"), _initialise)
