@@ -23,7 +23,6 @@ from cdc.producer.copy.state import Pending, Table
 from cdc.producer.copy.status import Estimate, estimates
 from cdc.producer.copy.structure import copied_tables, creations_of
 from cdc.producer.filter_changes import FilterEffect, change_of
-from cdc.producer.resume import starting_entry
 from cdc.service.logs import print_error
 from cdc.service.mysql_connection import connected
 
@@ -93,7 +92,7 @@ class _Look:
             filters = profile.filters.listed()
             if change.widened is not None and newest is not None and newest.filters is not None:
                 filters = newest.filters
-            entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters)
+            entry = pipeline.start_of(profile, leader, newest, filters)
             _say(_place(leader, newest, entry, profile.producer.start))
         if entry is None:
             return

@@ -46,9 +46,9 @@ BEGIN = b"\0BEGIN"  # the end of a Query event that begins a transaction
 # The errors that readers of events raise for broken bytes.
 UNREADABLE = (ValueError, LookupError, StructError, RuntimeError, OverflowError)
 # Event types, one byte each. A transaction of rows: GTID, Query, table maps and rows, Xid.
-_ROWS_ONLY = re.compile(rb"[\x21\x22\x2a]\x02(?:\x13+[\x1e-\x20\x27]+)+\x10")
+_ROWS_ONLY = re.compile(rb"[\x21\x22\x2a\xa2]\x02(?:\x13+[\x1e-\x20\x27]+)+\x10")
 # The start of such a transaction at the end of a chunk.
-_INCOMPLETE = re.compile(rb"[\x21\x22\x2a](?:\x02\x13[\x13\x1e-\x20\x27]*)?\Z")
+_INCOMPLETE = re.compile(rb"[\x21\x22\x2a\xa2](?:\x02\x13[\x13\x1e-\x20\x27]*)?\Z")
 _LONGEST_INCOMPLETE = 1_000_000  # bytes
 _new = tuple.__new__  # RowsTransaction(…) itself takes twice as long
 
@@ -131,17 +131,24 @@ class Decoder:
 
     ``tables`` decodes the rows of the tables that pass the filters; ``xa`` holds prepared transactions; ``log(event,
     **fields)`` is called for each statement that is not replicated by design. ``other_events``: events that are part of
-    no record are changes too.
+    no record are changes too. ``rewrite`` makes a statement of another kind of leader one of MySQL.
     """
 
     def __init__(
-        self, tables: TableCache, *, xa: XaTransactions, log: Callable[..., None], other_events: bool = False
+        self,
+        tables: TableCache,
+        *,
+        xa: XaTransactions,
+        log: Callable[..., None],
+        other_events: bool = False,
+        rewrite: Callable[[LoggedStatement], LoggedStatement] = lambda statement: statement,
     ) -> None:
         self._tables = tables
         self._whole_transactions = WholeTransactions(tables)
         self._xa = xa
         self._log = log
         self._other_events = other_events
+        self._rewrite = rewrite
         self._named: Gtid | None = None  # of the GTID event whose transaction has not begun yet
         self._named_at: Position | None = None
         self._in_transaction = False
@@ -322,7 +329,7 @@ class Decoder:
         if event.data.endswith(BEGIN):
             yield self._begin(event, row_mode(event.data))
             return
-        yield from self._statement(event, logged_statement(event, self._tables.collations))
+        yield from self._statement(event, self._rewrite(logged_statement(event, self._tables.collations)))
 
     def _statement(self, event: RawEvent, statement: LoggedStatement) -> Iterator[Change]:
         kind, text = statement.kind, statement.text
