@@ -181,14 +181,19 @@ def with_history(settings: dict[str, Any], leader: Leader, newest: Entry | None,
     with connected_cursor(settings, leader.name) as cursor:
         gtids = _gtids_at(cursor, entry.position)
     where = f"{leader.name}, position {entry.position}"
-    if gtids is None:
+    if gtids is None and newest is None:
         raise UserError(
             "no event of the leader's binlog begins at this position",
-            code="CDC-LEADER-NO-POSITION" if newest is None else "CDC-LEADER-REPLACED",
+            code="CDC-LEADER-NO-POSITION",
             where=where,
-            hint="write the file and position that the copy names, or take a newer copy"
-            if newest is None
-            else _FRESH_COPY,
+            hint="write the file and position that the copy names, or take a newer copy",
+        )
+    if gtids is None:
+        raise UserError(
+            "the leader lost binlogs or was replaced: no event of its binlog begins where we have read up to",
+            code="CDC-LEADER-REPLACED",
+            where=where,
+            hint=f"point the profile at the old leader, or {_FRESH_COPY}",
         )
     there = executed_before(gtids)
     if newest is None:

@@ -369,7 +369,10 @@ def skip_of(line: str) -> str:
 
 @pytest.mark.long
 def test_all_types(mariadb: MySql, follower: MySql, kafka: Kafka, tmp_path: Path) -> None:
-    """The types of MySQL that MariaDB has, at their limits; see ``test_types_and_ordinary_statements``."""
+    """The types of MySQL that MariaDB has, at their limits.
+
+    `make test` has test_types_and_ordinary_statements.
+    """
     client = [
         *(*mariadb_programs().client, "--no-defaults", "--force", "--default-character-set=utf8mb4"),
         *("-uroot", f"--socket={mariadb.socket}"),
