@@ -1,8 +1,8 @@
-"""Checks before anything is applied: the follower's settings and grants, and that its checkpoint fits the topics."""
+"""Checks the follower's settings and grants before anything is applied, and loads its checkpoint."""
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 
 from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Stopped
 from cdc.consumer.follower.session import Session, require_mysql
@@ -10,23 +10,17 @@ from cdc.consumer.range.base_copy import Beginning
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.state import checkpoint, ledger_table, rewinds
 from cdc.consumer.state.base_copy import BaseCopy
-from cdc.consumer.state.checkpoint import CHECKPOINT, OFFSETS, Checkpoint, TopicIdPartition
+from cdc.consumer.state.checkpoint import CHECKPOINT, OFFSETS, Checkpoint
 from cdc.consumer.state.conflicts import CONFLICTS
 from cdc.consumer.state.ledger_table import LEDGER
+from cdc.consumer.topic_checks import First, check_topics
 from cdc.errors import Disconnected, UserError
 from cdc.service.logs import event
 from cdc.service.mysql_connection import TLS_FAILED
 
-__all__ = ["First", "check_topics", "connect", "load_checkpoint"]
+__all__ = ["connect", "load_checkpoint"]
 
 _LOG = logging.getLogger("cdc.consumer")
-First = Callable[[], int | None]
-# A follower that keeps its executed GTIDs would skip the statements of the new topic as executed.
-_FRESH = (
-    "start with a new topic and a fresh follower: drop its schema cdc (consumer.schema) and the replicated "
-    "databases, and run RESET BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another "
-    "mysql_resource_name in all profiles"
-)
 _START = "start the server, or fix the address"
 _STATIC = (
     "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW",
@@ -261,58 +255,3 @@ def _require_none_elsewhere(session: Session, resource: str) -> None:
                 where="profile key consumer.schema",
                 hint=f"set it to {schema!r}: it can't be changed once records were applied",
             )
-
-
-def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topic], *, first: First | None) -> None:
-    """Raises UserError if the topics do not continue the checkpoint: another topic, deleted records, or an end before
-    the checkpoint.
-
-    ``topic`` is the one whose id the checkpoint has: the single topic, or the commit log. ``others`` are the other
-    topics of the checkpoint that exist. ``first()`` returns the sequence of the oldest record in the topic, None if it
-    is not known. ``first`` is None for many topics: there a missing sequence is noticed only while reading them.
-    """
-    if (checkpoint.topic, checkpoint.topic_id) != (topic.name, topic.id):
-        raise UserError(
-            f"the follower's checkpoint is of topic {checkpoint.topic} (id {checkpoint.topic_id}), "
-            f"this is another one (id {topic.id})",
-            code="CDC-FOLLOWER-OTHER-TOPIC",
-            where=f"topic {topic.name}",
-            hint=f"set kafka.topic and kafka.layout as they were; if it was deleted and created again, {_FRESH}",
-        )
-    offsets = {TopicIdPartition(topic.name, number, topic.id): 0 for number in topic.ranges} | dict(checkpoint.offsets)
-    for partition, offset in offsets.items():
-        there = topic if partition.topic == topic.name else others.get(partition.topic)
-        _check_partition(partition, offset, there, checkpoint.sequence, first)
-
-
-def _check_partition(
-    partition: TopicIdPartition, offset: int, topic: Topic | None, sequence: int, first: First | None
-) -> None:
-    where = f"topic {partition.topic}, partition {partition.number}"
-    if topic is None or topic.id != partition.topic_id or partition.number not in topic.ranges:
-        raise UserError(
-            "the topic was deleted, or created again",
-            code="CDC-FOLLOWER-OTHER-TOPIC",
-            where=f"{where}, after sequence {sequence}",
-            hint=_FRESH,
-        )
-    low, high = topic.ranges[partition.number]
-    if offset > high:
-        raise UserError(
-            f"the checkpoint is ahead of the topic: it is at offset {offset}, the topic ends at {high}",
-            code="CDC-FOLLOWER-BEHIND-RETENTION",
-            where=f"{where}, after sequence {sequence}",
-            hint=f"the topic lost records: {_FRESH}",
-        )
-    if first is None or offset >= low:
-        return
-    # The deleted records may all be applied: the marker that ends the last record's Kafka transaction has an offset
-    # after it.
-    oldest = first()
-    if high > offset + 1 if oldest is None else oldest > sequence + 1:
-        raise UserError(
-            f"retention has deleted records: the checkpoint is at offset {offset}, the topic begins at {low}",
-            code="CDC-FOLLOWER-BEHIND-RETENTION",
-            where=f"{where}, sequence {sequence + 1} is needed",
-            hint=f"raise the topic's retention.ms and retention.bytes, then {_FRESH}",
-        )

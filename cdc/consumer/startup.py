@@ -16,7 +16,7 @@ from typing import Self, TypeVar
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
 from cdc.config.topic_names import PER_TABLE
-from cdc.consumer import preflight
+from cdc.consumer import preflight, topic_checks
 from cdc.consumer.apply.applier import Applier
 from cdc.consumer.apply.chunks import Chunks
 from cdc.consumer.apply.committed import Committed
@@ -134,11 +134,11 @@ class Startup:
             self.calls.pause(_ASK_SECONDS)
         return topic
 
-    def checkpoint(self, topic: Topic, *, attachment: Beginning) -> tuple[Checkpoint, BaseCopy]:
+    def checkpoint(self, topic: Topic, *, attachment: Beginning, continues: bool = True) -> tuple[Checkpoint, BaseCopy]:
         """The follower's checkpoint, once it is known to belong to these topics, and the base copy with which the
-        follower began.
+        follower began. ``continues``: its offsets are those after its record, which is so unless it is being loaded.
 
-        Raises UserError, Stopped, ServerGone.
+        Raises UserError, PromiseError, Stopped, ServerGone.
         """
         names = self.profile.kafka.topics()
         many = names.layout == PER_TABLE
@@ -149,8 +149,10 @@ class Startup:
             checkpoint, copied = preflight.load_checkpoint(
                 self.session, resource=resource, topic=topic, first=first, attachment=attachment
             )
+            if continues and not many:
+                checkpoint = topic_checks.continued(checkpoint, topic, self.reader.places)
             others = self.source.topics({partition.topic for partition in checkpoint.offsets} - {topic.name})
-            preflight.check_topics(checkpoint, topic, others, first=first)
+            topic_checks.check_topics(checkpoint, topic, others, first=first)
             return checkpoint, copied
 
         return self._once_connected(load)

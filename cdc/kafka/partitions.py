@@ -13,7 +13,17 @@ from cdc.kafka.errors import NOT_AUTHORIZED, denied
 from cdc.model.partition import Partition
 from cdc.service.logs import LIBRDKAFKA
 
-__all__ = ["backwards", "begin_offsets", "end_offsets", "led", "newest", "newest_within", "oldest", "unended"]
+__all__ = [
+    "backwards",
+    "begin_offsets",
+    "end_offsets",
+    "led",
+    "newest",
+    "newest_within",
+    "oldest",
+    "unended",
+    "windows",
+]
 
 _ANSWER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.1
@@ -136,13 +146,30 @@ def backwards(
         end = end_offsets(properties, [partition], committed=committed)[partition]
     consumer = _consumer(properties, committed=committed)
     try:
-        window = _FIRST_WINDOW
-        while end > begin:
-            start = max(begin, end - window)
-            yield from reversed([pick(each) for each in _between(consumer, {partition: start}, {partition: end})])
-            end, window = start, window * 8
+        yield from windows(consumer, partition, (begin, end), pick=pick, first=_FIRST_WINDOW)
     finally:
         consumer.close()
+
+
+def windows(
+    consumer: Consumer,
+    partition: Partition,
+    offsets: tuple[int, int],
+    *,
+    pick: Callable[[Message], Picked],
+    first: int,
+) -> Iterator[Picked]:
+    """Applies ``pick`` to the messages between two ``offsets``, newest first, in batches: the first one of ``first``
+    offsets, each other one of 8 times as many. Changes the assignment of ``consumer``, which must report the end of a
+    partition.
+
+    Raises Disconnected if the brokers do not answer.
+    """
+    begin, end = offsets
+    while end > begin:
+        start = max(begin, end - first)
+        yield from reversed([pick(each) for each in _between(consumer, {partition: start}, {partition: end})])
+        end, first = start, first * 8
 
 
 def _offsets(

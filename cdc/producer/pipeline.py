@@ -268,6 +268,11 @@ class _Producer:
         )
         if sink.rolled_back:
             self.log("rolled back a Kafka transaction that had no end", topics=",".join(sink.rolled_back))
+        if sink.rewritten:
+            self.log(
+                "writing records again that the brokers have lost or rolled back", records=sink.rewritten,
+                after=sink.entry.next_sequence - 1 if sink.entry else -1,
+            )  # fmt: skip
         self.retry.answered()
         return sink
 

@@ -96,7 +96,7 @@ def _load(startup: Startup, spark: Callable[[], SparkSession], leader: Profile, 
     set_tiny(source.spark, records=source.span.size * _ROWS_OF_A_RECORD)
     seed = _seed(begun, source, at, listed(follower))
     stream = _stream(startup, source, topic, seed.upto)
-    checkpoint, copied = startup.checkpoint(topic, attachment=SeedBeginning(resource, seed))
+    checkpoint, copied = startup.checkpoint(topic, attachment=SeedBeginning(resource, seed), continues=False)
     event(_LOG, "seed", follower=str(follower.database), upto=seed.upto, after=checkpoint.sequence)
     loaded = _applied(startup, source, stream, checkpoint, copied)
     if loaded is not None:

@@ -6,10 +6,10 @@ consumer never reads them.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 
@@ -21,13 +21,15 @@ from cdc.kafka.epochs import stamp_of
 from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, settings_refused, unreachable
 from cdc.kafka.first_partition import FIRST, require_others_empty
 from cdc.kafka.follower_places import place_note
-from cdc.kafka.fragments import Fragments, first_whole_sequence
-from cdc.kafka.partitions import begin_offsets, end_offsets, oldest
+from cdc.kafka.fragments import Fragment, Fragments, first_whole_sequence
+from cdc.kafka.partitions import begin_offsets, end_offsets, oldest, windows
 from cdc.model.commit_entry import Commits, Mark
 from cdc.model.partition import Partition
+from cdc.model.position import Position
+from cdc.model.record import Record
 from cdc.service.logs import event
 
-__all__ = ["GroupOffsets", "KafkaReader", "Topic", "note_of"]
+__all__ = ["GroupOffsets", "KafkaReader", "Place", "Topic", "note_of"]
 
 # A producer that copies tables waits for these offsets. Lag tools poll much less often.
 _COMMIT_SECONDS = 0.2
@@ -93,6 +95,16 @@ class Topic:
     name: str
     id: str
     ranges: dict[int, tuple[int, int]]
+
+
+class Place(NamedTuple):
+    """The place of a record: the ``offset`` of its first message, its ``sequence``, and its position in the leader's
+    binlog, None for a record of several messages.
+    """
+
+    offset: int
+    sequence: int
+    position: Position | None
 
 
 class KafkaReader:
@@ -238,6 +250,21 @@ class KafkaReader:
         newest = self.commits(commits) if self.topic(commits) else None
         return newest.next_sequence if newest else None
 
+    def places(self, topic: Topic, *, before: int) -> Iterator[Place]:
+        """The places of the records in the only partition of ``topic`` before the offset ``before``, newest first.
+
+        To be called before ``begin``. Raises Unreachable if the brokers can't be reached, PromiseError for a message
+        that is not a record.
+        """
+        low, high = topic.ranges[FIRST]
+        offsets = low, min(before, high)
+        try:
+            for place in windows(self._consumer, (topic.name, FIRST), offsets, pick=_place_of, first=1):
+                if place is not None:
+                    yield place
+        except Disconnected as error:
+            raise brokers_gone(str(error), self._servers) from None
+
     def written(self, partitions: Collection[TopicIdPartition]) -> dict[TopicIdPartition, int] | None:
         """The offsets after the last message, committed or not; None if the brokers do not answer now."""
         try:
@@ -366,3 +393,16 @@ class KafkaReader:
         return read_error(error, self._servers, group=self._group) or unreachable(
             error, self._servers, properties=self._connection, answered=self._answered
         )
+
+
+def _place_of(message: Message) -> Place | None:
+    """The place of the record that begins with ``message``; None for a mark and for a fragment after the first."""
+    headers = dict(message.headers() or ())
+    if stamp_of(message, headers).is_mark:
+        return None
+    offset, fragment = message.offset() or 0, Fragment.of(message, headers)
+    if fragment is not None:
+        return Place(offset, fragment.sequence, None) if fragment.number == 0 else None
+    where = f"{message.topic()}/{message.partition()}/{offset}"
+    record = Record.parse(message.value() or b"", where=where)
+    return Place(offset, record.sequence, record.position)

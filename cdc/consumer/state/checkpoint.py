@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.state.own_table import OwnTable
+from cdc.model.position import Position
 from cdc.model.record import Record
 
 __all__ = ["CHECKPOINT", "OFFSETS", "WORKER", "Checkpoint", "TopicIdPartition", "others", "select_leader"]
@@ -62,7 +63,8 @@ class Checkpoint:
     """The progress of one leader's records: all up to ``sequence`` are applied; ``offsets`` are the next ones to read.
 
     ``topic`` is the topic of all records or, in the layout ``per_table``, the commit log. ``schema`` is the consumer's
-    own database, which has the checkpoint. ``ts_us`` is the leader's commit time of the last record, None before one.
+    own database, which has the checkpoint. ``ts_us`` is the leader's commit time of the last record, ``position`` where
+    that record's event begins in the leader's binlog; both are None before the first record.
     """
 
     resource: str
@@ -72,11 +74,12 @@ class Checkpoint:
     offsets: Mapping[TopicIdPartition, int] = field(default_factory=dict)
     schema: str = CHECKPOINT_DATABASE
     ts_us: int | None = None
+    position: Position | None = None
 
     @staticmethod
     def select(resource: str, *, schema: str) -> str:
         """The query for the row that ``from_rows`` parses."""
-        columns = "resource, topic, topic_id, sequence, offsets, leader_ts_us"
+        columns = "resource, topic, topic_id, sequence, offsets, leader_ts_us, leader_file, leader_offset"
         return CHECKPOINT.select(schema, resource, columns, where=f"worker={WORKER}")
 
     @staticmethod
@@ -87,10 +90,11 @@ class Checkpoint:
     @classmethod
     def from_rows(cls, row: tuple[Any, ...], others: Iterable[tuple[Any, ...]] = (), *, schema: str) -> Self:
         """Parses the checkpoint from its selected row and from the rows of the other topics' offsets."""
-        resource, topic, topic_id, sequence, text, ts_us = row
+        resource, topic, topic_id, sequence, text, ts_us, file, offset = row
         offsets = {TopicIdPartition(topic, int(number), topic_id): int(at) for number, at in json.loads(text).items()}
         offsets |= {TopicIdPartition(name, int(number), id_): int(at) for name, number, id_, at in others}
-        return cls(resource, topic, topic_id, int(sequence), offsets, schema, ts_us)
+        position = None if file is None or offset is None else Position(file, int(offset))
+        return cls(resource, topic, topic_id, int(sequence), offsets, schema, ts_us, position)
 
     def insert(self) -> str:
         """The statement that writes a leader's first row, before anything is applied."""
@@ -107,7 +111,13 @@ class Checkpoint:
 
     def advanced(self, *, last: Record, offsets: Mapping[TopicIdPartition, int]) -> "Checkpoint":
         """The checkpoint after everything up to ``last`` has been applied."""
-        return replace(self, sequence=last.sequence, offsets={**self.offsets, **offsets}, ts_us=last.ts_us)
+        return replace(
+            self,
+            sequence=last.sequence,
+            offsets={**self.offsets, **offsets},
+            ts_us=last.ts_us,
+            position=last.position,
+        )
 
     def advance(self, target: "Checkpoint", *, last: Record) -> str:
         """The statement that moves the row from this checkpoint to ``target``.

@@ -46,8 +46,9 @@ class KafkaSink:
     is what is written from one ``commit`` to the next.
 
     ``entry`` is the newest entry of the commit log, None if there is none. ``rolled_back`` names the topics in which
-    a transaction without an end was found. ``shown`` is the newest of the binlog's other events that is committed or in
-    the open batch. ``records`` and ``bytes`` count what is in the open batch.
+    a transaction without an end was found, ``rewritten`` counts the committed records that readers can't see any more.
+    ``shown`` is the newest of the binlog's other events that is committed or in the open batch. ``records`` and
+    ``bytes`` count what is in the open batch.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class KafkaSink:
         self._resource = resource
         self.entry = recovered.entry
         self.rolled_back = recovered.rolled_back
+        self.rewritten = recovered.rewritten
         self._already_visible = recovered.visible_checksums
         self._visible_chunks = recovered.visible_chunks
         self.shown = recovered.shown

@@ -75,7 +75,7 @@ class Recovered:
     the binlog's other events that readers can see. ``begun`` has, by sequence, the newest visible fragment, with its
     bytes, of each record of which readers see only the first fragments. ``visible_chunks`` has topic and COPIED, by
     sequence, of the chunks among the visible records, since they can't be read again. ``marks`` are those of the topic,
-    with their offsets.
+    with their offsets. ``rewritten`` counts the records that the newest committed entry counts and readers can't see.
     """
 
     entry: Entry | None
@@ -86,6 +86,7 @@ class Recovered:
     visible_chunks: dict[int, tuple[str, str]] = field(default_factory=dict)
     begun: dict[int, Begun] = field(default_factory=dict)
     marks: tuple[Mark, ...] = ()
+    rewritten: int = 0
 
 
 def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, *, resource: str) -> Recovered:
@@ -125,10 +126,13 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
         require_ended(topics, open_in)
     next_sequence = entry.next_sequence if entry else 0
     checksums, chunks = _visible_records(counting, visible, next_sequence, resource)
-    require_chunks_before(entry, chunks, begun)
+    behind = committed.next_sequence - next_sequence if committed else 0
+    unseen = behind - len(checksums) - len(chunks)
+    lost = committed if unseen > 0 and _has_lost(topics, committed, resource) else None
+    require_chunks_before(entry, chunks, begun, counted=lost)
     ahead = {partition: last for partition, last in visible.items() if next_sequence <= last < _EXPIRED}
     rolled_back = sorted({topic for topic, _ in open_in})
-    return Recovered(entry, rolled_back, checksums, shown, ahead, chunks, begun, marks)
+    return Recovered(entry, rolled_back, checksums, shown, ahead, chunks, begun, marks, max(0, unseen))
 
 
 def require_ended(topics: TopicAdmin, partitions: list[Partition]) -> None:
@@ -254,6 +258,23 @@ def _visible(
     empty = [partition for partition in partitions if partition not in seen and partition not in unended]
     begins = begin_offsets(counting.properties, empty)
     return seen | {partition: _EXPIRED for partition, begin in begins.items() if begin > 0}, begun
+
+
+def _has_lost(topics: TopicAdmin, entry: Entry | None, resource: str) -> bool:
+    """Whether the brokers have lost a record that ``entry``, a committed one, counts: it is in no transaction that was
+    rolled back, either. Readers may have seen such a record.
+    """
+    names, properties = topics.names, topics.properties
+    if entry is None:
+        return False
+    single = {f"{names.topic}/0": entry.next_sequence - 1} if names.layout == SINGLE else {}
+    for name, last in (entry.last or single).items():
+        topic, _, number = name.rpartition("/")
+        messages = backwards(properties, (topic, int(number)), committed=False, pick=_without_fragment)
+        there = (_sequence(each, resource) for each in messages if each.key() and not stamp_of(each).is_mark)
+        if next(there, -1) < last:
+            return True
+    return False
 
 
 def _event_topics(names: Topics, *entries: Entry | None) -> set[Partition]:
@@ -387,15 +408,19 @@ def without_types(record: bytes | LargeText) -> bytes | LargeText:
 
 
 def require_chunks_before(
-    entry: Entry | None, chunks: Mapping[int, tuple[str, str]], begun: Collection[int] = ()
+    entry: Entry | None,
+    chunks: Mapping[int, tuple[str, str]],
+    begun: Collection[int] = (),
+    *,
+    counted: Entry | None = None,
 ) -> None:
     """Raises PromiseError if readers can see one of ``chunks`` but not all records between ``entry`` and it, or only
-    the first fragments of one (those in ``begun``).
+    the first fragments of one (those in ``begun``), or if not all chunks that ``counted`` counts are among them.
 
     Chunks can't be read again as they were: the rows that would replace them came after that chunk.
     """
-    before = ((entry and entry.copy) or {}).get("written", 0)
-    written = max((json.loads(copied)["written"] for _, copied in chunks.values()), default=before)
+    before, counts = (((each and each.copy) or {}).get("written", 0) for each in (entry, counted))
+    written = max([before, counts, *(json.loads(copied)["written"] for _, copied in chunks.values())])
     if halved := chunks.keys() & set(begun):
         raise PromiseError(
             f"the last fragments of record {min(halved)}, which a copy wrote, are lost: readers see a part of a Kafka "
@@ -405,11 +430,11 @@ def require_chunks_before(
             hint=_ANEW,
         )
     if lost := max(0, written - before - len(chunks)):
-        last = max(chunks)
         raise PromiseError(
-            f"{lost} records of a copy before sequence {last} are lost: readers see a part of a Kafka transaction",
+            f"{lost} records of a copy after sequence {entry.next_sequence - 1 if entry else -1} are lost, of which "
+            "readers may have seen a part",
             code="CDC-TOPIC-RECORDS-LOST",
-            where=f"topic {chunks[last][0]}",
+            where=f"topic {chunks[max(chunks)][0]}" if chunks else "all topics",
             hint=_ANEW,
         )
 
