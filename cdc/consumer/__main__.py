@@ -142,7 +142,7 @@ def _consume(profile: Profile, options: Options) -> int:
 
 
 def _on_signal(pause: Pause, wanted: bool, *_: object) -> None:
-    pause.wanted = wanted  # nothing else: a handler runs between any two instructions
+    pause.wanted = wanted  # does nothing else, since a handler runs between any two instructions
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Shows the consumer's counters: as Prometheus metrics, health checks, a line on a terminal and totals for the log."""
+"""Shows the consumer's counters as Prometheus metrics, health checks, a line on a terminal and totals for the log."""
 
 import time
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ class Activity:
     """The figures of a running consumer. ``retry`` knows whether the follower is away; ``brokers`` and ``follower`` are
     queried at each request.
 
-    ``commits`` is the topic with the producer's commit log, whose newest entry gives the last record in the topics. The
-    producer writes an entry at least every ``alive_seconds``.
+    ``commits`` is the topic with the producer's commit log, whose newest entry contains the sequence of the next
+    record. The producer writes an entry at least every ``alive_seconds``.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Decides which of the leader's databases and tables are replicated: those that the profile's filters let pass."""
+"""Decides with the profile's filters which of the leader's databases and tables are replicated."""
 
 import json
 from collections.abc import Callable
@@ -12,7 +12,7 @@ __all__ = ["listed", "replicated", "way_across"]
 
 
 def replicated(profile: Profile) -> Callable[[Uri], bool]:
-    """A function that decides whether a database or table is replicated, by the leader's name.
+    """A function that decides whether a database or table is replicated; its argument is the name on the leader.
 
     The function raises UserError if a replicated database has the name of the consumer's own database on the follower.
     """

@@ -1,5 +1,5 @@
-"""Writes a record's values as SQL literals, names as identifiers, and both as the condition that finds a row: by its
-key, or by all its values.
+"""Writes a record's values as SQL literals, names as identifiers, and both as conditions that find a row by its key, or
+by all its values if it has no key.
 """
 
 from collections.abc import Callable, Mapping
@@ -64,7 +64,7 @@ def literal(value: Value) -> str:
 
 
 def equal(column: str, value: Value, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> str:
-    """The condition by which a key finds its row: equality in the key's own collation, so that an index can be used.
+    """The condition that a column of a key equals ``value``, in the key's own collation so that an index can be used.
 
     ``rounded`` are the table's columns FLOAT(M,D) and DOUBLE(M,D).
     """
@@ -82,7 +82,7 @@ def equal(column: str, value: Value, rounded: Mapping[str, Rounded] = NONE_ROUND
 
 
 def exact(column: str, value: Value) -> str:
-    """The condition that holds for exactly this value, not for others that compare as equal to it.
+    """The condition that holds for exactly this value, not for other values that compare as equal to it.
 
     Plain equality comes first if an index may help.
     """
@@ -117,7 +117,9 @@ def _minus(content: float) -> str:
 
 
 def matcher(record: Record, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Callable[[list[Value]], str]:
-    """The condition that finds a row by its before-image: by its key or, without one, by all its exact values."""
+    """Returns a function from a before-image to the condition that finds its row: by the key, or by all exact values if
+    the table has no key.
+    """
     if record.key is not None:
         key = [(index, record.columns[index]) for index in key_indexes(record)]
         return lambda image: " AND ".join([equal(column, image[index], rounded) for index, column in key])

@@ -23,7 +23,7 @@ class Variables:
         self._blobs: list[StoredBlob] = []
 
     def image(self, image: list[Value]) -> list[Value]:
-        """The image with variables in place of StoredBlobs; from then on ``statements`` set these, too."""
+        """The image with variables in place of StoredBlobs; ``statements`` sets these variables, too."""
         return [self._value(value) for value in image]
 
     def _value(self, value: Value) -> Value:
@@ -32,8 +32,8 @@ class Variables:
             return value
         self._blobs.append(blob)
         names = ",".join(self._names(len(self._blobs) - 1))
-        # CONCAT is NULL, with no more than a warning, if the result has more than max_allowed_packet bytes. No row may
-        # get that. The subquery raises an error if it is evaluated.
+        # CONCAT returns NULL, with only a warning, if the result has more than max_allowed_packet bytes. No row may
+        # store this NULL: the subquery, which is evaluated only then, raises an error.
         return {"Blob": StagedBlob(f"COALESCE(CONCAT({names}),(SELECT 1 UNION SELECT 2))")}
 
     def _names(self, number: int) -> list[str]:
