@@ -13,9 +13,10 @@ from cdc.service.logs import LIBRDKAFKA
 __all__ = ["admin_client"]
 
 _ANSWER_SECONDS = 10.0
-# A start and a reconnection send a dozen requests within a second; a request a minute may connect again.
+# A start and a reconnection send a dozen requests within a second; a program that sends one request a minute may
+# connect for each.
 _KEPT_SECONDS = 30.0
-# librdkafka waits up to 10 s before it tries a broker again that was away.
+# By default librdkafka waits up to 10 s before it tries a broker again that was unreachable.
 _RECONNECT = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500}
 _clients: dict[Hashable, tuple[AdminClient, float]] = {}
 _lock = Lock()

@@ -16,7 +16,7 @@ from cdc.model.charset import DIFFERENCES, latin1_decode, latin1_encode
 __all__ = ["NO_BLANKS", "UTF8", "Blanks", "blanks", "client_decode", "client_encode", "sent", "stored_name", "units"]
 
 UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8", "binary"})
-"""The character sets in which names are UTF-8; with ``binary`` the server uses the bytes of names as they are."""
+"""The character sets in which names are UTF-8; with ``binary`` the server takes their bytes as they are."""
 
 
 class Blanks(NamedTuple):
