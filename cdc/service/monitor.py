@@ -1,4 +1,4 @@
-"""Shows a program's progress: over HTTP, as a line on a terminal, and once a minute in the log."""
+"""Shows a program's progress over HTTP, as a line on a terminal, and once a minute in the log."""
 
 import threading
 import time
