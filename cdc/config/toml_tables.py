@@ -1,4 +1,4 @@
-"""Reads TOML text into dataclasses and checks each key: its name, its type, and its ``choices`` or ``range``."""
+"""Reads TOML text into dataclasses, and checks the name, the type, and the ``choices`` or ``range`` of each key."""
 
 import difflib
 import re
