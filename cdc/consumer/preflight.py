@@ -1,4 +1,4 @@
-"""Checks before anything is applied: the follower's settings and grants, and that its checkpoint fits the topics."""
+"""Checks the follower's settings and grants before anything is applied, and whether its checkpoint fits the topics."""
 
 import logging
 import re
@@ -31,12 +31,12 @@ _START = "start the server, or fix the address"
 _STATIC = (
     "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW",
     "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE",
-    # Without these two the server hides events and triggers.
+    # Without EVENT and TRIGGER the server hides events and triggers.
     "EVENT", "TRIGGER",
 )  # fmt: skip
 _SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced it by two privileges
-# For setting GTIDs, the leader's session settings, and the definers of its views and routines; one privilege of each
-# row is enough.
+# The privileges to set GTIDs and the leader's session settings, and for the definers of its views and routines; one
+# privilege of each row is enough.
 _DYNAMIC = (
     ("REPLICATION_APPLIER", "SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
     ("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
@@ -58,7 +58,7 @@ _SETTINGS = {
         "only a new server can have another value",
     ),
     "super_read_only": ("0", "no client can write", "SET PERSIST super_read_only = OFF"),
-    # There is no session setting for it, and SUPER is not enough for functions without a declared characteristic.
+    # The variable has no session value, and SUPER is not enough for functions without a declared characteristic.
     "log_bin_trust_function_creators": (
         "1",
         "functions of the leader would be refused",
@@ -68,7 +68,8 @@ _SETTINGS = {
 
 
 def connect(session: Session, *, name: str) -> None:
-    """Connects for the first time, and checks the server's version, settings and grants; ``name`` is for errors.
+    """Connects for the first time, and checks the server's version, settings and grants; ``name`` is the server's name
+    in errors.
 
     Raises UserError, Stopped, and Disconnected if the server does not answer.
     """
@@ -98,7 +99,7 @@ def connect(session: Session, *, name: str) -> None:
         tls = error.code == TLS_FAILED
         hint = "fix the server's TLS, or check database.tls" if tls else "fix the account or the server"
         raise _unusable(error, where, hint) from None
-    # One line for each problem, so that all can be fixed together.
+    # Each problem is a line of the log, so that all can be fixed together.
     if len(problems) > 1:
         for problem in problems:
             event(_LOG, "problem", level=logging.ERROR, what=problem)
@@ -147,8 +148,8 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
 
 
 def _named(choice: tuple[str, ...], version: int) -> str:
-    """Chooses the privilege of ``choice`` to name: SET_USER_ID before MySQL 8.2 if it is among them, otherwise the
-    first.
+    """Chooses the privilege of ``choice`` to name: SET_USER_ID before MySQL 8.2 if ``choice`` contains it, otherwise
+    the first privilege.
     """
     return _SET_USER_ID if version < _TWO_OF_ONE and _SET_USER_ID in choice else choice[0]
 
@@ -183,10 +184,10 @@ def _privileges(session: Session) -> set[str]:
 def load_checkpoint(
     session: Session, *, resource: str, topic: Topic, first: First | None, attachment: Beginning
 ) -> tuple[Checkpoint, BaseCopy]:
-    """The leader's checkpoint in the follower, and the base copy with which it began. Creates the checkpoint and the
-    consumer's tables if there are none.
+    """Loads the leader's checkpoint in the follower, and the base copy with which the follower began. Creates the
+    checkpoint and the consumer's tables if they are missing.
 
-    ``topic`` and ``first`` as in ``check_topics``. Raises UserError, Stopped, and Disconnected if a server does not
+    For ``topic`` and ``first`` see ``check_topics``. Raises UserError, Stopped, and Disconnected if a server does not
     answer.
     """
     schema = session.schema
@@ -233,12 +234,12 @@ def _tell_capture(session: Session) -> None:
 
 
 def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
-    """Creates the missing tables of the consumer; returns the names of those that existed.
+    """Creates the missing tables of the consumer; returns the names of the tables that existed.
 
     Raises UserError if the leader's checkpoint is in another database.
     """
     schema = session.schema
-    # Queried first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
+    # The existing tables are queried first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
     existing = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{schema}'"
     known = {name for (name,) in session.rows(existing)}
     if CHECKPOINT.name not in known or not session.rows(Checkpoint.select(resource, schema=schema)):
@@ -252,7 +253,7 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
 
 
 def _require_none_elsewhere(session: Session, resource: str) -> None:
-    """Raises UserError if the leader's checkpoint is in another database: all records would be applied again."""
+    """Raises UserError if the leader's checkpoint is in another database, since all records would be applied again."""
     for (schema,) in session.rows(checkpoint.others(session.schema)):
         if session.rows(Checkpoint.select(resource, schema=schema)):
             raise UserError(
@@ -264,12 +265,12 @@ def _require_none_elsewhere(session: Session, resource: str) -> None:
 
 
 def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topic], *, first: First | None) -> None:
-    """Raises UserError if the topics do not continue the checkpoint: another topic, deleted records, or an end before
-    the checkpoint.
+    """Raises UserError if the topics do not continue the checkpoint: because a topic is another topic, records were
+    deleted, or the topic ends before the checkpoint.
 
-    ``topic`` is the one whose id the checkpoint has: the single topic, or the commit log. ``others`` are the other
-    topics of the checkpoint that exist. ``first()`` returns the sequence of the oldest record in the topic, None if it
-    is not known. ``first`` is None for many topics: there a missing sequence is noticed only while reading them.
+    ``topic`` is the topic whose id the checkpoint contains: the single topic, or the commit log. ``others`` are the
+    other topics of the checkpoint that exist. ``first()`` returns the sequence of the oldest record in the topic, None
+    if it is not known. ``first`` is None for many topics: there a missing sequence is noticed only while they are read.
     """
     if (checkpoint.topic, checkpoint.topic_id) != (topic.name, topic.id):
         raise UserError(
@@ -306,8 +307,8 @@ def _check_partition(
         )
     if first is None or offset >= low:
         return
-    # The deleted records may all be applied: the marker that ends the last record's Kafka transaction has an offset
-    # after it.
+    # The deleted records may all be applied: the marker that ends the Kafka transaction of the last record comes after
+    # the record.
     oldest = first()
     if high > offset + 1 if oldest is None else oldest > sequence + 1:
         raise UserError(
