@@ -139,7 +139,7 @@ class FilterChange:
         return self.after.wants_database(database) and not self.before.wants_database(database)
 
     def wants_table(self, database: str, table: str) -> bool:
-        """Whether changes of this table or view pass now, and did not before."""
+        """Whether changes of this table or view pass now, and did not pass before."""
         return self.after.wants_table(database, table) and not self.before.wants_table(database, table)
 
 

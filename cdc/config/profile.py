@@ -59,8 +59,8 @@ class ServerAddress(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-# The largest message by default. With its key and headers it must fit into a request, for which Kafka's brokers have a
-# limit of 104857600 bytes (socket.request.max.bytes).
+# The size of the largest message by default. With its key and headers the message must fit into a request, for which
+# Kafka's brokers have a limit of 104857600 bytes (socket.request.max.bytes).
 MESSAGE_BYTES = 100_000_000
 # By default librdkafka takes an answer of more than 100 MB for a broken connection, and requests it again for ever.
 _ANSWER_BYTES = 2_147_483_647
@@ -227,7 +227,7 @@ class Kafka:
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """The settings of the producer for reading and committing."""
+    """The settings of the producer for reading the binlog and committing to Kafka."""
 
     start: str = AUTO
     server_id: int = field(default=0, metadata={"range": (0, 4294967295)})
@@ -259,7 +259,7 @@ class Producer:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """The settings of the consumer for applying."""
+    """The settings of the consumer for applying records."""
 
     on_conflict: str = field(default="converge", metadata={"choices": ("converge", "stop")})
     before_images: str = field(default="compare", metadata={"choices": ("compare", "ignore")})
@@ -316,7 +316,7 @@ class Profile:
 
     @classmethod
     def parse(cls, text: str, *, name: str) -> Self:
-        """Parses a profile's text; ``name`` is its file in errors. Raises UserError."""
+        """Parses a profile's text; ``name`` is the name of its file in errors. Raises UserError."""
         return cls._of(parsed(text, name=name), name=name)
 
     @classmethod

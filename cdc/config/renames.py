@@ -10,7 +10,7 @@ __all__ = ["Renames", "require_own"]
 
 _KEY = "profile key renames"
 _OWN = re.compile(r"[0-9A-Za-z_$-]{1,64}", re.ASCII)
-_LONGEST = 64  # characters of a name (manual, "Identifier Length Limits")
+_LONGEST = 64  # the most characters of a name (manual, "Identifier Length Limits")
 
 
 class Renames:

@@ -28,7 +28,7 @@ def text_of(path: Path, *, key: str) -> str:
 
 
 def parsed(text: str, *, name: str) -> dict[str, Any]:
-    """Parses the TOML ``text``; ``name`` is its file in errors. Raises UserError."""
+    """Parses the TOML ``text``; ``name`` is the name of its file in errors. Raises UserError."""
     try:
         return tomllib.loads(text)
     # tomllib raises its own error, and Python's ValueError for a number with more digits than Python parses.

@@ -1,4 +1,6 @@
-"""The program cdc-consumer: reads a leader's records from Kafka and applies them to the follower, exactly once."""
+"""Runs the program cdc-consumer, which reads a leader's records from Kafka and applies them to the follower, exactly
+once.
+"""
 
 import argparse
 import gc

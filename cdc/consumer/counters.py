@@ -23,9 +23,9 @@ _LOG = logging.getLogger("cdc.consumer")
 
 @dataclass(slots=True)
 class Tally:
-    """Counts rows in chunks since the program's start. ``rows`` counts all of them, ``missing`` and ``different`` those
-    that the follower lacked or had with other values; ``extra`` counts rows that only the follower had. ``first`` is
-    the sequence of the first chunk.
+    """Counts rows in chunks since the program's start. ``rows`` counts all rows; ``missing`` and ``different`` count
+    rows that the follower lacked or had with other values; ``extra`` counts rows that only the follower had. ``first``
+    is the sequence of the first chunk.
     """
 
     first: int = -1
@@ -135,7 +135,7 @@ class Counters:
         """Counts a commit on the follower; the other arguments are totals."""
         if applied.chunk is not None:
             self.copies.applied(applied.chunk)
-        # After a failover to a server that lags behind, the sequence goes back; the count of records must not.
+        # After a failover to a server that lags behind, the sequence decreases; the count of records must not decrease.
         self.records += max(0, applied.last.sequence - self.sequence)
         self.sequence = applied.last.sequence
         self.offsets = self.offsets | dict(applied.offsets)
@@ -153,13 +153,15 @@ class Counters:
         return delayed or self.pause.holding or (self.limit is not None and self.limit.holding)
 
     def held_seconds(self) -> float:
-        """The seconds for which the next transaction is still held (``consumer.delay_seconds``); 0 if none is."""
+        """The seconds for which the next transaction is still held (``consumer.delay_seconds``); 0 if no transaction is
+        held.
+        """
         due_at = self.delay.due_at if self.delay is not None else None
         return 0.0 if due_at is None else max(0.0, due_at - time.time())
 
     def seconds_behind(self) -> float | None:
-        """The upper bound ``Behind.seconds``. While a transaction is held back, the time since the leader committed it,
-        because all transactions before it are applied.
+        """Returns the upper bound ``Behind.seconds``. While a transaction is held back, returns the time since the
+        leader committed it, because all transactions before it are applied.
         """
         committed_at = self.delay.committed_at if self.delay is not None else None
         if committed_at is None:

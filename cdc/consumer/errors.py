@@ -87,7 +87,7 @@ HINTS = {
 class Interrupted(Exception):
     """The server or the connection stopped a statement that may succeed later; its transaction is rolled back.
 
-    ``code`` is the server's error number, 0 if it sent none.
+    ``code`` is the server's error number, 0 if it sent no number.
     """
 
     def __init__(self, text: str, code: int = 0) -> None:
@@ -149,8 +149,8 @@ class Unapplicable(PromiseError):
     def beside(self, skipped: Iterable[int], *, left: Iterable[str] = (), former: Callable[[str], str] = str) -> None:
         """Adds the options of this run to the hint: the records that it skipped were rolled back with this record.
 
-        ``skipped`` are the sequences of these records, ``left`` the tables that are left out. ``former`` returns the
-        leader's name of a database.
+        ``skipped`` are the sequences of these records, ``left`` are the tables that are left out. ``former`` returns
+        the leader's name of a database.
         """
         self._skipped, self._left, self._former = list(skipped), [*map(quote, left)], former
         self._say()

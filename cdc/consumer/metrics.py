@@ -91,7 +91,7 @@ class Activity:
         yield from self._distance()
 
     def _distance(self) -> Iterator[Metric]:
-        """The follower's distance to the leader."""
+        """The metrics of the follower's distance to the leader."""
         behind = self.seconds_behind()
         if behind is not None:
             what = "At most so long ago did the leader commit what is in Kafka but not applied yet; 0 when drained."
@@ -146,7 +146,7 @@ class Activity:
         return Check("follower", True, f"answered in {time.monotonic() - started:.3f} s")
 
     def line(self, *, rate: float) -> str:
-        """The line for a terminal; ``rate`` is in records a second."""
+        """The progress line for a terminal; ``rate`` is in records a second."""
         counters = self._counters
         if not counters.started:
             return "connecting"
@@ -165,7 +165,7 @@ class Activity:
         return "  ".join(paused + ([f"waiting for {waits}"] if waits else []) + words)
 
     def totals(self) -> dict[str, object]:
-        """The fields for the log; empty before the start."""
+        """The counters as fields for the log; empty before the start."""
         counters = self._counters
         if not counters.started:
             return {}

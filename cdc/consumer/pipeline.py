@@ -49,7 +49,7 @@ class Options:
 def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options, stop: threading.Event) -> None:
     """Applies the leader's records to the follower until ``stop`` is set or an end of ``options`` is reached.
 
-    Raises UserError, PromiseError or ServerGone; complete transactions applied by then stay applied.
+    Raises UserError, PromiseError or ServerGone; complete transactions that were applied before stay applied.
     """
     with ExitStack() as opened, suppress(Stopped):  # a stop while waiting for the follower is not an error
         startup = Startup.open(profile, opened, retry=retry, stop=stop)
@@ -76,7 +76,9 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
 
 
 def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup) -> None:
-    """Raises UserError if the follower has passed a place or record of the options, or if it can never come."""
+    """Raises UserError if the follower has passed a place or record of the options, or if that place or record can
+    never come.
+    """
     if options.skips:
         kafka = startup.profile.kafka
         following = Brokers(kafka.properties()).next_sequence(kafka.topics().commits)

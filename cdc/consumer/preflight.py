@@ -34,7 +34,7 @@ _STATIC = (
     # Without EVENT and TRIGGER the server hides events and triggers.
     "EVENT", "TRIGGER",
 )  # fmt: skip
-_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced it by two privileges
+_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced SET_USER_ID by two privileges
 # The privileges to set GTIDs and the leader's session settings, and for the definers of its views and routines; one
 # privilege of each row is enough.
 _DYNAMIC = (
@@ -222,8 +222,8 @@ def load_checkpoint(
 
 
 def _tell_capture(session: Session) -> None:
-    """Logs, before the first record is applied, that no client reads the follower's binlog: an audit needs
-    all of it.
+    """Logs, before the first record is applied, if no client reads the follower's binlog: an audit needs the whole
+    binlog.
     """
     if not any(str(row[_COMMAND]).startswith("Binlog Dump") for row in session.rows("SHOW PROCESSLIST")):
         event(

@@ -35,7 +35,7 @@ def replicated(profile: Profile) -> Callable[[Uri], bool]:
 
 
 def way_across(record: Record, passes: Callable[[Uri], bool]) -> str:
-    """The hint for a statement that affects some tables that pass the filters, and some that do not."""
+    """The hint for a statement that affects some tables that pass the filters, and other tables that do not pass."""
     ends = [(Uri.parse(affect["uri"]), Uri.parse(affect["to"])) for affect in record.affects if "to" in affect]
     swapped = swap(((one.database, one.table or ""), (other.database, other.table or "")) for one, other in ends)
     if swapped is None:
@@ -51,7 +51,7 @@ def way_across(record: Record, passes: Callable[[Uri], bool]) -> str:
 
 
 def listed(profile: Profile) -> str:
-    """The filters and renames as JSON; equal for profiles that replicate the same objects."""
+    """The filters and renames as JSON, which is equal for profiles that replicate the same objects."""
     scope: dict[str, object] = {**profile.filters.listed()}
     if profile.renames:
         scope["renames"] = profile.renames

@@ -32,7 +32,7 @@ def admin_client(properties: Mapping[str, Any]) -> Iterator[AdminClient]:
         client, since = _clients.pop(key, (None, 0.0))
     if client is None or time.monotonic() > since + _KEPT_SECONDS:
         client, since = AdminClient(_RECONNECT | dict(properties), logger=LIBRDKAFKA), time.monotonic()
-        # One client in fifteen waits 3 s with its first request if that is list_offsets (librdkafka 2).
+        # One client in fifteen waits 3 s for its first request if that request is list_offsets (librdkafka 2).
         client.list_topics(timeout=_ANSWER_SECONDS)
     yield client
     with _lock:

@@ -1,12 +1,12 @@
 """Decides which messages of a partition count if a producer writes records without Kafka transactions.
 
 Kafka fences a transactional producer when the next producer starts. A producer without transactions may still write
-after the start of the next: it was paused, or one of its requests arrives late over an old connection. So each start of
-such a producer has a number, its epoch, in the header ``cdc_epoch`` of all its messages, and begins with a mark: a
-message without a value that has this header. A message of a lower epoch after a mark is void, as if it had never been
-written. Messages without the header have epoch 0: they were written in Kafka transactions, whose producers Kafka
-fences. The commit log contains the marks of a topic, with their offsets; it is always written in Kafka transactions, so
-that only one producer at a time can write there.
+after the start of the next, because it was paused, or because one of its requests arrives late over an old connection.
+So each start of such a producer has a number, its epoch, in the header ``cdc_epoch`` of all its messages, and begins
+with a mark: a message without a value that has this header. A message of a lower epoch after a mark is void, as if it
+had never been written. Messages without the header have epoch 0: they were written in Kafka transactions, whose
+producers Kafka fences. The commit log contains the marks of a topic, with their offsets; it is always written in Kafka
+transactions, so that only one producer at a time can write there.
 """
 
 from collections.abc import Callable, Iterable, Mapping

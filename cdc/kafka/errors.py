@@ -182,8 +182,8 @@ def read_error(error: KafkaError, where: str, *, group: str = "") -> CdcError | 
 def unreachable(error: KafkaError, servers: str, *, properties: Mapping[str, Any], answered: bool) -> CdcError:
     """The error for a consumer whose brokers do not answer, with the reason.
 
-    If they have ``answered`` before, the profile is right, and a refused connection may be waited for (Unreachable).
-    Otherwise a refusal is a UserError.
+    If they have ``answered`` before, the profile is right, and waiting may help after a refused connection
+    (Unreachable). Otherwise a refusal is a UserError.
     """
     why = _why(error, properties)
     if why and why.refused and not answered:
@@ -211,8 +211,8 @@ def is_transient(error: KafkaError) -> bool:
 def open_error(error: KafkaException, topic: str, properties: Mapping[str, Any], *, answered: bool) -> CdcError:
     """The error for a producer that is starting: ``write_error``, with the reason why the brokers do not answer.
 
-    If they have ``answered`` before, the profile is right, and a refused connection may be waited for (Disconnected).
-    Otherwise a refusal is a UserError.
+    If they have ``answered`` before, the profile is right, and waiting may help after a refused connection
+    (Disconnected). Otherwise a refusal is a UserError.
     """
     why = _why(error.args[0], properties)
     if why is None:

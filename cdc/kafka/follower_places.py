@@ -1,6 +1,6 @@
 """Reads the progress of each follower, which its consumer writes into the metadata of its consumer group's offsets.
 
-An offset shows how far one partition was read. Its metadata contain what was applied: the newest sequence, and the
+An offset shows how far one partition was read. The metadata of the offset contain the newest applied sequence, and the
 topic (``kafka.topic``) in which it is counted. Both are for observers only: a consumer resumes from the checkpoint in
 the follower.
 """
@@ -33,13 +33,13 @@ def group_of(resource: str, follower: str) -> str:
 
 
 def place_note(topic: str, sequence: int) -> str:
-    """The metadata of an offset, which mean that all records up to ``sequence`` are applied."""
+    """The metadata for an offset at which all records up to ``sequence`` are applied."""
     return json.dumps({"topic": topic, "sequence": sequence})
 
 
 def noted(metadata: Iterable[str | None], topic: str) -> int | None:
-    """The sequence up to which all records are applied, from the metadata of a group's offsets; None if they do not
-    contain it.
+    """The sequence up to which all records are applied, from the metadata of a group's offsets; None if the metadata do
+    not contain it.
 
     The metadata of each partition contain the sequence at the time of its commit; the newest sequence counts.
     """

@@ -29,7 +29,7 @@ _HINT = "something else has written to this topic or deleted from it; start over
 
 
 class Fragment(NamedTuple):
-    """A fragment's header: it is number ``number`` of the ``total`` fragments of record ``sequence``, whose text has
+    """A fragment's header: the fragment is ``number`` of the ``total`` fragments of record ``sequence``, whose text has
     this ``checksum``.
     """
 
@@ -164,8 +164,8 @@ class Fragments:
         return found
 
     def whole(self, message: Message) -> Message | None:
-        """The message if it is not a fragment. The last fragment of a record, with the value of the whole record. None
-        for other fragments.
+        """Returns the message if it is not a fragment. The last fragment of a record is returned with the value of the
+        whole record, for other fragments None is returned.
 
         A record is left out if its beginning was not read since the partition was assigned: retention has deleted it,
         or reading began after it. Raises PromiseError if a fragment is missing, UserError if the disk is full.

@@ -159,7 +159,7 @@ class MergedTopics(Generic[AnyPartition, Item]):
             return
         self._next_offset[partition] = offset + 1
         self._at_end.discard(partition)
-        # The binlog's other events have no sequence, and so no place in the order.
+        # Binlog events that are part of no record have no sequence, and so no place in the order.
         if not (self._names.is_events(topic) and is_event(value)):
             sequence, item = self._parse(partition, offset, value)
             self._merge.add(partition, sequence, item, size=len(value))

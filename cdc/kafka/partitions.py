@@ -73,9 +73,7 @@ def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> 
 def newest_within(
     properties: Mapping[str, Any], ranges: Mapping[Partition, tuple[int, int]]
 ) -> dict[Partition, Message]:
-    """The newest committed message of each partition from the first offset of its range on, before the
-    second offset.
-    """
+    """The newest committed message in each partition's range of offsets; the second offset of a range is excluded."""
     begins = {partition: begin for partition, (begin, _) in ranges.items()}
     ends = {partition: end for partition, (_, end) in ranges.items()}
     found: dict[Partition, Message] = {}
@@ -98,7 +96,7 @@ def newest_within(
 def oldest(
     properties: Mapping[str, Any], partition: Partition, *, passes: Callable[[Message], bool] = lambda _: True
 ) -> Message | None:
-    """The oldest committed message of the partition that ``passes``; None if there is no such message.
+    """The oldest committed message of the partition for which ``passes`` is true; None if there is no such message.
 
     Raises Disconnected or KafkaException if the brokers do not answer.
     """
@@ -168,7 +166,7 @@ def _offsets(
 def _answers(
     properties: Mapping[str, Any], partitions: Collection[Partition], end: str, *, committed: bool
 ) -> dict[Partition, int | None]:
-    """The offset of each partition's ``end``, None if it must be requested again; the only place that requests offsets.
+    """The offset of each partition's ``end``, None if it must be requested again. No other function requests offsets.
 
     A partition that was just created, or whose broker just came back, has no leader for a moment. If a connection is
     lost, librdkafka 2.16 returns the offset -1001 and no error; the next request then fails as if the topic did not

@@ -16,7 +16,7 @@ __all__ = ["ANY_TIME", "TopicTimes", "any_time_command", "any_time_hint"]
 _LOG = logging.getLogger("cdc.producer")
 _LONGEST = "9223372036854775807"  # ms: Long.MAX_VALUE, Kafka's word for no limit
 _AFTER, _BEFORE = "message.timestamp.after.max.ms", "message.timestamp.before.max.ms"
-_BOTH = "message.timestamp.difference.max.ms"  # the setting before Kafka 4.0, and the only one before 3.6
+_BOTH = "message.timestamp.difference.max.ms"  # the only setting before Kafka 3.6, removed in Kafka 4.0
 ANY_TIME = {_AFTER: _LONGEST, _BEFORE: _LONGEST}
 """The settings with which topics are created; brokers before Kafka 3.6 have neither these settings nor the limit."""
 _HOUR_MS = 3_600_000

@@ -176,7 +176,9 @@ _WIDEST = {
 
 
 def bytes_of_character(charset: str) -> int:
-    """The most bytes that a character has in a MySQL character set (MAXLEN in information_schema.CHARACTER_SETS)."""
+    """The largest number of bytes of a character in a MySQL character set (MAXLEN in
+    information_schema.CHARACTER_SETS).
+    """
     return _WIDEST.get(charset, 1)
 
 

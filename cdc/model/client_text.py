@@ -1,8 +1,8 @@
 """Decodes the text of statements as the server does, character by character, for each character set of a client.
 
 The server's parser reads the bytes of a multi-byte character together, even if the second byte looks like an ASCII
-mark, and each other byte alone. The decoded text has one character for each such unit. Bytes to which MySQL assigns no
-character are lost: they become a lone surrogate (U+DC00 plus the first byte), which valid text never has.
+mark, and reads each other byte alone. The decoded text has one character for each such unit. Bytes to which MySQL
+assigns no character are lost: they become a lone surrogate (U+DC00 plus the first byte), which valid text never has.
 """
 
 import re

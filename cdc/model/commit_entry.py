@@ -59,7 +59,7 @@ def unpacked(body: dict[str, Any], *, gtids: bool) -> dict[str, Any]:
     """Unpacks the entry whose packed form is ``body``. Its GTID set takes most of the time: it is unpacked only with
     ``gtids``.
 
-    Raises ValueError, LookupError, AttributeError or TypeError for anything else.
+    Raises ValueError, LookupError, AttributeError or TypeError if ``body`` is not a packed form.
     """
     try:
         rest: dict[str, Any] = json.loads(zlib.decompress(b64decode(body[PACKED], validate=True)))
@@ -161,16 +161,16 @@ class Entry:
     below ``next_sequence``.
 
     ``counts`` are the records per ``topic/partition``; ``instance`` names the producer process that wrote the entry.
-    ``gtids_complete``: ``gtid_set`` contains all transactions before, so that it is enough to resume reading.
+    ``gtids_complete`` is true if ``gtid_set`` contains all transactions before, so that it is enough to resume reading.
     ``prepared`` are the unfinished XA transactions by xid. ``last`` is the newest sequence in each ``topic/partition``,
     empty in layout "single" with its one partition. ``shown`` is the position of the newest binlog event that was
-    written although it is part of no record. ``fragmented``: a record was written as several messages, so that readers
-    must join them. ``copy`` is the state of table copies, running and finished (module producer.copy.state).
-    ``server_version`` is the leader's. ``marks`` are the starts without Kafka transactions, in the order of their
-    epochs. The seven fields from ``prepared`` on are left out of the JSON when empty. ``filters`` are the producer's at
-    that time, in the form of ``Filters.listed``. ``origin`` are the GTIDs of the transactions before the first record;
-    None if some of them may have no GTID. Both are None in entries of older versions, ``origin`` also in entries that
-    continue such a log.
+    written although it is part of no record. ``fragmented`` is true if a record was written as several messages, so
+    that readers must join them. ``copy`` is the state of table copies, running and finished (module
+    producer.copy.state). ``server_version`` is the leader's version. ``marks`` are the starts without Kafka
+    transactions, in the order of their epochs. The seven fields from ``prepared`` on are left out of the JSON when
+    empty. ``filters`` are the producer's filters at that time, in the form of ``Filters.listed``. ``origin`` are the
+    GTIDs of the transactions before the first record; None if some of them may have no GTID. Both are None in entries
+    of older versions, ``origin`` also in entries that continue such a log.
     """
 
     next_sequence: int
@@ -259,7 +259,7 @@ class Commits:
     the GTIDs of the transactions before the first record, None if that is not known. ``of_open`` counts the newest
     records that belong to a transaction whose rest is not committed yet. ``written_at`` is the time at which the
     producer wrote the entry, in seconds since 1970; None if the topic does not record it. ``server_version`` is the
-    leader's, empty in entries of older versions. ``marks`` are the starts without Kafka transactions.
+    leader's version, empty in entries of older versions. ``marks`` are the starts without Kafka transactions.
     """
 
     next_sequence: int

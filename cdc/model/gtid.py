@@ -85,7 +85,7 @@ class GtidSet:
         return [(source, list(each)) for source, each in sorted(self._sources.items()) if each]
 
     def without(self, gtid: str) -> "GtidSet":
-        """This set except for one GTID."""
+        """This set without one GTID."""
         source, _, number = gtid.rpartition(":")
         gno = int(number)
         parts = [

@@ -45,7 +45,8 @@ class Row(NamedTuple):
 
 
 class KeyRange(NamedTuple):
-    """The range of keys behind ``after``, up to and including ``through``; None means the table's beginning or end.
+    """The range of keys that come after the key ``after``, up to and including the key ``through``; None means the
+    table's beginning or end.
 
     ``collations`` contains, for each column of the key, the collation that orders it on the leader, or None for a
     column without a collation; it is None if the record contains no collations. With a ``piece`` (numbered from 0) the

@@ -17,7 +17,7 @@ __all__ = ["Activity", "shown"]
 
 _DRAW_SECONDS = 0.5
 _LOG_SECONDS = 60.0
-_RATE_SAMPLES = 5  # so that the rate on the terminal covers the last two seconds
+_RATE_SAMPLES = 5  # the rate on the terminal covers the last two seconds
 
 
 class Activity(Protocol):

@@ -27,7 +27,7 @@ def connected(**settings: Any) -> Any:
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, _BROKEN_OFF):
             raise pymysql.OperationalError(TLS_FAILED, f"TLS failed: {cause}") from None
         raise
-    # pymysql before 1.2 continues in plain text if the server, or an attacker between, claims to have no TLS. The
+    # pymysql before 1.2 continues in plain text if the server, or an attacker in between, claims to have no TLS. The
     # version in pyproject.toml refuses before the password is sent; this check is for installations with another
     # version.
     if settings.get("ssl") and not isinstance(connection._sock, ssl.SSLSocket):

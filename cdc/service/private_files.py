@@ -25,7 +25,7 @@ MASK = 0o077  # the umask that gives others no rights
 
 
 def make_folder(folder: Path) -> None:
-    """Creates ``folder`` for its owner alone (its parents as usual). An existing folder keeps its mode.
+    """Creates ``folder`` for its owner alone (and its parents with the usual mode). An existing folder keeps its mode.
     Raises OSError.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def take_from_others(path: Path) -> None:
 
 
 def replace_file(file: Path, text: str, *, private: bool) -> None:
-    """Writes the text to a new file beside it, flushes the new file, and renames it: a crash leaves the old file or the
+    """Writes the text to a new file, flushes that file, and renames it to ``file``: a crash leaves the old file or the
     new one. Raises OSError.
     """
     aside = file.with_name(f"{file.name}.new")

@@ -27,7 +27,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def stop_on_signals(log: Callable[..., None] | None = None) -> threading.Event:
     """An event that SIGTERM and SIGINT set. A second signal ends the process at once, as users expect of Ctrl-C.
 
-    ``log(event, **fields)`` is called for the first signal; programs that run until they are stopped need it.
+    ``log(event, **fields)`` is called for the first signal; programs that run until they are stopped pass it.
     """
     stop = threading.Event()
     # The handler runs in the main thread between any two instructions, also inside ``stop.wait``, which holds the

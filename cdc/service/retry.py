@@ -45,7 +45,7 @@ class Retry:
         self._answered = True
 
     def connected(self) -> None:
-        """Notes a connection. The seconds start again only if it lasts for a while, or with ``success``."""
+        """Notes a connection. The seconds start again only if the connection lasts for a while, or with ``success``."""
         self.answered()
         self.succeeded = True
         self._connected_at = time.monotonic()

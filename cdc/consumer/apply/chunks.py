@@ -183,8 +183,8 @@ def _tell_failed(chunk: Record, reason: Exception) -> None:
 def _tell_removed(chunk: Record, rows: int) -> None:
     """Logs the number of deleted rows.
 
-    It is a warning if only chosen keys are repaired, since then no later chunk restores a row that was deleted for
-    them."""
+    The message is a warning if only chosen keys are repaired, since then no later chunk restores a row that was deleted
+    for them."""
     repaired = chunk.range is not None and chunk.range.keys is not None
     what = "rows removed for rows that are repaired: audit again" if repaired else (
         "rows removed for rows of a table that is being copied"

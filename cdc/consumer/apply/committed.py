@@ -69,10 +69,11 @@ def sequence_in(session: Session, resource: str) -> int | None:
 
 
 def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) -> Checkpoint:
-    """Reads the checkpoint of the server that answers now; returns ``checkpoint`` if the server's is above ``highest``.
+    """Reads the checkpoint of the server that answers now; returns ``checkpoint`` if the server's sequence is above
+    ``highest``.
 
     The records that this server lacks are still in the topics or in its relay log. Raises Interrupted or Refused,
-    PromiseError if it was no replica of the former server, UserError (``rewinds``).
+    PromiseError if the server was no replica of the former server, UserError (``rewinds``).
     """
     rows = session.rows(Checkpoint.select(checkpoint.resource, schema=checkpoint.schema))
     # A follower of layout "single" may lack the table of offsets in other topics, and does not need it.

@@ -1,9 +1,9 @@
 """Executes the leader's DDL statements, which commit by themselves, exactly once, and notes each in the ledger table.
 
-A statement runs under a GTID of its own, and a server executes a GTID once. The ledger first commits an intent row with
-the GTID, then executes the statement under that GTID, and then commits the done row together with the checkpoint. After
-a crash the intent contains the GTID, and the follower's executed GTID set shows whether the statement ran. If it is
-still running on the lost connection, SET gtid_next waits for it.
+A statement runs under a GTID of its own, and a server executes a GTID only once. The ledger first commits an intent row
+with the GTID, then executes the statement under that GTID, and then commits the done row together with the checkpoint.
+After a crash the intent contains the GTID, and the follower's executed GTID set shows whether the statement ran. If it
+is still running on the lost connection, SET gtid_next waits for it.
 
 If statements follow one another, all intents commit first and all done rows last, because a commit takes about as long
 as a statement. After a crash the GTID of each statement shows whether it ran.
@@ -85,9 +85,9 @@ class DdlLedger:
     ``session`` applies the rows; statements run on another connection, which is reset before each statement, so that no
     session variable of a statement affects another. Statements that ``copied`` contains are not executed.
     ``passes(uri)`` decides whether a table is replicated, ``uri`` being its name on the leader; ``statements`` rewrites
-    statements for the follower. ``skips`` decides which records may be skipped. ``lock_seconds`` is how long a
-    statement waits for each lock. ``applied`` counts the executed statements, ``left_out`` counts the statements that
-    are not for this follower.
+    statements for the follower. ``skips`` decides which records may be skipped. ``lock_seconds`` is the longest time
+    that a statement waits for each lock. ``applied`` counts the executed statements, ``left_out`` counts the statements
+    that are not for this follower.
     """
 
     def __init__(

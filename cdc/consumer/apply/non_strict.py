@@ -38,7 +38,7 @@ _COMPUTED = (
 class NonStrictWriter:
     """Writes single rows in the session's open transaction, and leaves the session in the mode ``STRICT``.
 
-    ``run(statement, mode)`` runs a statement in that sql_mode and returns the number of rows it matched.
+    ``run(statement, mode)`` runs a statement in that sql_mode and returns the number of rows that it matched.
     ``virtual(uri)`` returns the generated columns of a table that are not stored.
     """
 
@@ -86,8 +86,8 @@ class NonStrictWriter:
         return self.count(change)
 
     def again(self, change: Change, statement: Statement) -> int:
-        """Stores a row that differed from the leader's row again, in other modes; returns how many rows the statement
-        matched.
+        """Repeats, in other modes, the storing of a row that differed from the leader's row; returns how many rows the
+        statement matched.
 
         Raises Refused if the row differs in every mode.
         """

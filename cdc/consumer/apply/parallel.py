@@ -1,8 +1,8 @@
 """Executes independent batches in parallel, each on its own connection, and commits them in order.
 
-With large batches the server needs most of the time, for its work on one connection. Here the rows of a batch are sent
-on one connection while the batches before it are still executed on others. All other promises stay: each batch moves
-the checkpoint, in the transaction of its rows, from the place to which the batch before it moved the checkpoint; the
+With large batches, most of the time is the server's work on one connection. Here the rows of a batch are sent on one
+connection while the batches before it are still executed on others. All other promises stay: each batch moves the
+checkpoint, in the transaction of its rows, from the place to which the batch before it moved the checkpoint; the
 statement that does so matches no row until the batch before has committed. So the follower commits the batches in the
 leader's order, each completely or not at all, and at most one COMMIT is outstanding.
 
@@ -40,7 +40,7 @@ class RunFailed(Exception):
 
 
 class ParallelExecutor:
-    """An ``Executor`` over up to ``connections`` connections; the additional ones are open only during a run.
+    """An ``Executor`` over up to ``connections`` connections; the additional connections are open only during a run.
 
     After a failure ``failed`` is true, and only ``recover`` may be called.
     """

@@ -31,7 +31,7 @@ __all__ = ["PlannedBatch", "State", "ending"]
 class State(IntEnum):
     """The state of a batch on its way to the follower."""
 
-    PLANNED = 1  # its SQL is known, or is made when it is sent
+    PLANNED = 1  # its SQL is known, or is built when it is sent
     SENT = 2  # the row counts of its last packet are outstanding
     EXECUTED = 3  # all row counts are right: its rows and the checkpoint's move are in the open transaction
     COMMITTING = 4  # its COMMIT was sent, or is about to be

@@ -162,7 +162,7 @@ class Preparation:
         if not batch.statements:
             return batch
         self._notes = self._ledger.execute(batch.statements, commit)
-        commit([])  # in case no statement had to run
+        commit([])  # commits the rows before if no statement had to run
         batch, _ = batch.cut(len(self._notes))
         if self._ledger.skips:
             # A skipped statement may have been run by hand in another form.

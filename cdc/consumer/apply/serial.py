@@ -40,7 +40,7 @@ class SerialExecutor:
         self._row_by_row = row_by_row
         self._chunks = chunks
         self._prefetch = prefetch
-        self._last: PlannedBatch | None = None  # sent or executed; once executed, its COMMIT goes with the next packet
+        self._last: PlannedBatch | None = None  # the batch that was sent or executed last, without its COMMIT
         self._committing: PlannedBatch | None = None  # the batch before ``_last``, whose COMMIT was sent
         self._conflicts = 0  # conflicts of the open transaction
         self.conflicts = 0
@@ -53,7 +53,7 @@ class SerialExecutor:
         limit = self._session.max_packet - FRONT_BYTES
         found = packets(chain(batch.statements, batch.tail), limit=limit)
         try:
-            first = next(found, None)  # made while the server executes the batch before
+            first = next(found, None)  # the packet is built while the server executes the batch before
         except Unapplicable as error:
             # The batch before it is not affected by the failure.
             self.commit()

@@ -36,7 +36,8 @@ def lock_name(resource: str, number: int = 0) -> str:
 
 
 def take(session: _Session, name: str, *, former: int) -> None:
-    """Takes the lock ``name``; if ``former``, a lost connection of ours, still holds it, kills that connection first.
+    """Takes the lock ``name``. If ``former``, the id of a lost connection of ours, still holds the lock, kills that
+    connection first.
 
     Raises Locked if another session holds the lock.
     """

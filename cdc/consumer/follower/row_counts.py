@@ -21,7 +21,7 @@ _DOCUMENTS = 500  # the most documents in one statement: the server accepts few 
 
 
 class RowCounts:
-    """Prepares the steps Remove of a plan. Until these are executed nothing else may change the tables."""
+    """Prepares the steps Remove of a plan. Until these steps are executed nothing else may change the tables."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -58,12 +58,14 @@ def key_columns(session: Session, effect: Effect) -> list[str]:
 
 
 def _has_rows_to_number(session: Session, effect: Effect) -> bool:
-    """Whether a row may have no number yet, which is 0, NULL, or a value that becomes 0 in the column's new type."""
+    """Whether a row may have no number yet: its value is 0 or NULL, or becomes 0 in the column's new type."""
     return _has_rows(session, effect, f"COALESCE({identifier(effect.filled)} + 0 < 1, TRUE) LIMIT 1")
 
 
 def _has_rows(session: Session, effect: Effect, condition: str) -> bool:
-    """Whether the table has rows that fulfil ``condition``, which may end in a limit; False if it does not exist."""
+    """Whether the table has rows that fulfil ``condition``, which may end in a limit; False if the table does not
+    exist.
+    """
     table = f"{identifier(effect.database)}.{identifier(effect.name or '')}"
     try:
         return bool(session.rows(f"SELECT 1 FROM {table} WHERE {condition}"))

@@ -16,10 +16,10 @@ from cdc.model.record import Record, Uri
 
 __all__ = ["SchemaCache", "changed_tables"]
 
-# Expressions whose value depends on settings of the leader's session that are not in its binlog: the digits of a
-# division, how a literal is parsed (NO_BACKSLASH_ESCAPES, default_collation_for_utf8mb4; stored expressions are parsed
-# again) and block_encryption_mode. Other expressions depend on the sql_mode, which the session may have changed since
-# the BEGIN that names it: the subtraction of unsigned numbers, and the truncation of seconds. Text that becomes a
+# Matches expressions whose value depends on settings of the leader's session that are not in its binlog: the digits of
+# a division, how a literal is parsed (NO_BACKSLASH_ESCAPES, default_collation_for_utf8mb4; stored expressions are
+# parsed again) and block_encryption_mode. Other expressions depend on the sql_mode, which the session may have changed
+# since the BEGIN that names it: the subtraction of unsigned numbers, and the truncation of seconds. Text that becomes a
 # document depends on the server's JSON parser.
 _DOUBTFUL = re.compile("/|'|aes_|-|time|date|unix|json|member of", re.IGNORECASE)
 _SECONDS = ("TIME", "DATETIME", "TIMESTAMP")
@@ -65,7 +65,7 @@ class Column(NamedTuple):
         return Rounded(f"{kind} UNSIGNED" if "UNSIGNED" in more else kind, self.digits, self.decimals)
 
 
-# A query can force a visible index only.
+# A query can force only a visible index.
 _VISIBLE_FIRST = "ORDER BY INDEX_NAME <> 'PRIMARY', IS_VISIBLE = 'NO', INDEX_NAME, SEQ_IN_INDEX"
 
 

@@ -4,7 +4,7 @@ results.
 It checks whether the server answers a new connection, translates its errors, and reads from the socket without blocking
 for long.
 
-A server can answer any statement by requesting any file of the client's. This program never opens a file: the data of a
+A server can answer any statement by requesting any file of the client. This program never opens a file: the data of a
 LOAD DATA LOCAL come from memory, the name in the request is ignored, and pymysql refuses the request for a statement
 without data.
 """
@@ -57,7 +57,7 @@ class SocketReader:
     """Replaces the file object from which a pymysql connection reads.
 
     ``waiting(seconds)`` is called several times a second while nothing arrives, with the seconds waited so far. It may
-    raise to end the wait: any exception except OSError, which pymysql translates.
+    raise any exception to end the wait, except OSError, which pymysql translates.
     """
 
     def __init__(self, connected: socket.socket, waiting: Callable[[float], None]) -> None:
@@ -119,7 +119,7 @@ def ask(database: Database, *, seconds: float) -> None:
 
 
 def responds(database: Database) -> bool:
-    """Whether the server answers a new connection, even if with an error."""
+    """Whether the server answers a new connection, even with an error."""
     try:
         ask(database, seconds=_PROBE_SECONDS)
     except Interrupted as error:
@@ -299,7 +299,7 @@ class Session:
             raise
 
     def renew(self) -> None:
-        """Resets the connection to the state of a new one; only the default database stays.
+        """Resets the connection to the state of a new connection; only the default database stays.
 
         The server rolls back the open transaction, drops temporary tables and sets all session variables to their
         global values. Raises Interrupted or Refused.

@@ -36,11 +36,11 @@ _SHOWN = 3  # the most sessions that the log line names
 
 
 class LockWait:
-    """The lock waits of a statement, each for ``seconds`` at most; ``asking`` is the session for queries, which is not
-    the statement's own session.
+    """Lets a statement wait for locks, for each lock at most ``seconds``; ``asking`` is the session for queries, which
+    is not the statement's own session.
 
-    ``held_by`` names the sessions that held the lock for which the statement was last seen waiting; empty if none was
-    seen.
+    ``held_by`` names the sessions that held the lock for which the statement was last seen waiting; empty if no such
+    wait was seen.
     """
 
     def __init__(self, *, seconds: int, asking: Session) -> None:
@@ -291,7 +291,8 @@ class SessionVariables:
             session, (_RESTRICTED & wanted.keys()) | (_UNLESS_LOGGED.keys() - wanted.keys())
         ):
             if variable in wanted:
-                # Setting these needs grants or causes a warning, and usually they have the right value already.
+                # Setting these variables needs grants or causes a warning, and usually they have the right value
+                # already.
                 if value == wanted[variable].strip("'"):
                     del wanted[variable]
                 continue

@@ -33,7 +33,8 @@ INCOMPARABLE = (ValueError, KeyError, TypeError, AttributeError, OSError, Overfl
 _FLOATS = frozenset({"Float", "Double"})
 _SLICE = 1 << 20  # characters of base64 that are decoded at a time, a multiple of four
 _MOST_COMPILED = 30  # the most columns for which a function is compiled
-# The number of rows of the same types after which a compiled function has saved its own cost. Most tables have fewer.
+# The number of rows of the same types after which a compiled function has saved its own cost. Most tables have fewer
+# rows.
 _FEWEST_COMPILED = 300
 
 

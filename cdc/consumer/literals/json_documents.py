@@ -106,8 +106,8 @@ def same_document(name: str, text: str) -> str:
     In JSON 1 = 1.0, but the server's text of the documents differs. That text is the same for an INTEGER and a DECIMAL
     1, and for a DATE and a string, but the types of the members differ.
     """
-    # This is no EXISTS with a condition on both documents, in which MySQL 8.0 finds no members of the table's document.
-    # Without NO_MERGE, the server would build the document again for each part.
+    # An EXISTS with a condition on both documents is not used: MySQL 8.0 finds no members of the table's document in
+    # it. NO_MERGE is needed: otherwise the server would build the document again for each part.
     return f"({_parts(name)})=(SELECT /*+ NO_MERGE(x) */ {_parts('d')} FROM (SELECT {text} AS d) x)"
 
 

@@ -1,4 +1,5 @@
-"""Determines the sql_mode in which rows are written: strict, with the leader's modes where they change computed values.
+"""Determines the sql_mode in which rows are written: strict, with those modes of the leader that change computed
+values.
 
 A value that the follower's table cannot store unchanged must stop the consumer, so rows are written in strict mode,
 with any date allowed. If the follower computes values from a row (generated columns, functional indexes), it does so in
@@ -20,7 +21,7 @@ _DATES = ("NO_ZERO_IN_DATE", "NO_ZERO_DATE", "ALLOW_INVALID_DATES")
 _PADDED = "PAD_CHAR_TO_FULL_LENGTH"
 _DECIDING = ("NO_UNSIGNED_SUBTRACTION", "TIME_TRUNCATE_FRACTIONAL")
 _ALLOWED = frozenset({*_DATES, _PADDED, *_DECIDING})
-_USUAL = "NO_ZERO_IN_DATE,NO_ZERO_DATE"  # the modes of a record without any: MySQL's default
+_USUAL = "NO_ZERO_IN_DATE,NO_ZERO_DATE"  # the modes of a record that names no modes: MySQL's default
 _ZEROS = frozenset({"", *_USUAL.split(",")})
 STRICT = f"{_STRICT},{_ALWAYS},ALLOW_INVALID_DATES"
 LAX = f"{_ALWAYS},ALLOW_INVALID_DATES"

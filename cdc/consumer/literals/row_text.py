@@ -1,4 +1,4 @@
-"""Writes rows as the comma-separated literals between an INSERT's parentheses: the consumer's hottest path.
+"""Writes rows as the comma-separated literals between an INSERT's parentheses; this is the consumer's hottest path.
 
 The values of a column nearly always have the same tag, so rows are transposed to columns, and a column with a common
 tag is rendered by one loop without a function call for each value: calls are most of the cost in Python.
@@ -34,7 +34,7 @@ Tags = frozenset[str]
 
 
 def row_texts(images: Sequence[_Image], indexes: Sequence[int]) -> list[str]:
-    """For each row the literals of its values at ``indexes``, joined by commas.
+    """Returns, for each row, the literals of its values at ``indexes``, joined by commas.
 
     Raises ValueError for an invalid value.
     """
@@ -68,7 +68,7 @@ def _literals(column: Sequence[Value]) -> tuple[list[str], Tags]:
 
 
 def _column_literals(column: Sequence[Value], tag: str) -> tuple[list[str], Tags]:
-    """The literals of a column whose values all have this tag or are NULL. Raises for any other value."""
+    """The literals of a column whose values all have this tag or are NULL. Raises an error for any other value."""
     texts = _COLUMNS[tag]
     try:
         return texts(list(map(itemgetter(tag), column))), frozenset([tag])
@@ -91,7 +91,7 @@ def _strings(contents: list[str]) -> list[str]:
     return [f"'{content}'" for content in contents]
 
 
-# No possessive quantifiers: with them Python 3.11.2 matches an empty text.
+# The pattern has no possessive quantifiers: with them Python 3.11.2 matches an empty text.
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:\n{_NUMBER})*", re.ASCII)
 

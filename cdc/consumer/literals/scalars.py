@@ -28,7 +28,7 @@ def timestamp_text(unix_time: int) -> str:
     Raises OSError, OverflowError, TypeError or ValueError for any other content.
     """
     if unix_time == 0:
-        # The type begins one second after the epoch, and the zero timestamp has no fraction.
+        # TIMESTAMPs begin one second after the epoch, and the zero timestamp has no fraction.
         return "0000-00-00 00:00:00"
     day, seconds = divmod(unix_time, _DAY_SECONDS)
     minutes = seconds // 60
@@ -94,8 +94,8 @@ def _integer(content: int) -> str:
 
 
 def _double(content: float) -> str:
-    # The shortest text that reads back as the same double; the exponent makes it a DOUBLE literal, not a DECIMAL
-    # literal.
+    # This is the shortest text that reads back as the same double; the exponent makes it a DOUBLE literal, not a
+    # DECIMAL literal.
     text = repr(float(content))
     return text if "e" in text else text + "e0"
 

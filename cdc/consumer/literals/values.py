@@ -26,7 +26,7 @@ __all__ = [
 
 _DOCUMENTS = frozenset({"Json", "JsonTyped"})
 _LITERALS = SCALARS | {"Json": document, "JsonTyped": typed_document}
-# An ENUM's error value, number 0, has the text '', as a member '' may have; only the numbers differ.
+# An ENUM's error value, number 0, has the text '', which a member may have, too; only the numbers differ.
 _EMPTY_MEMBER: Value = {"Enum": ""}
 # A column's default. It is no value of a record, and is recognised by its identity.
 DEFAULT: Value = {"Default": None}
@@ -97,7 +97,8 @@ def exact(column: str, value: Value) -> str:
     if tag == "Text":
         return f"{name}={text} AND CAST({name} AS BINARY)={from_base64(content['base64'])}"
     if tag in ("Float", "Double"):
-        # FLOAT(m,d) compares by its decimal digits, a sum as a double. Zeros are equal; only their texts show the sign.
+        # A column FLOAT(m,d) is compared by its decimal digits, a sum is compared as a double. Zeros are equal; only
+        # their texts show the sign.
         sign = f" AND LEFT(CAST({name} AS CHAR),1){_minus(content)}'-'" if content == 0 else ""
         return f"{name}+0e0={text}{sign}"
     if tag in _DOCUMENTS:

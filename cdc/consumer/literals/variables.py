@@ -1,4 +1,5 @@
-"""Sends large BLOBs to the follower in parts: as user variables, which the statement that stores the row concatenates.
+"""Sends large BLOBs to the follower in parts: each part is a user variable, and the statement that stores the row
+concatenates the parts.
 
 So neither memory nor a packet has to hold a BLOB as a whole. The server accepts a BLOB of up to max_allowed_packet
 bytes.
@@ -47,7 +48,7 @@ class Variables:
                 yield b"SET %b=FROM_BASE64('%b')" % (name.encode(), content)
 
     def emptying(self) -> Iterator[bytes]:
-        """The statement that frees the server's memory of the variables, if there are any."""
+        """The statement that frees the server's memory of the variables, if there are variables."""
         names = [name for number in range(len(self._blobs)) for name in self._names(number)]
         if names:
             yield f"SET {','.join(f'{name}=NULL' for name in names)}".encode()

@@ -25,8 +25,8 @@ from cdc.sql.key_range import keys_condition, range_condition
 
 __all__ = ["ChunkPlan", "Found", "Repair", "check_chunk", "chunk_plan", "in_range"]
 
-# For each tag of a leader's value, the follower's types whose values have the same order (DATA_TYPE in the information
-# schema).
+# Maps the tag of a leader's value to the follower's types (DATA_TYPE in the information schema) that order the values
+# alike.
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 _ORDERED: dict[str, tuple[str, ...]] = {

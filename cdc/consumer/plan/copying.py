@@ -64,8 +64,8 @@ def _unchecked(record: Record) -> Record:
 
 
 def check_copying(record: Record, schema: TableSchema) -> None:
-    """Raises Unapplicable if the record's rows, of a table that is being copied, can't be made equal to the leader's
-    rows.
+    """Raises Unapplicable if rows of the record, whose table is being copied, can't be made equal to the
+    leader's rows.
     """
     name = f"{record.uri.database}.{record.uri.table}"
     if not _fits(record, schema):

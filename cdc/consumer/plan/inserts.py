@@ -33,8 +33,8 @@ def written_indexes(record: Record, generated: frozenset[str]) -> list[int]:
 
 
 class Run(NamedTuple):
-    """Changes; the text of their after-images, each in parentheses and separated by commas; and the tags of the
-    columns.
+    """A run of changes, with the text of their after-images, each in parentheses and separated by commas, and the tags
+    of the columns.
     """
 
     changes: Sequence[Change]
@@ -155,9 +155,9 @@ def chunks(
 _FEWEST = 500
 _INTEGER = frozenset({"SignedInteger", "UnsignedInteger"})
 _STRING = frozenset({"String"})
-# The tags of the values that each type (DATA_TYPE in the information schema) stores alike from a literal and from the
-# literal's text. YEAR stores them differently: 0 is the year 0, '0' is 2000. Other types have literals that are no
-# plain text.
+# Maps each type (DATA_TYPE in the information schema) to the tags of the values that it stores alike from a literal and
+# from the literal's text. YEAR stores them differently: 0 is the year 0, '0' is 2000. Other types have literals that
+# are no plain text.
 TAGS: Mapping[str, Tags] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), _INTEGER),
     **dict.fromkeys(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _STRING),

@@ -56,7 +56,7 @@ class _Deletions:
 
     def corrected(self, record: Record) -> Record:
         """Notes the record's changes and returns the record. The rows of a deletion have the values that foreign keys
-        had set and, if the table has a key, none comes twice."""
+        had set and, if the table has a key, no row is deleted twice."""
         identity = row_identity(record) if record.key is not None else repr
         rows: list[Row] = []
         for before, after in record.rows:
@@ -79,7 +79,8 @@ class _Deletions:
 
 
 def net_effects(records: Iterable[Record], identity: Callable[[Image], object]) -> Iterable[NetEffect] | None:
-    """For each row, its last record, its images before and after the records (None: no row), and its last image.
+    """Returns, for each row, its last record, its images before and after the records (None: no row), and its last
+    image.
 
     Returns None if a record inserts a row that exists, or deletes a row that does not exist: then the records are not
     one table's history.

@@ -35,10 +35,10 @@ _MOST_SCANS = 20
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """SQL, the number of rows that it must match (None: any) and the changes that it applies.
+    """An SQL statement, the number of rows that it must match (None: any) and the changes that it applies.
 
-    ``scans``: the server may have to read the whole table. ``data`` are the rows that the server requests while it
-    executes a LOAD DATA LOCAL.
+    ``scans`` is true if the server may have to read the whole table. ``data`` are the rows that the server requests
+    while it executes a LOAD DATA LOCAL.
     """
 
     sql: bytes
@@ -70,9 +70,10 @@ def usual_session(mode: str, flags: int) -> Iterator[Statement]:
 def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Statement]]:
     """Groups of statements to send as one packet each; ``limit`` is the server's max_allowed_packet in bytes.
 
-    A packet has few statements that scan a table: that bounds the work of the server after this program was killed.
+    A packet contains few statements that scan a table: that bounds the work of the server after this program was
+    killed.
 
-    Raises PromiseError if a single statement is larger.
+    Raises PromiseError if a single statement is larger than ``limit``.
     """
     most = min(limit - 1, PACKET_BYTES)  # the command byte counts too
     packet: list[Statement] = []

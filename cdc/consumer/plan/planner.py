@@ -5,7 +5,7 @@ are identified by the exact values of their key. Net effects need no order among
 the leader's table to another: first all rows that no longer exist are deleted, then changed rows are updated, then new
 rows are inserted. A secondary unique key cannot conflict, because a row whose value in such a key changes is deleted
 and inserted: after the deletions every row holds only values that it also holds at the end. A row whose last image
-equals its first is deleted and inserted, too. A row that is inserted and deleted within the batch is inserted and
+equals its first image is deleted and inserted, too. A row that is inserted and deleted within the batch is inserted and
 deleted here if it had the highest AUTO_INCREMENT number, so that a follower that becomes a leader does not assign that
 number again.
 
@@ -14,7 +14,7 @@ records name it. All images are removed before any is added, so that a nullable 
 
 The leader's order is kept, change by change, where more than the rows matters: in tables in which a foreign key makes
 the follower change rows, in tables that differ from the leader's, and in tables without a key that compute or number
-their rows, or of which few rows change. There, adjacent changes of the same kind share a step.
+their rows, or in which few rows change. There, adjacent changes of the same kind share a step.
 
 This module also decides from the steps of two batches whether both can be executed at once, on different connections.
 
@@ -158,7 +158,7 @@ def _removed(records: Iterable[Record]) -> int:
 
 def for_table(step: Step, schema: TableSchema) -> Step:
     """Returns the step with the settings that its table needs: the leader's sql_mode if the table computes values, the
-    table's rounded columns, and no foreign keys if the leader logged their changes.
+    table's rounded columns, and no foreign key checks if the leader logged the changes of foreign keys.
     """
     if schema.related and step.record.flags & ALL_LOGGED:
         step = replace(step, flags=step.flags | NO_FOREIGN_KEY_CHECKS)
@@ -272,7 +272,7 @@ def _by_operation(effects: Iterable[NetEffect], unique: Sequence[int] | None) ->
     """Groups the changes by the operation of their step, in the order of the steps.
 
     A row whose value changes in a column with an index in ``unique`` is deleted and inserted; if ``unique`` is None,
-    each changed row is.
+    each changed row is deleted and inserted.
     """
     kinds: dict[str, list[Change]] = {kind: [] for kind in ("Delete", "Absent", "Upsert", "Add")}
     for record, before, after, image in effects:

@@ -56,13 +56,13 @@ class Removal:
 
     def count(self) -> str:
         """The query for the number of rows with each image."""
-        # NO_MERGE: the server refuses JSON_TABLE in a GROUP BY.
+        # NO_MERGE is needed, because the server refuses JSON_TABLE in a GROUP BY.
         found = f"SELECT {self.keys.expression} AS k {self._from(self.gone)}"
         return f"SELECT /*+ NO_MERGE(x) */ k,COUNT(*) FROM ({found}) x GROUP BY k"
 
     def is_all(self, found: Iterable[str]) -> bool:
-        """Whether ``found``, the result of the query ``first``, has exactly the keys of the rows to delete, each as
-        often as needed.
+        """Whether ``found``, the result of the query ``first``, contains exactly the keys of the rows to delete, each
+        as often as needed.
         """
         counts: dict[str, int] = {}
         for key in found:
@@ -74,7 +74,7 @@ class Removal:
         yield self._whole({key: len(changes) for key, changes in self.gone.items()}, limit=f" LIMIT {self.rows}")
 
     def of_counted(self, present: Mapping[str, int]) -> Iterator[Step]:
-        """The steps if the follower has ``present`` rows of each image.
+        """The steps; ``present`` maps the key of each image to its number of rows on the follower.
 
         An image with missing rows is searched for by itself: a row may have an equal value in a column of another type.
         """

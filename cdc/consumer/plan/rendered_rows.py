@@ -1,4 +1,4 @@
-"""Parses messages to records; a record that inserts many rows contains the SQL text of its rows instead of their
+"""Parses messages into records; a record that inserts many rows contains the SQL text of its rows instead of their
 values.
 
 A row's values take two kilobytes in Python, its text about sixty bytes, so that the text of thousands of rows fits the
@@ -53,7 +53,7 @@ class LazySequence(Sequence[T]):
 
 
 class RenderedRows(LazySequence[Row]):
-    """A record's rows: ``text`` has the literals of all columns, each row in parentheses, separated by commas.
+    """A record's rows: ``text`` contains the literals of all columns, each row in parentheses, separated by commas.
 
     ``tags`` are the tags of each column's values.
     """
@@ -86,7 +86,7 @@ class RecordParser:
         self.types: dict[Uri, Mapping[str, str]] = {}
 
     def parse(self, message: bytes | LargeRecord, *, where: str) -> Record:
-        """Parses a message, see ``Record.parse``; a record that inserts many rows gets ``RenderedRows``."""
+        """Parses a message, see ``Record.parse``; a record that inserts many rows contains ``RenderedRows``."""
         record = self._parsed(message, where=where)
         if record.operation not in ("Add", COPY) or len(record.rows) < _FEWEST or not isinstance(message, bytes):
             return record

@@ -152,7 +152,7 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
     alike = [change for change in step.changes if id(change) in values]
     for change in step.changes:
         if id(change) not in values:
-            # The image has a value whose type differs from the other images, and which is therefore compared in another
+            # The image has a value of a type that the other images do not have, so the value is compared in another
             # way.
             yield from _comparisons(replace(step, changes=[change]), columns, size)
     if not alike:

@@ -105,7 +105,7 @@ class Pause:
     def _hold(self, item: Transaction | None, stop: threading.Event, tell: Callable[[bool], object]) -> Iterator[None]:
         self.committed_at = item.records[0].ts_us / 1e6 if item is not None else None
         self.holding = True
-        yield None  # the batches before commit
+        yield None  # lets the batches before commit
         tell(True)
         event(_LOG, "paused until SIGUSR2", next=item.records[0].sequence if item else "not here yet")
         while self.wanted and not stop.wait(_LOOK_SECONDS):
@@ -125,7 +125,7 @@ class Delay:
     """Delays transactions. ``due_at`` (``time.time()``) is the time at which the held transaction is due; None while no
     transaction is held.
 
-    The leader's clock is compared with ``clock``, this machine's. ``stop`` ends a wait at once.
+    The leader's commit times are compared with ``clock``, which is this machine's clock. ``stop`` ends a wait at once.
     """
 
     def __init__(

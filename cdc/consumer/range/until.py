@@ -87,8 +87,8 @@ class Reached:
 
 
 class Until:
-    """Ends the stream at ``place``. ``reached`` is the end of the last stream of ``up_to``, None if it did not get to
-    the place.
+    """Ends the stream at ``place``. ``reached`` is the end of the last stream of ``up_to``, None if that stream did not
+    get to the place.
 
     ``repeating`` is true if the stream ended early, and all records must be read again from the checkpoint on.
     """
@@ -105,7 +105,8 @@ class Until:
     def check_start(self, checkpoint: Checkpoint, *, executed: int) -> None:
         """Raises UserError if the follower has passed the place already.
 
-        ``executed`` is the sequence of the last statement that it has executed, which may be after the checkpoint.
+        ``executed`` is the sequence of the last statement that the follower has executed, which may be after the
+        checkpoint.
         """
         self._executed = executed
         wanted = self.place

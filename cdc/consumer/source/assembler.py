@@ -145,7 +145,7 @@ def _foreign(item: Located, resource: str) -> CdcError:
     )
 
 
-_STATEMENTS = 64  # statements in a batch
+_STATEMENTS = 64  # the most statements in a batch
 _UNLIMITED = 1 << 62
 
 
@@ -154,11 +154,11 @@ class Batch:
     """Complete leader transactions for one follower commit, and the offsets that follow them in their partitions.
 
     ``statement`` is the Query record of a batch that is a single transaction with a statement; ``records`` holds its
-    other records. ``run`` are the batches joined in a batch of many statements, each of which is a transaction of its
-    own. ``left_out`` are the records of events that the producer has skipped (its option --skip). A large transaction
-    is split into many batches for one commit; ``begins`` is true for the first of them, ``ends`` for the last.
-    ``full``: the batch has reached its limit of rows or bytes, but is small enough that several such batches fit in
-    memory.
+    other records. ``run`` are the batches that are joined in a batch of many statements; each statement is a separate
+    transaction. ``left_out`` are the records of events that the producer has skipped (its option --skip). A large
+    transaction is split into many batches for one commit; ``begins`` is true for the first of them, ``ends`` for the
+    last. ``full`` is true if the batch has reached its limit of rows or bytes, but is small enough that several such
+    batches fit in memory.
     """
 
     records: list[Record]
@@ -207,9 +207,10 @@ def batches(
     Transactions with more than ``room`` bytes together are not joined: the follower could not commit them as one
     transaction.
 
-    Transactions of one statement each are joined, too, but not with rows. A transaction with a statement and rows, each
-    part of a large transaction, and each chunk of a table copy is a batch of its own. A None is passed on after the
-    batches of all transactions before it. Raises PromiseError for a transaction with rows before its statement.
+    Transactions that consist of one statement are joined, too, but not with transactions that contain rows. A
+    transaction with a statement and rows, each part of a large transaction, and each chunk of a table copy is a batch
+    of its own. A None is passed on after the batches of all transactions before it. Raises PromiseError for a
+    transaction with rows before its statement.
     """
     run: list[Batch] = []
     try:

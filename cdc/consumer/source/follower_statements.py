@@ -36,7 +36,7 @@ class FollowerStatements:
     """Rewrites statements: ``renaming`` changes names of databases; with ``engine`` "InnoDB", tables whose engine has
     no transactions become InnoDB tables.
 
-    ``changes_engines``: the follower's tables may have another engine than the leader's.
+    ``changes_engines`` is true if the follower's tables may have another engine than the leader's.
     """
 
     def __init__(self, renaming: Renaming, *, engine: str) -> None:

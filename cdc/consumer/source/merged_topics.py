@@ -26,7 +26,7 @@ _UNKNOWN_SECONDS = 10.0  # seconds after which a broker must know a new topic
 
 
 class MergedSource:
-    """Reads the records from all topics of a leader, which ``names`` names."""
+    """Reads the records from all topics of a leader; ``names`` contains the names of the topics."""
 
     def __init__(self, reader: KafkaReader, names: Topics, parser: RecordParser | None = None) -> None:
         self._reader = reader
@@ -44,7 +44,9 @@ class MergedSource:
         self.commit = reader.offsets.commit
 
     def topic(self) -> Topic | None:
-        """The commit log, or None if there is none. Raises Unreachable if the brokers can't be reached."""
+        """The topic of the commit log, or None if it does not exist. Raises Unreachable if the brokers can't be
+        reached.
+        """
         return self._reader.ordered_topic(self._names.commits)
 
     def start(
@@ -86,7 +88,9 @@ class MergedSource:
         }
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
-        """See ``RecordSource``. Raises PromiseError for a gap: a sequence that is committed and in no topic."""
+        """See ``RecordSource``. Raises PromiseError for a gap, which is a sequence that is committed but
+        in no topic.
+        """
         wait = 0.0
         while not stop.is_set() and not self._at_end():
             before = self._merged.next_sequence

@@ -1,4 +1,4 @@
-"""A connection to the brokers: reads committed messages from given offsets, and looks up topics and their offsets.
+"""Connects to the brokers, reads committed messages from given offsets, and looks up topics and their offsets.
 
 The offsets of applied records are committed to the consumer group (``GroupOffsets``) for outside observers only: the
 consumer never reads them.
@@ -67,7 +67,7 @@ class GroupOffsets:
             self.flush()
 
     def flush(self) -> None:
-        """Commits now the offsets that wait."""
+        """Commits the waiting offsets now."""
         if self._waiting:
             self._committed_at = time.monotonic()
             self._consumer.commit(offsets=list(self._waiting.values()), asynchronous=True)
@@ -226,8 +226,8 @@ class KafkaReader:
         return newest.marks if newest else ()
 
     def first_sequence(self, topic: str, commits: str) -> int | None:
-        """The sequence of the oldest complete record in the only partition of ``topic``, or of the next record if it is
-        empty.
+        """The sequence of the oldest complete record in the only partition of ``topic``, or of the next record if the
+        partition is empty.
 
         None if the next record is unknown because there is no commit log ``commits``. Raises Unreachable if the brokers
         can't be reached, PromiseError for a message that is not a record.
@@ -262,7 +262,7 @@ class KafkaReader:
         self.assign(offsets)
 
     def assign(self, offsets: Mapping[TopicIdPartition, int]) -> None:
-        """Reads these partitions in addition, each from its offset on."""
+        """Reads these partitions, too, each from its offset on."""
         self._fragments.forget((partition.topic, partition.number) for partition in offsets)
         self._consumer.incremental_assign(
             [TopicPartition(partition.topic, partition.number, offset) for partition, offset in sorted(offsets.items())]

@@ -11,11 +11,11 @@ from cdc.consumer.state.checkpoint import TopicIdPartition
 __all__ = ["POLL_SECONDS", "READ_AHEAD_BYTES", "RecordSource"]
 
 POLL_SECONDS = 0.2
-READ_AHEAD_BYTES = 2_000_000  # bytes of JSON; parsed it takes about ten times as much memory
+READ_AHEAD_BYTES = 2_000_000  # bytes of JSON; parsed JSON needs about ten times the memory
 
 
 class RecordSource(Protocol):
-    """The records of one leader in order."""
+    """A source of the records of one leader, in order."""
 
     def topic(self) -> Topic | None:
         """The topic whose id the checkpoint contains, None if it does not exist yet."""

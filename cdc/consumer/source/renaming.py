@@ -80,7 +80,7 @@ def _occurrences(record: Record, found: list[Span], name: str) -> list[Span]:
             (qualifiers if after == _DOT and before != _DOT else others).append(at)
     actions = [affect["action"] for affect in record.affects]
     if actions and all(action.endswith("Database") for action in actions):
-        # Such a statement names only its database, and ALTER DATABASE may omit the name.
+        # A statement on a database names only that database, and ALTER DATABASE may omit the name.
         if qualifiers or len(others) > 1:
             raise _ambiguous(record, name)
         return [found[at] for at in others]

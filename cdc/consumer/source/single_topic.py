@@ -73,7 +73,7 @@ class Received:
                 return False
             located = self._parse(self._messages[0])
         except CdcError:
-            return False  # ``fill`` or ``take`` raises the error again, after the records before it
+            return False  # ``fill`` or ``take`` raises the error again, after the earlier records
         self._messages.popleft()
         self._parsed.append(located)
         self._parsed_bytes += located.size
@@ -81,7 +81,7 @@ class Received:
 
 
 class SingleTopic:
-    """The records of the topic ``name``, which has one partition. The methods are those of ``RecordSource``."""
+    """Reads the records of the topic ``name``, which has one partition. The methods are those of ``RecordSource``."""
 
     def __init__(self, reader: KafkaReader, name: str, parser: RecordParser | None = None) -> None:
         self._reader = reader

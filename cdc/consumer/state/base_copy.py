@@ -24,7 +24,7 @@ COPIES = OwnTable(
 
 
 class BaseCopy:
-    """The GTIDs ``held`` by the copy with which the follower began; empty if it began empty.
+    """The GTIDs ``held`` by the copy with which the follower began; empty if the follower began empty.
 
     ``new_from`` is the first record known to be of a transaction that the copy lacks; None until there is such a
     record.

@@ -19,7 +19,7 @@ class Skips:
     by mistake loses no record.
 
     All refused records of ``tables`` (the leader's names) may be left out until a copy of the table begins; ``new``
-    gives the follower's name of a database. ``used`` are the sequences that were left out.
+    returns the follower's name of a database. ``used`` are the sequences that were left out.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Skips:
         """Whether the record may be left out."""
         if record.sequence in self._wanted:
             return True
-        # The records of a table copy repair the table.
+        # Records of a table copy are never left out, since they repair the table.
         if not self._here or record.range is not None or record.copying:
             return False
         if record.operation != "Query":

@@ -85,7 +85,7 @@ class Status:
     ``copied`` are the GTIDs of the copy with which the follower began, empty if it began without one. ``states`` counts
     the ledger's rows by state; ``newest`` are the newest of these rows. ``missing`` are the statements that create the
     triggers and events that exist on the leader only, in order. ``conflicts`` are the newest conflicts, newest first.
-    ``local_infile`` is true if the follower accepts LOAD DATA LOCAL. The fields' names are those of ``--status
+    ``local_infile`` is true if the follower accepts LOAD DATA LOCAL. The fields have the same names in ``--status
     --json``.
     """
 
