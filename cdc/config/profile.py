@@ -68,7 +68,7 @@ _ANSWER_BYTES = 2_147_483_647
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """The settings for TLS to the database: PEM files, and how strictly the server's certificate is checked."""
+    """The settings for TLS to the database: PEM files, and the strictness of the check of the server's certificate."""
 
     ca: str = ""
     cert: str = ""

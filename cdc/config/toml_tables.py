@@ -16,7 +16,8 @@ __all__ = ["build", "lacking", "parsed", "text_of"]
 def text_of(path: Path, *, key: str) -> str:
     """The text of the file that the profile key ``key`` names. Raises UserError."""
     try:
-        return path.read_text(encoding="utf-8-sig")  # with or without a byte order mark, which Windows editors write
+        # the file may begin with a byte order mark, which Windows editors write
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise UserError(
             f"no such file: {path}", code="CDC-FILE-UNREADABLE", where=f"profile key {key}", hint="check the path"

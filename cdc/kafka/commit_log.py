@@ -48,8 +48,8 @@ def newest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
 
 
 def oldest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
-    """The oldest entry that compaction has left in the commit log ``topic``. Returns None and raises errors as
-    ``newest_commits`` does.
+    """The oldest entry that compaction has left in the commit log ``topic``. For None and the errors see
+    ``newest_commits``.
     """
     message = oldest(properties, (topic, 0))
     if message is None or not message.value():  # a message without content only ends a hanging transaction

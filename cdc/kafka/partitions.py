@@ -1,4 +1,4 @@
-"""Sends Kafka single requests: for the first and last offsets of partitions, and for their oldest and
+"""Sends Kafka single requests for the first and last offsets of partitions, and for their oldest and
 newest messages.
 """
 

@@ -163,7 +163,7 @@ class _Table(dict[bytes, str]):
     def __missing__(self, unit: bytes) -> str:
         char = _private(unit) if self._charset in ("ujis", "eucjpms") else ""
         char = char or _decoded(unit, _CODECS[self._charset], microsoft=self._charset == "eucjpms")
-        # Some multi-byte characters would decode to marks of ASCII, which the parser does not see in them.
+        # Python would decode some multi-byte characters to ASCII marks, but the parser does not read them as marks.
         self[unit] = char if len(char) == 1 and char.isascii() == unit.isascii() else _lost(unit)
         return self[unit]
 

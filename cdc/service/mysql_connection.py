@@ -38,7 +38,7 @@ def connected(**settings: Any) -> Any:
 
 def _with_tls_if_offered(settings: dict[str, Any]) -> Any:
     # pymysql does the same without ``ssl``, but reads the machine's CA certificates for each connection, which takes
-    # longer than the rest of connecting, and then checks nothing with them.
+    # longer than the rest of connecting, and then does not use these certificates.
     connection: Any = pymysql.Connection(**settings | {"ssl": _unchecked(), "defer_connect": True})
     connection._ssl_required = False
     connection.client_flag &= ~CLIENT.SSL

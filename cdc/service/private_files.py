@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 _FOLDER, FILE = 0o700, 0o600
-MASK = 0o077  # the umask that gives others no rights
+MASK = 0o077  # the umask that leaves others no rights
 
 
 def make_folder(folder: Path) -> None:

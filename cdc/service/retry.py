@@ -20,7 +20,7 @@ _ATTEMPTS = 3  # attempts that must fail before giving up: a single attempt may 
 
 
 class Retry:
-    """Waits with backoff between attempts: for ``seconds`` in all since the last success, and at least three times.
+    """Waits with backoff between attempts, in all for ``seconds`` since the last success, and at least three times.
 
     ``log(event, **fields)`` is called for each wait; setting ``stop`` ends a wait early. ``waits`` counts the waits;
     ``trouble`` is the error of the newest wait until an attempt succeeds.

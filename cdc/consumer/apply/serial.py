@@ -29,8 +29,8 @@ _SAVEPOINT = f"SAVEPOINT {_PART}".encode()
 
 
 class SerialExecutor:
-    """An ``Executor`` that retries a batch that failed as a whole: row by row (``row_by_row``), or, if it is a chunk of
-    a table copy, with ``chunks``.
+    """An ``Executor`` that retries a failed batch row by row (``row_by_row``), or with ``chunks`` if the batch is a
+    chunk of a table copy.
 
     ``conflicts`` counts the conflicts in committed batches that were resolved in the leader's favour.
     """

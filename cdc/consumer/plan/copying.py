@@ -1,7 +1,7 @@
 """Plans records of a table that is being copied: each row that they name becomes equal to the leader's row. Pure.
 
 The follower may have such a row as it was at another moment, or damaged, or not at all. So all rows that the records
-name are deleted by their keys, and those that exist on the leader after the records are inserted: nothing of the
+name are deleted by their keys, and the rows that exist on the leader after the records are inserted: nothing of the
 follower's former rows is kept.
 
 If a row has the same value of a secondary unique key as the leader's row, the insertion fails; then the batch is
@@ -35,7 +35,8 @@ def plan_overwriting(records: Iterable[Record], *, schema: Callable[[Uri], Table
 
 
 def plan_copying(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
-    """Plans records, some of which may be of tables that are being copied; the others are planned by ``planner.plan``.
+    """Plans records, including records of tables that are being copied; all other records are planned by
+    ``planner.plan``.
 
     If the follower's foreign keys change rows that the leader has not logged, the tables keep their common order.
     """

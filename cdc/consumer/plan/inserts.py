@@ -96,7 +96,7 @@ def _in_parentheses(texts: list[str]) -> bytes:
 
 
 def _joined(records: Sequence[Record], *, size: int) -> Iterator[Run]:
-    """Divides records with ``RenderedRows`` into runs, as ``_rendered`` does with other changes."""
+    """Divides records with ``RenderedRows`` into runs; for other changes see ``_rendered``."""
     run: list[Record] = []
     texts: list[bytes] = []
     tags: list[Sequence[Tags]] = []

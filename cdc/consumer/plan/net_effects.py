@@ -117,8 +117,9 @@ def net_images(records: Iterable[Record]) -> tuple[list[Recorded], list[Recorded
     """The images removed from a table without a key, and the images added to it, both in the records' order.
 
     A removed image cancels an equal image that the records added before, if there is one: so the remaining removed
-    images are exactly those that must be in the table before the records, as if the records were applied one by one. An
-    image that is removed and added again is in both lists, since only removed images are searched for on the follower.
+    images are exactly the images that must be in the table before the records, as if the records were applied one by
+    one. An image that is removed and added again is in both lists, since only removed images are searched for on the
+    follower.
     """
     gone: list[Recorded] = []
     come: list[Recorded | None] = []

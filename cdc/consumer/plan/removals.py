@@ -100,7 +100,7 @@ class Removal:
             yield replace(self.step, operation="Delete", changes=[each for key in few for each in self.gone[key]])
 
     def _part(self, changes: Sequence[Change], key: str) -> Step:
-        """Plans a DELETE of ``len(changes)`` of the rows whose image has this ``key``; there are more of them."""
+        """Plans a DELETE of ``len(changes)`` of the rows whose image has this ``key``; there are more such rows."""
         narrowed = narrowing(self.step.record.columns, [_image(changes[0])], indexed=self.indexed)
         sql = f"DELETE {replace(self, narrowed=narrowed)._from([key])} LIMIT {len(changes)}"
         return replace(self.step, changes=changes, prepared=((sql.encode(), len(changes)),))

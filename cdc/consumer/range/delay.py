@@ -43,7 +43,7 @@ class RateLimit:
         """
         # If the records are read again, the former generator may have ended while it held a transaction back.
         self.holding = False
-        free_at = 0.0  # when all rows so far would be applied at exactly the limit
+        free_at = 0.0  # the time at which all rows so far would be applied at exactly the limit
         for item in transactions:
             if item is not None and self._rows:
                 if free_at > self._clock() + _AHEAD_SECONDS:
