@@ -25,12 +25,12 @@ _START = "start the server, or fix the address"
 _STATIC = (
     "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW",
     "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE",
-    # Without these two the server hides events and triggers.
+    # Without EVENT and TRIGGER the server hides events and triggers.
     "EVENT", "TRIGGER",
 )  # fmt: skip
-_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced it by two privileges
-# For setting GTIDs, the leader's session settings, and the definers of its views and routines; one privilege of each
-# row is enough.
+_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced SET_USER_ID by two privileges
+# The privileges to set GTIDs and the leader's session settings, and for the definers of its views and routines; one
+# privilege of each row is enough.
 _DYNAMIC = (
     ("REPLICATION_APPLIER", "SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
     ("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
@@ -52,7 +52,7 @@ _SETTINGS = {
         "only a new server can have another value",
     ),
     "super_read_only": ("0", "no client can write", "SET PERSIST super_read_only = OFF"),
-    # There is no session setting for it, and SUPER is not enough for functions without a declared characteristic.
+    # The variable has no session value, and SUPER is not enough for functions without a declared characteristic.
     "log_bin_trust_function_creators": (
         "1",
         "functions of the leader would be refused",
@@ -62,7 +62,8 @@ _SETTINGS = {
 
 
 def connect(session: Session, *, name: str) -> None:
-    """Connects for the first time, and checks the server's version, settings and grants; ``name`` is for errors.
+    """Connects for the first time, and checks the server's version, settings and grants; ``name`` is the server's name
+    in errors.
 
     Raises UserError, Stopped, and Disconnected if the server does not answer.
     """
@@ -92,7 +93,7 @@ def connect(session: Session, *, name: str) -> None:
         tls = error.code == TLS_FAILED
         hint = "fix the server's TLS, or check database.tls" if tls else "fix the account or the server"
         raise _unusable(error, where, hint) from None
-    # One line for each problem, so that all can be fixed together.
+    # Each problem is a line of the log, so that all can be fixed together.
     if len(problems) > 1:
         for problem in problems:
             event(_LOG, "problem", level=logging.ERROR, what=problem)
@@ -141,8 +142,8 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
 
 
 def _named(choice: tuple[str, ...], version: int) -> str:
-    """Chooses the privilege of ``choice`` to name: SET_USER_ID before MySQL 8.2 if it is among them, otherwise the
-    first.
+    """Chooses the privilege of ``choice`` to name: SET_USER_ID before MySQL 8.2 if ``choice`` contains it, otherwise
+    the first privilege.
     """
     return _SET_USER_ID if version < _TWO_OF_ONE and _SET_USER_ID in choice else choice[0]
 
@@ -177,10 +178,10 @@ def _privileges(session: Session) -> set[str]:
 def load_checkpoint(
     session: Session, *, resource: str, topic: Topic, first: First | None, attachment: Beginning
 ) -> tuple[Checkpoint, BaseCopy]:
-    """The leader's checkpoint in the follower, and the base copy with which it began. Creates the checkpoint and the
-    consumer's tables if there are none.
+    """Loads the leader's checkpoint in the follower, and the base copy with which the follower began. Creates the
+    checkpoint and the consumer's tables if they are missing.
 
-    ``topic`` and ``first`` as in ``check_topics``. Raises UserError, Stopped, and Disconnected if a server does not
+    For ``topic`` and ``first`` see ``check_topics``. Raises UserError, Stopped, and Disconnected if a server does not
     answer.
     """
     schema = session.schema
@@ -215,8 +216,8 @@ def load_checkpoint(
 
 
 def _tell_capture(session: Session) -> None:
-    """Logs, before the first record is applied, that no client reads the follower's binlog: an audit needs
-    all of it.
+    """Logs, before the first record is applied, if no client reads the follower's binlog: an audit needs the whole
+    binlog.
     """
     if not any(str(row[_COMMAND]).startswith("Binlog Dump") for row in session.rows("SHOW PROCESSLIST")):
         event(
@@ -227,12 +228,12 @@ def _tell_capture(session: Session) -> None:
 
 
 def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
-    """Creates the missing tables of the consumer; returns the names of those that existed.
+    """Creates the missing tables of the consumer; returns the names of the tables that existed.
 
     Raises UserError if the leader's checkpoint is in another database.
     """
     schema = session.schema
-    # Queried first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
+    # The existing tables are queried first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
     existing = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{schema}'"
     known = {name for (name,) in session.rows(existing)}
     if CHECKPOINT.name not in known or not session.rows(Checkpoint.select(resource, schema=schema)):
@@ -246,7 +247,7 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
 
 
 def _require_none_elsewhere(session: Session, resource: str) -> None:
-    """Raises UserError if the leader's checkpoint is in another database: all records would be applied again."""
+    """Raises UserError if the leader's checkpoint is in another database, since all records would be applied again."""
     for (schema,) in session.rows(checkpoint.others(session.schema)):
         if session.rows(Checkpoint.select(resource, schema=schema)):
             raise UserError(

@@ -60,8 +60,8 @@ _ASK_SECONDS, _LOG_SECONDS = 0.5, 10.0
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """Starts a consumer with the follower's ``session`` and the ``source`` of the records, which ``reader`` receives
-    and ``parser`` parses; ``calls`` waits for both servers.
+    """Starts a consumer. ``session`` is connected to the follower; ``source`` returns the records, which ``reader``
+    receives and ``parser`` parses; ``calls`` repeats a call until the server answers.
     """
 
     profile: Profile
@@ -115,10 +115,11 @@ class Startup:
             event(_LOG, NOT_TAKEN, hint=SWITCH_ON)
 
     def topic(self, *, wait: bool) -> Topic | None:
-        """The topic whose id the checkpoint has: the one topic, or the commit log of the layout ``per_table``. If
-        it is missing, waits for the producer to create it. None if the wait was stopped.
+        """Returns the topic whose id the checkpoint contains: the only topic, or the commit log in the layout
+        ``per_table``.
 
-        Raises UserError for a missing topic unless ``wait``, ServerGone.
+        Waits for the producer to create a missing topic; returns None if the wait was stopped. Raises UserError for a
+        missing topic if ``wait`` is false, ServerGone.
         """
         name = self.profile.kafka.topics().main
         hint = "start cdc-producer, which creates it, or fix kafka.topic in the profile"
@@ -135,8 +136,10 @@ class Startup:
         return topic
 
     def checkpoint(self, topic: Topic, *, attachment: Beginning, continues: bool = True) -> tuple[Checkpoint, BaseCopy]:
-        """The follower's checkpoint, once it is known to belong to these topics, and the base copy with which the
-        follower began. ``continues``: its offsets are those after its record, which is so unless it is being loaded.
+        """Loads the follower's checkpoint, and the base copy with which the follower began; checks that the checkpoint
+        belongs to the topics.
+
+        ``continues``: the checkpoint's offsets are behind its record; this is false while the follower is loaded.
 
         Raises UserError, PromiseError, Stopped, ServerGone.
         """
@@ -158,7 +161,8 @@ class Startup:
         return self._once_connected(load)
 
     def last_executed(self, checkpoint: Checkpoint) -> int:
-        """The sequence of the last statement that the follower has executed, at least the checkpoint's.
+        """The sequence of the last statement that the follower has executed; the checkpoint's sequence if none came
+        after it.
 
         A consumer that was killed may have executed statements after the checkpoint. Raises Stopped, ServerGone.
         """
@@ -177,7 +181,9 @@ class Startup:
         return self._once_connected(ask)
 
     def _once_connected(self, question: Callable[[], Answer]) -> Answer:
-        """The result of ``question``, which is called with a connected session until both servers answer."""
+        """Calls ``question`` with a connected session, again and again until both servers answer, and returns its
+        result.
+        """
         retry = self.calls.retry
         while not self.calls.stop.is_set():
             try:
@@ -196,8 +202,8 @@ class Startup:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The stages from a leader's transactions to commits of the follower: ``renaming`` gives records the follower's
-    names, ``ledger`` executes statements, ``applier`` applies batches.
+    """The stages from a leader's transactions to commits on the follower: ``renaming`` changes the names in records to
+    the follower's names, ``ledger`` executes statements, ``applier`` applies batches.
     """
 
     renaming: Renaming
@@ -214,8 +220,8 @@ class Stages:
         skips: Skips,
         others: Callable[[Uri], bool] = lambda uri: True,
     ) -> Self:
-        """The stages that continue from ``checkpoint``. ``others(uri)`` decides, too, which rows are applied, by the
-        names of their tables on the follower.
+        """Creates the stages that continue from ``checkpoint``. Rows are applied only if ``others(uri)`` is true, too;
+        ``uri`` is the name of their table on the follower.
         """
         profile, settings = startup.profile, startup.profile.consumer
         passes = replicated(profile)
@@ -236,9 +242,10 @@ class Stages:
 def _applier(
     startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool], copied: BaseCopy
 ) -> Applier:
-    """Connects the stages that apply batches: prepared, executed serially or in parallel, and row by row if that fails.
+    """Connects the stages that apply batches: a batch is prepared and then executed, serially or in parallel, and row
+    by row if that fails.
 
-    ``passes(uri)`` decides which tables are replicated, by their names on the follower.
+    ``passes(uri)`` decides whether a table is replicated; ``uri`` is its name on the follower.
     """
     session, settings, prefetch = startup.session, startup.profile.consumer, Prefetch(startup.source.read_ahead)
     triggers = Triggers(session, drop=settings.triggers == "drop", passes=passes)

@@ -1,6 +1,6 @@
-"""Sets of GTIDs, parsed from MySQL's text form and written in it.
+"""Implements sets of GTIDs, which are parsed from MySQL's text form and written in it.
 
-The text is that of the MySQL manual, "GTID Format and Storage": ``uuid[:tag]:first[-last][:…],…``.
+The MySQL manual, "GTID Format and Storage", describes this text: ``uuid[:tag]:first[-last][:…],…``.
 """
 
 import re
@@ -77,7 +77,7 @@ class GtidSet:
         })  # fmt: skip
 
     def of_sources(self, other: "GtidSet") -> "GtidSet":
-        """The GTIDs of this set whose source (and tag) ``other`` has, too."""
+        """The GTIDs of this set whose source (and tag) is in ``other``, too."""
         return GtidSet({source: each for source, each in self._sources.items() if other._sources.get(source)})
 
     def intervals(self) -> list[tuple[str, Intervals]]:
@@ -85,7 +85,7 @@ class GtidSet:
         return [(source, list(each)) for source, each in sorted(self._sources.items()) if each]
 
     def without(self, gtid: str) -> "GtidSet":
-        """This set except for one GTID."""
+        """This set without one GTID."""
         source, _, number = gtid.rpartition(":")
         gno = int(number)
         parts = [
@@ -183,7 +183,7 @@ def _outside(intervals: Intervals, others: Intervals) -> Intervals:
         low = first
         while at < len(others) and others[at][1] < low:
             at += 1
-        inside = at  # the last one may reach into the next interval
+        inside = at  # the last one of ``others`` may reach into the next interval
         while inside < len(others) and others[inside][0] <= high:
             if low < others[inside][0]:
                 found.append((low, others[inside][0] - 1))

@@ -26,7 +26,7 @@ from cdc.sql.tokens import Span, Token, excerpt, spans
 __all__ = ["Renaming", "names_database", "rewritten"]
 
 _DOT, _BRACKET, _NOTHING = Token("mark", "."), Token("mark", "("), Token("mark", "")
-# Words that may be followed by column names: those of a query, and ORDER BY of ALTER TABLE.
+# Words after which column names may come: the words of a query, and ORDER BY of ALTER TABLE.
 _COLUMNS = {"SELECT", "WITH", "AS", "ORDER"}
 _BODIES = ("View", "Procedure", "Function", "Library")
 
@@ -34,7 +34,8 @@ _BODIES = ("View", "Procedure", "Function", "Library")
 def rewritten(record: Record, renames: Renames) -> Record:
     """The record with the follower's names in its statement.
 
-    Raises Unapplicable if it is ambiguous which names are databases, or the statement's character set lacks a new name.
+    Raises Unapplicable if it is ambiguous which names are databases, or if the statement's character set can't encode a
+    new name.
     """
     found = _spans(record)
     occurrences = [span for name in renames.databases for span in _occurrences(record, found, name)]
@@ -79,7 +80,7 @@ def _occurrences(record: Record, found: list[Span], name: str) -> list[Span]:
             (qualifiers if after == _DOT and before != _DOT else others).append(at)
     actions = [affect["action"] for affect in record.affects]
     if actions and all(action.endswith("Database") for action in actions):
-        # Such a statement names only its object, and ALTER DATABASE may leave the name out.
+        # A statement on a database names only that database, and ALTER DATABASE may omit the name.
         if qualifiers or len(others) > 1:
             raise _ambiguous(record, name)
         return [found[at] for at in others]
@@ -104,7 +105,9 @@ def _head(found: list[Span]) -> int:
 
 
 def _may_be_in_string(found: list[Span], name: str) -> bool:
-    """Whether the body of a view or routine may use the name from a string, or in a statement that it prepares."""
+    """Whether the body of a view or routine may take the name from a string, or use it in a statement
+    that it prepares.
+    """
     return any(
         (span.token.kind == "string" and name in span.token.text) or span.token.word() == "PREPARE" for span in found
     )
@@ -120,23 +123,25 @@ def _ambiguous(record: Record, name: str) -> Unapplicable:
 
 
 class Renaming:
-    """Renames records; ``replicated(uri)`` decides whether an object, by its name on the leader, is replicated."""
+    """Renames records; ``replicated(uri)`` decides whether an object is replicated; ``uri`` is its name
+    on the leader.
+    """
 
     def __init__(self, renames: Renames, *, replicated: Callable[[Uri], bool]) -> None:
         self._renames = renames
         self._replicated = replicated
 
     def passes(self, uri: Uri) -> bool:
-        """Whether an object, by its name on the follower, is replicated."""
+        """Whether an object is replicated; ``uri`` is its name on the follower."""
         return self._replicated(Uri(uri.resource, self._renames.former(uri.database), uri.table))
 
     def on_follower(self, uri: Uri) -> Uri:
-        """The follower's name of an object, given the leader's."""
+        """The follower's name of an object; ``uri`` is the leader's name."""
         return Uri(uri.resource, self._renames.new(uri.database), uri.table)
 
     def located(self, records: Iterable[Located | None]) -> Iterator[Located | None]:
-        """Renames rows records to the follower's names; statements stay unchanged, since a refused one may
-        be skipped.
+        """Renames rows records to the follower's names. Statements stay unchanged, since a statement that can't be
+        renamed may be skipped.
         """
         for item in records:
             if item is None or item.record.operation in ("Query", SKIPPED):
@@ -147,7 +152,7 @@ class Renaming:
     def rows(self, record: Record) -> Record:
         """The rows record with its table's name on the follower.
 
-        Raises UserError if another database has that name there.
+        Raises UserError if another database has that name on the follower.
         """
         uri = record.uri
         new = self._renames.new(uri.database)
@@ -163,8 +168,8 @@ class Renaming:
     def statement(self, record: Record) -> Record:
         """A replicated Query record with the follower's names in its text and context; ``affects`` is unchanged.
 
-        Raises Unapplicable if it is ambiguous which of its words are databases, or if it names a database whose name
-        another database gets; UserError if it changes such a database.
+        Raises Unapplicable if it is ambiguous which words of the statement are databases, or if it names a database
+        whose name another database has on the follower; UserError if it changes such a database.
         """
         for name in self._renames.taken:
             if _affects(record, name):
@@ -179,7 +184,7 @@ class Renaming:
                 )
         context = dict(record.context or {})
         database = context.get("database", "")
-        # No default database is safer than the wrong one: the server then refuses names without a database.
+        # No default database is safer than a wrong default database: the server then refuses names without a database.
         context["database"] = "" if database in self._renames.taken else self._renames.new(database)
         return replace(rewritten(record, self._renames), context=context)
 

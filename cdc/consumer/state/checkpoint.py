@@ -1,7 +1,7 @@
-"""The checkpoint, the row in the follower that names the last applied record, and the SQL that writes it.
+"""Defines the checkpoint, the row in the follower that names the last applied record, and the SQL that writes it.
 
 In the layout ``per_table`` the offsets of the tables' topics are rows of a second table, so that a batch writes only
-those that changed.
+the offsets that changed.
 """
 
 import json
@@ -51,7 +51,9 @@ OFFSETS = OwnTable(
 
 
 class TopicIdPartition(NamedTuple):
-    """A partition of a topic, as Kafka identifies it: a topic created later under the same name has another id."""
+    """A partition of a topic, as Kafka identifies it. A topic that is created later under the same name
+    has another id.
+    """
 
     topic: str
     number: int
@@ -60,10 +62,11 @@ class TopicIdPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The progress of one leader's records: all up to ``sequence`` are applied; ``offsets`` are the next ones to read.
+    """The progress of one leader's records: all records up to ``sequence`` are applied; ``offsets`` are the offsets of
+    the next records to read.
 
     ``topic`` is the topic of all records or, in the layout ``per_table``, the commit log. ``schema`` is the consumer's
-    own database, which has the checkpoint. ``ts_us`` is the leader's commit time of the last record, ``position`` where
+    own database, which contains the checkpoint. ``ts_us`` is the leader's commit time of the last record, ``position`` where
     that record's event begins in the leader's binlog; both are None before the first record.
     """
 
@@ -110,7 +113,7 @@ class Checkpoint:
         )
 
     def advanced(self, *, last: Record, offsets: Mapping[TopicIdPartition, int]) -> "Checkpoint":
-        """The checkpoint after everything up to ``last`` has been applied."""
+        """The checkpoint after all records up to ``last`` have been applied."""
         return replace(
             self,
             sequence=last.sequence,
@@ -125,7 +128,7 @@ class Checkpoint:
         It matches no row if another consumer has moved the row.
         """
         # A record that the producer made belongs to no transaction of the leader; the transaction before it is still
-        # the last applied one.
+        # the last one applied.
         gtid = "" if last.of_copy else f"leader_gtid={quoted(last.transaction)}, "
         return (
             f"UPDATE {CHECKPOINT.within(self.schema)} SET sequence={target.sequence}, offsets={quoted(target._own())}, "
@@ -135,7 +138,9 @@ class Checkpoint:
         )
 
     def move(self, offsets: Mapping[TopicIdPartition, int]) -> str | None:
-        """The statement that writes the offsets in topics other than the checkpoint's own; None if there are none."""
+        """The statement that writes the offsets in topics other than the checkpoint's own; None if there are no such
+        offsets.
+        """
         rows = ", ".join(
             f"({quoted(self.resource)}, {quoted(topic)}, {number}, {quoted(topic_id)}, {offset})"
             for (topic, number, topic_id), offset in offsets.items()
@@ -150,7 +155,7 @@ class Checkpoint:
 
     @property
     def others(self) -> bool:
-        """Whether there are offsets of other topics than the checkpoint's own."""
+        """Whether there are offsets in topics other than the checkpoint's own."""
         return any(partition.topic != self.topic for partition in self.offsets)
 
     def _own(self) -> str:

@@ -34,8 +34,8 @@ def recovered(transactions: KafkaTransactions, topics: TopicAdmin, *, resource: 
     entry = replace(found.entry, marks=found.marks, instance=instance)
     write_mark(transactions, topics, Mark(number, -1), resource, entry)
     again = recover(topics.properties, transactions.producer, topics, resource=resource)
-    entry = again.entry and replace(again.entry, instance=found.entry.instance)
-    return replace(again, entry=entry, rewritten=found.rewritten)
+    true = again.entry and replace(again.entry, instance=found.entry.instance)
+    return replace(again, entry=true, rewritten=found.rewritten)
 
 
 def write_mark(transactions: KafkaTransactions, topics: TopicAdmin, mark: Mark, resource: str, entry: Entry) -> None:
