@@ -1,4 +1,5 @@
-"""Finds the position to start or continue at: from the commit log and the profile, checked against the leader."""
+"""Finds the position at which to start or continue, from the commit log and the profile, and checks it against the
+leader."""
 
 import re
 from dataclasses import replace
@@ -30,7 +31,8 @@ def starting_entry(leader: Leader, entry: Entry | None, *, start: str, filters: 
         _require_countable(entry.partial, entry.filters, filters)
     if entry.server_uuid == leader.server_uuid and _has(leader, entry.position):
         return entry
-    # Another server with the same history, or renumbered files: only the GTIDs show where to continue.
+    # The leader was replaced by a server with the same history, or its files were renumbered: only the GTIDs show where
+    # to continue.
     return replace(entry, server_uuid=leader.server_uuid, position=Position(leader.logs[0][0], 4))
 
 

@@ -1,9 +1,9 @@
 """Lists the tables that a change logged as a statement may have changed, from its text and its logged databases.
 
-The server logs with each such statement the databases of all tables it reads or writes, including those of triggers and
-functions (Q_UPDATED_DB_NAMES of the Query event), unless they are too many or a foreign key refers to one. The text
-names the written table, if its form allows only one. If a logged database is not named in the text, a trigger or
-function uses it, and may write there.
+The server logs with each such statement the databases of all tables it reads or writes, including the tables of
+triggers and functions (Q_UPDATED_DB_NAMES of the Query event), unless they are too many or a foreign key refers to one
+of these tables. The text names the written table, if its form allows only one. If a logged database is not named in the
+text, a trigger or function uses it, and may write there.
 
 Neither source reveals a trigger of the written table that writes to a database which the text names too. Such triggers
 are likely to write to the table's own database, so the router stops if a table of that database may pass the filters
@@ -105,7 +105,7 @@ def _alone(reader: SqlReader, *, ends: tuple[str, ...]) -> tuple[str, str] | Non
 
 def _calls(items: list[Token]) -> bool:
     """Whether a stored function may be called: the text does not show what a function changes."""
-    # The first brackets of an INSERT, right after the table's name, hold columns.
+    # The first brackets of an INSERT, right after the table's name, contain columns.
     return any(
         after == _OPEN
         # A function named with its database is never a built-in function.

@@ -32,7 +32,8 @@ def _chain(columns: Sequence[str], bound: Sequence[str], strictly: str, at_last:
 
 
 def keys_condition(columns: Sequence[str], keys: Iterable[Sequence[str]]) -> str:
-    """The condition that a row has one of ``keys`` (at least one) in ``columns``; all are SQL."""
+    """The condition that a row has one of ``keys`` in ``columns``; there is at least one key, and all arguments are
+    SQL."""
     rows = [" AND ".join(f"{column} = {value}" for column, value in zip(columns, key, strict=True)) for key in keys]
     return f"({' OR '.join(rows)})"
 

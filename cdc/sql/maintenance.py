@@ -2,7 +2,7 @@
 TABLE. Pure.
 
 These statements change no row and no definition, but affect later statements: REPAIR moves rows that lie in a wrong
-partition, OPTIMIZE makes room for columns that are added INSTANT, ANALYZE makes histograms. CHECK TABLE is in no
+partition, OPTIMIZE makes room for columns that are added INSTANT, ANALYZE builds histograms. CHECK TABLE is in no
 binlog.
 """
 

@@ -127,10 +127,10 @@ def _is_generated(data: bytes, charset: str, quoting: dict[str, Any], *, session
         raise ValueError(_UNCERTAIN)  # a dump contains both, and the server also writes parts as they were typed
     if not ("START" in options or session_bound or key):
         if "ENGINE" in options and "INNODB" not in options and "CHARSET" not in options:
-            raise ValueError(_UNCERTAIN)  # some engines have no START TRANSACTION
+            raise ValueError(_UNCERTAIN)  # for some engines the server writes no START TRANSACTION
         return False
     if session_bound and "CONNECTION_ID" in inside:
-        raise ValueError(_UNCERTAIN)  # such a table is marked in the same way
+        raise ValueError(_UNCERTAIN)  # the leader marks a statement that calls CONNECTION_ID() in the same way
     if charset in _UNSAFE and not _is_utf8(data):
         raise ValueError("it has literals whose backslashes may be parts of characters")
     return True

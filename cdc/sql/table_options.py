@@ -1,4 +1,4 @@
-"""Finds the options of CREATE TABLE and ALTER TABLE in a statement's text, including those of partitions. Pure.
+"""Finds the options of CREATE TABLE and ALTER TABLE in a statement's text, including the options of partitions. Pure.
 
 Words such as ENGINE and TABLESPACE are not reserved, so they may be names of columns, keys and tables, too. An option
 is found only where MySQL's grammar allows an option: after a table's columns, at the start of a clause of ALTER TABLE,

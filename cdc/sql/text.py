@@ -1,4 +1,4 @@
-"""Decodes the text of a logged statement, which may lose bytes, and decides its form in a record.
+"""Decodes the text of a logged statement, in which bytes may be lost, and decides the form of the text in a record.
 
 MySQL accepts bytes that are invalid in the session's character set, in comments and strings. A follower receives the
 same bytes, so invalid bytes matter only in names. If it is not known how the server reads a statement, every character

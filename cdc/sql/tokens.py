@@ -1,7 +1,7 @@
 """Splits a statement into tokens according to MySQL's lexical rules (manual, "Language Structure", and sql_lex.cc).
 
-Comments are left out, except the content of executable comments (``/*! … */``): a server logs an executable comment
-that it did not execute as a plain comment. MariaDB's ``/*M! … */`` is a plain comment to MySQL.
+Comments are left out, except the content of executable comments (``/*! … */``): a server that did not execute such a
+comment logs it as a plain comment. MariaDB's ``/*M! … */`` is a plain comment to MySQL.
 
 ``excerpt`` shortens a statement for logs and errors: one line, without anything that may be a secret.
 """

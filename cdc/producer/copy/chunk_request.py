@@ -4,10 +4,11 @@ The SELECT of a chunk sees some of the transactions that are committed meanwhile
 transactions that it may have missed come in the stream after the request. So rows that these transactions change are
 taken from the stream: the SELECT saw the same version of such a row or an older version.
 
-A snapshot of a table that is copied as a whole sees some of the transactions in the binlog, in no certain order. It
-certainly sees those that were executed before it (``seen``). All other transactions that it may see are before the end
-of the binlog, which is read right after the snapshot is taken. So if the stream has reached that end, and only ``seen``
-transactions in it have changed the table since the request, the snapshot shows the table as it is at that place.
+A snapshot of a table that is copied as a whole sees some of the transactions in the binlog, which need not be the
+oldest. It certainly sees the transactions that were executed before it (``seen``). All other transactions that it may
+see are before the end of the binlog, which is read right after the snapshot is taken. So if the stream has reached that
+end, and only ``seen`` transactions in it have changed the table since the request, the snapshot shows the table as it
+is at that place.
 """
 
 import json
@@ -145,7 +146,8 @@ def _text(value: object) -> str:
 # all are None, the statements that create the tables are requested.
 Place = tuple[Table | None, tuple[str, ...] | None, Keys | None]
 
-# Flags of a rows event: foreign keys were off, or their changes were logged too (class Rows_event).
+# Flags of a rows event which mean that foreign keys were off, or that their changes were logged, too (class
+# Rows_event).
 _NOTHING_UNLOGGED = 0x02 | 0x10
 
 
@@ -310,7 +312,7 @@ def chunk_of(asked: ChunkRequest, answer: Answer, *, piece: int | None) -> Chunk
             raise Overrun  # impossible, since these changes are held back
         return _piece_of(definition, read, piece, answer.ts_us)
     if asked.columns - {definition.columns_json}:
-        # an ALTER that was not logged has changed the columns: these rows have the former columns or the new ones
+        # an ALTER that was not logged has changed the columns: the rows that were read differ from the changes in them
         raise Overrun
     columns = [column.name for column in definition.columns]
     rows = asked.window.apply(read.rows, [columns.index(name) for name in definition.key])

@@ -186,7 +186,7 @@ class Copier:
         return None
 
     def _ask(self, progress: Progress) -> None:
-        """Requests chunks ahead, so that one is read while another is written."""
+        """Requests chunks ahead, so that a chunk is read while another chunk is written."""
         creates = self.widened is not None or self.pending.structure
         # The reader still answers requests that were taken back, before it answers new requests.
         while self.active and len(self._chunk_requests) < _AHEAD and not self._chunk_requests.unwanted:
@@ -217,8 +217,8 @@ class Copier:
             with suppress(Overrun):
                 return chunk_of(asked, answer, piece=self.snapshot.pieces if self.snapshot else None)
         self._take_back()
-        # The key has changed. A logged ALTER would restart the copy when it arrives in the stream; an unlogged one does
-        # not arrive, so the copy restarts here.
+        # The key has changed. A logged ALTER would restart the copy when it arrives in the stream; an unlogged ALTER
+        # does not arrive, so the copy restarts here.
         if not goes_on:
             self.pending = self.pending.begun_again()
         return None

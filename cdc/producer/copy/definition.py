@@ -10,7 +10,7 @@ an older leader a chunk may have been read before such a change, and nothing in 
 The server shows question marks in members of an ENUM or SET for letters that utf8mb3 lacks. Such members are read from
 values of the column: no other query shows them. If no row has a member, a recursive query computes its text: the first
 row of the query is a NULL of the column's type, and the others are numbers of members, which that type turns into
-texts. Servers before MySQL 9 give these rows another type.
+texts. In servers before MySQL 9 these rows have another type.
 """
 
 import re
@@ -57,8 +57,8 @@ _BMP = "\uffff"
 def exact_members(
     cursor: Any, table: str, column: str, *, kind: str, charset: str, shown: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """The exact members of a column; None if they are not those that the leader has ``shown``. ``table`` and ``column``
-    are quoted names."""
+    """The exact members of a column; None if they do not match the members that the leader has ``shown``. ``table`` and
+    ``column`` are quoted names."""
     number = "n + 1" if kind == "enum" else "1 << n"
     # CONVERT, too, returns question marks for bytes that are not ASCII.
     value = "e" if charset in ("ascii", "utf8mb4") else "CONVERT(e USING utf8mb4)"
@@ -92,9 +92,10 @@ def member_texts(column_type: str) -> tuple[str, ...]:
 
 
 def shown_type(kind: str, full: str, charset: str) -> str:
-    """The type name used in records of rows (``decode.table_map.column_type``) for a column that is shown as ``full``.
+    """The type name used in records of rows (``decode.table_map.column_type``) for a column with the COLUMN_TYPE
+    ``full``.
 
-    ``kind`` is its data_type in information_schema.
+    ``kind`` is its DATA_TYPE in information_schema.
     """
     if kind in ("enum", "set"):
         return members_type(kind, None if text_decoder(charset) is None else member_texts(full), charset)
@@ -152,7 +153,7 @@ _GEOMETRY = frozenset({
 })  # fmt: skip
 _IN_KEY = _INTEGERS | _TEXTS | _BINARIES | _TEMPORAL | {"decimal"}
 _KNOWN = _IN_KEY | _MEMBERS | _GEOMETRY | {"float", "double", "bit", "json", "vector"}
-# Shows generated invisible primary keys, which servers before 8.0.30 do not have.
+# Shows generated invisible primary keys, which servers before 8.0.30 do not support.
 ALL_SHOWN = "/*!80030 SET SESSION show_gipk_in_create_table_and_information_schema = ON */"
 GONE = "the leader has no such table"  # why a table that was dropped or renamed is not copied
 _MISSING_GRANT = frozenset({1142, 1143})
@@ -168,8 +169,8 @@ class CopiedColumn:
     """One column of a table to copy. ``type`` is MySQL's name of its type, ``digits`` is the number of digits after the
     decimal point or of the fraction of a second.
 
-    ``rounded``: it is a FLOAT(M,D) or DOUBLE(M,D). ``members`` are the members of an ENUM or SET, empty if records
-    contain their numbers instead. ``sql_type`` is the type name used in records.
+    ``rounded``: the column is a FLOAT(M,D) or DOUBLE(M,D). ``members`` are the members of an ENUM or SET, empty if
+    records contain their numbers instead. ``sql_type`` is the type name used in records.
     """
 
     name: str

@@ -158,7 +158,7 @@ class Interleaver:
         return _state(self._known, now)
 
     def _new_state(self) -> Iterator[CopyState]:
-        """Yields the state of the copies if it differs from the one in the stream; it is committed at once."""
+        """Yields the state of the copies if it differs from the state in the stream; the sink commits it at once."""
         copier = self._copier
         pending, speed = copier.pending, copier.speed
         self._copies = copier.active or self._sink.has_visible

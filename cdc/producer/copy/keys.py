@@ -25,7 +25,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Keys(NamedTuple):
-    """Keys of rows of ``table``: for each row the JSON texts of its key values, in the order of the
+    """Keys of rows of ``table``; ``values`` contains for each row the JSON texts of its key values, in the order of the
     key's ``columns``."""
 
     table: Table

@@ -5,10 +5,10 @@
 The commit log's entries contain the offset after the newest processed request, so each request is taken up once. They
 also contain the topic's id, which shows whether the topic was deleted and created again meanwhile.
 
-A request for keys counts as taken up once all of its rows are in the stream. Requests for tables do not wait for it,
-because a RENAME in the stream changes the names of tables that are to be copied, but not the names in waiting requests.
-After a crash all requests after the offset are processed again. That does no harm: the rows of a chunk are always the
-leader's rows at the chunk's place in the stream.
+A request for keys counts as taken up once all of its rows are in the stream. Requests for tables do not wait for a
+request for keys, because a RENAME in the stream changes the names of tables that are to be copied, but not the names in
+waiting requests. After a crash all requests after the offset are processed again. That does no harm: the rows of a
+chunk are always the leader's rows at the chunk's place in the stream.
 """
 
 import json
@@ -255,7 +255,7 @@ def _keys(body: dict[str, Any]) -> Keys:
 
 
 class RequestQueue:
-    """Takes up requests in their order, and keeps those that are not taken up yet."""
+    """Takes up requests in their order, and keeps the requests that are not taken up yet."""
 
     def __init__(self) -> None:
         self._waiting: deque[Request] = deque()
@@ -270,7 +270,7 @@ class RequestQueue:
         return keys and keys._replace(values=keys.values[self._sent :])
 
     def add(self, requests: Iterable[Request]) -> None:
-        """Adds new requests, except those that an earlier run has taken up."""
+        """Adds new requests, except requests that an earlier run has taken up."""
         self._waiting += [request for request in requests if not _is_taken(request, self._before)]
         # only for the first requests: without topic ids, a topic that was created again has low offsets
         self._before = Pending()

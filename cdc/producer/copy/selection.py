@@ -1,4 +1,4 @@
-"""Selects the leader's tables to copy by globs, and refuses those that can't be copied before anything is written."""
+"""Selects the leader's tables to copy by globs; before anything is written, refuses tables that can't be copied."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing

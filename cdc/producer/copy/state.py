@@ -1,4 +1,4 @@
-"""The state of table copies: the tables that are left, and the progress of the current one. Statements and chunks
+"""The state of table copies: the tables that are left, and the progress of the current table. Statements and chunks
 change it.
 
 The commit log's entries contain it as JSON. Pure.

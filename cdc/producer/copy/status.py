@@ -22,7 +22,7 @@ class Estimate(NamedTuple):
 
 
 def estimates(cursor: Any, tables: Iterable[Table]) -> dict[Table, Estimate]:
-    """The estimates for those of ``tables`` that exist. Raises pymysql's errors."""
+    """The estimates for the ``tables`` that exist. Raises pymysql's errors."""
     # Makes the server return present estimates: by default it would write them to its dictionary, and return them from
     # there for a day.
     cursor.execute("SET SESSION information_schema_stats_expiry = 0")
@@ -106,7 +106,7 @@ def _rate(states: Sequence[State]) -> float:
 
 
 def _done(states: Sequence[State]) -> list[Table]:
-    """The tables that are no longer pending, except those that a request has stopped, oldest first."""
+    """The tables that are no longer pending, oldest first, except tables whose copy was stopped by a request."""
     found: dict[Table, None] = {}
     for newer, older in reversed(list(pairwise(states))):
         taken = newer.pending.requests, newer.pending.requests_topic

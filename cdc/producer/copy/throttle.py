@@ -37,7 +37,7 @@ class Throttle(Protocol):
 
 
 _REPLICA_LOOK_SECONDS = 1.0
-# Short, since a query must not delay the program's end.
+# The timeouts are short, since a query must not delay the program's end.
 _TIMEOUTS = {"connect_timeout": 2, "read_timeout": 3, "write_timeout": 3}
 # The first statement reports Seconds_Behind_Source; the second, for MySQL before 8.0.22, reports Seconds_Behind_Master.
 _STATUS = ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
@@ -121,7 +121,7 @@ _STEP_SECONDS = 1.0  # if more time passes between two looks, only this much cou
 
 
 class _Mark(NamedTuple):
-    """The ``size`` in bytes of all chunks up to and including the one with this ``sequence``."""
+    """The ``size`` in bytes of all chunks up to and including the chunk with this ``sequence``."""
 
     sequence: int
     size: int
@@ -129,7 +129,7 @@ class _Mark(NamedTuple):
 
 @dataclass(slots=True)
 class _Follower:
-    """A follower: ``applied`` is the number of bytes of chunks that it has applied, ``waited`` the number of seconds
+    """A follower: ``applied`` is the number of bytes of chunks that it has applied, ``waited`` is the number of seconds
     without progress while it had more to apply."""
 
     sequence: int
@@ -217,7 +217,7 @@ class Followers:
         self._log = log
         self._limit = limit
         self._ahead = Ahead(limit, now=time.monotonic())
-        self._lock = threading.Lock()  # the stream writes chunks while another thread reads the next ones
+        self._lock = threading.Lock()  # the stream writes chunks while another thread reads the next chunks
         self._counted: frozenset[str] = frozenset()
         self._refused_at: float | None = None
         self.waits_for: str | None = None

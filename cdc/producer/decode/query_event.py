@@ -101,7 +101,7 @@ def _on_real_table(variables: Mapping[str, Any], effects: tuple[Effect, ...]) ->
 
 
 def _context(query: ev.Query, event: RawEvent, collations: Collations, read: StatementText) -> dict[str, Any]:
-    """The values that the statement's meaning depends on, by the names of session variables."""
+    """Maps the names of session variables to the values that the statement's meaning depends on."""
     context: dict[str, Any] = {"database": query.database}
     for name in (
         "sql_mode", "time_zone", "foreign_key_checks", "unique_checks", "lc_time_names",

@@ -132,7 +132,7 @@ def _sized(column: Column, x: str, prefix: int) -> tuple[str, ...]:
 
 
 def _text(column: Column, x: str, prefix: int, constants: dict[str, Any]) -> ColumnCode:
-    """A character or binary column with its length in ``prefix`` bytes before it."""
+    """The code of a character or binary column, whose values follow their length in ``prefix`` bytes."""
     lines = _sized(column, x, prefix)
     if column.charset == "binary":
         if prefix > 2:
@@ -448,14 +448,14 @@ def _straight(codes: list[ColumnCode], constants: dict[str, Any], *, first: int 
 
 
 def row_decoders(table: Table, *, compile_for: Compile) -> dict[int, RowDecoder]:
-    """The first decoders of ``table``'s rows events, by the type of the event.
+    """Maps each type of rows event to the first decoder of such events of ``table``.
 
-    They return the same as the decoders of ``row_decoder``. After ``FIRST_ROWS`` rows, each decoder calls
+    The decoders return the same as the decoders of ``row_decoder``. After ``FIRST_ROWS`` rows, each decoder calls
     ``compile_for(kind)`` for each event, and passes the event to the decoder that this call returns. Raises
     PromiseError for a column that can't be replicated exactly.
     """
     require_known(table)
-    # All attributes of a column except its name, on which no value depends.
+    # Passes all attributes of a column except its name, since no value depends on the name.
     readers = tuple([_reader(column[1:]) for column in table.columns])
     rows = _FirstRows(readers, et.WRITE_ROWS, FIRST_ROWS, compile_for)
     return {

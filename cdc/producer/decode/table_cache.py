@@ -53,7 +53,7 @@ _UNKNOWN = TableShape("", "", "", {}, 0)
 class TableCache:
     """Keeps the tables of one leader by the table ids in its events.
 
-    ``wants_table(database, table)`` is called once per table map: the rows of other tables are never decoded.
+    ``wants_table(database, table)`` is called once per table map: the rows of tables that it rejects are never decoded.
     ``collations`` maps the server's collation ids to the names of character set and collation.
     ``allow_differences(database, table, columns)`` is called before differences are applied to documents of a table
     with these JSON columns; it raises PromiseError if they may not be applied. ``equal_members(members, charset,
@@ -202,7 +202,7 @@ class TableCache:
     def rows_of(self, transaction: SimpleTransaction) -> list[Rows] | None:
         """The rows of a transaction with one rows event, an empty list if the table does not pass the filters.
 
-        Returns None if the table map is new, or belongs to other rows. Raises the errors of ``rows``.
+        Returns None if the table map is new, or belongs to another table than the rows. Raises the errors of ``rows``.
         """
         _, _, _, table_map, data, _, _, _ = transaction
         if table_map[TABLE_ID] != data[TABLE_ID]:

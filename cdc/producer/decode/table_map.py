@@ -79,7 +79,7 @@ class Table:
 
 
 def table_name(event: RawEvent) -> tuple[str, str]:
-    """The database and table; only these are read, since filters need no more."""
+    """The names of database and table; nothing else is parsed, since the filters need no more."""
     at = TABLE_MAP_NAMES_AT
     length = event.data[at]
     database = event.data[at + 1 : at + 1 + length].decode("utf-8")

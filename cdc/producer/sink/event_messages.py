@@ -3,7 +3,7 @@
 {"uri":"flv://<resource>","bn_file":{"fileName":…,"offset":…},"event":{"Rotate":{…}}}
 
 These messages have no sequence and are not replicated. Rows events, table maps and statements have no message: the
-records contain those that pass the filters. The message of a RowsQuery contains only the event's length: its text
+records contain the events that pass the filters. The message of a RowsQuery contains only the event's length: its text
 contains values of rows, also of tables that the filters leave out. A compressed transaction has one message; the events
 inside it have no messages. Module ``cdc.producer.binlog.events`` explains the layouts of events.
 """

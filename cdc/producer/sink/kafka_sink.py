@@ -165,7 +165,7 @@ class KafkaSink:
         """Writes messages that must become visible with the next entry or not at all: always in a Kafka transaction."""
         if self._open is self._plain:
             if self.begun_at != NEVER:
-                # so that the records of the transaction come after these records in the topic
+                # Commits first, so that the records of the transaction come after these records in the topic.
                 self._open.commit(self.bytes)
             self._open = self._transactions
         self.write(messages)
@@ -296,8 +296,8 @@ class KafkaSink:
         else:
             self._write_entry(entry)
             if self._plain is not None:
-                # The records that follow must not come behind a transaction that the broker takes for ended without an
-                # end marker.
+                # The records that follow must not come behind a transaction that the broker takes for ended although
+                # its end marker is missing.
                 require_ended(self._topics, [(self._names.topic, 0)])
         self.entry = entry
         self.records = self.bytes = 0

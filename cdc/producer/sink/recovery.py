@@ -7,10 +7,10 @@ don't see the records of such a transaction there, and the next transaction of t
 with itself, by a commit or an abort. So this module ends it by an abort, before anything is written; the records that
 readers can see then decide which entry is true.
 
-With several topics, readers may see the transaction's records in one and not in another. The true entry is then an
-earlier entry, before which no record is missing in any topic. The records after this entry are written again, except
-for those that readers can see. Records are written to a partition in the order of their sequences, and not while a
-former transaction is open in it: if its newest record is visible, so are all records before.
+With several topics, readers may see the transaction's records in one topic and not in another topic. The true entry is
+then an earlier entry, before which no record is missing in any topic. The records after this entry are written again,
+except for the records that readers can see already. Records are written to a partition in the order of their sequences,
+and not while a former transaction is open in it: if its newest record is visible, so are all records before.
 
 A commit that the network delays may arrive when the next transaction has begun, and end the next transaction early:
 readers see a part of its records, and there is no entry for them. The visible records are found in the same way, with
@@ -189,8 +189,8 @@ def _unannounced(
     """The marks behind all records of the newest entry that no entry names: a late commit ended the mark's transaction
     before its entry was written. Readers obey such marks nevertheless.
 
-    ``next_sequence`` is the one of the newest entry. That entry was committed before such a mark was written, and after
-    the records that it counts, each of which its own producer wrote once.
+    ``next_sequence`` is the ``next_sequence`` of the newest entry. That entry was committed before such a mark was
+    written, and after the records that it counts, each of which its own producer wrote once.
     """
     epoch, found = max((mark.epoch for mark in marks), default=0), []
     for message in backwards(properties, partition, pick=_without_fragment):

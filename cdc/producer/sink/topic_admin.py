@@ -1,6 +1,6 @@
-"""Creates the topics of a leader in Kafka, and checks existing ones before they are written to.
+"""Creates the topics of a leader in Kafka, and checks existing topics before records are written to them.
 
-It refuses settings with which Kafka would delete messages that the stream needs.
+Refuses settings with which Kafka would delete messages that the stream needs.
 """
 
 import logging
@@ -191,7 +191,7 @@ class TopicAdmin:
         return [(name, number) for number in topic.partitions] if topic else []
 
     def require_matching(self, entry: Entry | None) -> None:
-        """Raises UserError if the records in the topics are not those that the commit log counts."""
+        """Raises UserError if the records in the topics do not match the commit log."""
         partitions = set(entry.partitions) if entry else set()
         names = self.names
         # Both layouts may have the topic of event messages.
@@ -325,7 +325,7 @@ _TOPICS_PER_CALL = 200  # number of topics created in one call, which must retur
 
 
 class TopicMaker:
-    """Creates the topics of a leader, which ``names`` names. ``properties`` are librdkafka's."""
+    """Creates the topics of a leader, whose names are ``names``. ``properties`` are librdkafka's."""
 
     def __init__(
         self, properties: Mapping[str, Any], names: Topics, *, replicas: int, retention_ms: int, min_insync: int
@@ -416,7 +416,7 @@ class TopicMaker:
         if self._min_insync_replicas:
             own["min.insync.replicas"] = str(self._min_insync_replicas)
         if name == self._names.commits:
-            # Only closed segments are compacted, so small ones keep the commit log small.
+            # Only closed segments are compacted, so small segments keep the commit log small.
             return {"retention.ms": "-1", "cleanup.policy": "compact", "segment.bytes": "16777216"} | own
         return {"retention.ms": str(self._retention_ms), "cleanup.policy": "delete", "retention.bytes": "-1"} | own
 
