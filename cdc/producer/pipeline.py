@@ -1,11 +1,12 @@
-"""Connects the producer's stages: a leader's binlog becomes records and, in the same Kafka transactions, a position.
+"""Connects the producer's stages: they turn a leader's binlog into records and, in the same Kafka transactions, into a
+position.
 
     leader ── BinlogSource ── Decoder ── Interleaver ── Router ── KafkaSink ── topics and commit log
               raw events      changes    and chunks     messages  Kafka transactions
 
-``Stream`` writes each change and decides when to commit. ``Progress`` counts how far the log is read.
-After a lost connection everything is built again, from the newest entry of the commit log. Each stage is built from the
-keys of the profile that it uses.
+``Stream`` writes each change and decides when to commit. ``Progress`` keeps the position up to which the binlog is
+read. After a lost connection everything is built again, from the newest entry of the commit log. Each stage is built
+from the keys of the profile that it uses.
 """
 
 import threading
@@ -65,7 +66,7 @@ __all__ = [
 
 
 def find_leader(profile: Profile, problems: list[UserError] | None = None) -> Leader:
-    """The leader's present state; ``problems`` as in ``inspect``."""
+    """Queries the leader's present state; see ``inspect`` for ``problems``."""
     database = profile.database
     apply = profile.producer.partial_json == "apply"
     return inspect(database.settings(), name=str(database), partial_json=apply, problems=problems)
@@ -106,7 +107,7 @@ def make_decoder(
     read_again: Callable[[PreparedXa], Iterable[RawEvent]],
     log: Callable[..., None],
 ) -> Decoder:
-    """The decoder for the events after ``entry`` that pass ``filters``; ``read_again`` gives the events of a prepared
+    """The decoder for the events after ``entry`` that pass ``filters``; ``read_again`` returns the events of a prepared
     XA transaction.
     """
     database = profile.database
@@ -147,7 +148,7 @@ def former_filters(newest: Entry | None) -> dict[str, list[str]] | None:
 
 
 def asked(profile: Profile, leader: Leader) -> Asked:
-    """The queries to ``leader`` if the filters were changed."""
+    """The queries to ``leader`` that are needed if the filters were changed."""
     settings = profile.database.settings()
 
     def require(widened: FilterChange) -> None:
@@ -159,7 +160,7 @@ def asked(profile: Profile, leader: Leader) -> Asked:
 def make_copier(
     profile: Profile, leader: Leader, entry: Entry, widened: FilterChange | None, *, log: Callable[..., None]
 ) -> Copier:
-    """The copier of the tables that ``entry`` names, after the objects that are ``widened``."""
+    """The copier for the tables that ``entry`` names; before them it copies the objects that ``widened`` includes."""
     settings = profile.database.settings()
     limits = profile.producer
     followers = _followers(profile, log)
@@ -190,14 +191,14 @@ def _followers(profile: Profile, log: Callable[..., None]) -> Followers:
 
 
 def make_event_messages(profile: Profile, shown: Position | None) -> EventMessages:
-    """The messages about the binlog's other events after ``shown``, used if the decoder gives such events."""
+    """The writer of messages about binlog events after ``shown``, which is used if the decoder yields such events."""
     return EventMessages(resource=profile.mysql_resource_name, topic=profile.kafka.topics().events, shown=shown)
 
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """The options of a start: the name of this process, ``instance``, and those of its command line; ``skips``: events
-    not to send.
+    """The options of a start: ``instance``, the name of this process, and the options of its command line. ``skips``
+    decides which events are not sent.
     """
 
     instance: str
@@ -310,9 +311,10 @@ class _Producer:
             stream.replicate(copies.changes(received), until=until, stop=self.stop)
 
     def _entry(self, leader: Leader, newest: Entry | None) -> tuple[Entry, FilterChange | None]:
-        """The entry to continue after, with this process's name and filters; ``newest`` is that of the commit log.
+        """The entry to continue after, with this process's name and filters; ``newest`` is the commit log's newest
+        entry.
 
-        It also returns the objects that the filters newly include, if they are to be copied: until then the filters of
+        Also returns the objects that the filters newly include, if they must be copied: until then the filters of
         ``newest`` hold.
         """
         profile, filters = self.profile, self.profile.filters.listed()
@@ -327,8 +329,8 @@ class _Producer:
             filters = change.widened.before.listed()
         entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters)
         if change.lets_in and change.widened is None:
-            # The topic begins here for objects that pass from now on: a copy of the leader must have all changes
-            # before.
+            # The topic begins here for objects that pass from now on: a copy of the leader must contain all changes
+            # before this place.
             entry = replace(entry, origin=entry.gtid_set or entry.origin)
         entry = replace(entry, server_version=leader.version)
         return replace(entry, instance=self.options.instance, filters=filters), change.widened

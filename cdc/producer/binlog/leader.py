@@ -39,13 +39,13 @@ _MISSING_GRANT = frozenset({1142, 1227})
 _SYNTAX_ERROR = 1064
 _ANSWER_SECONDS = 10
 _NO_BINARY_LOG = 1381
-_LOOKED_INTO = 10  # files to look into: the first ones may contain no transaction
+_LOOKED_INTO = 10  # number of files to look into: the first files may contain no transaction
 _SETTINGS = {
     "log_bin": ("ON", "start the server with --log-bin"),
     "binlog_format": ("ROW", "SET PERSIST binlog_format = ROW"),
     "binlog_row_metadata": ("FULL", "SET PERSIST binlog_row_metadata = FULL"),
     "binlog_row_image": ("FULL", "SET PERSIST binlog_row_image = FULL"),
-    # With 1 the server logs a table's name as typed in statements, but in lower case with its rows.
+    # With the value 1 the server logs a table's name as typed in statements, but in lower case in rows events.
     "lower_case_table_names": ("0", "only a new server can have another value"),
 }
 _WHOLE_DOCUMENTS = {
@@ -113,7 +113,7 @@ def objects(settings: dict[str, Any], *, name: str) -> Objects:
         databases = [row[0] for row in cursor.fetchall()]
         cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES")
         tables = [(row[0], row[1]) for row in cursor.fetchall()]
-    # A user sees the tables that it has a privilege on; mysql.user only with a privilege on all tables.
+    # A user sees the tables on which it has a privilege; it sees mysql.user only with a privilege on all tables.
     return Objects(databases, tables, all_seen=("mysql", "user") in tables)
 
 
@@ -190,7 +190,7 @@ def _ask(cursor: Any, name: str) -> Leader:
     collations = {number: (charset, collation) for number, charset, collation in cursor.fetchall()}
     cursor.execute("SHOW BINARY LOGS")
     logs = tuple((row[0], int(row[1])) for row in cursor.fetchall())
-    # In one statement, so that the GTIDs are exactly those up to the position.
+    # One statement returns both, so that the GTIDs are exactly the GTIDs up to the position.
     file, offset, only, ignored, executed = first_known(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
     if only or ignored:
         raise UserError(
@@ -237,7 +237,7 @@ def _variables(cursor: Any) -> dict[str, str]:
 
 
 def _purged(cursor: Any) -> GtidSet:
-    # Not from SHOW VARIABLES, which cuts a value at 1024 characters.
+    # Not read with SHOW VARIABLES, which cuts a value at 1024 characters.
     cursor.execute("SELECT @@GLOBAL.gtid_purged")
     return GtidSet.parse(cursor.fetchone()[0])
 
@@ -261,7 +261,8 @@ def _refuse_mariadb(version: str, name: str) -> None:
 
 
 def _missing_grants(cursor: Any, partial_json: bool) -> Iterator[str]:
-    """Tries statements that need each privilege: SHOW GRANTS would need roles and wildcards to be resolved here."""
+    """Finds missing privileges by trying statements that need them: for SHOW GRANTS, this program would have to resolve
+    roles and wildcards."""
     probes = {
         "REPLICATION CLIENT": ("SHOW BINARY LOGS",),
         "REPLICATION SLAVE": ("SHOW REPLICAS", "SHOW SLAVE HOSTS"),
@@ -286,14 +287,14 @@ def _missing(cursor: Any, privilege: str) -> str:
 
 
 def _sees_triggers(cursor: Any) -> bool:
-    """Whether the server shows all triggers: it hides those of tables without the privilege TRIGGER. No harmless
-    statement fails without that privilege, so it cannot be tested by trying one.
+    """Whether the server shows all triggers: it hides the triggers of tables on which the user lacks the privilege
+    TRIGGER. No harmless statement fails without this privilege, so trying a statement can't test it.
     """
     cursor.execute("SELECT CURRENT_ROLE()")
     (roles,) = cursor.fetchone()
     cursor.execute("SHOW GRANTS FOR CURRENT_USER()" + ("" if roles == "NONE" else f" USING {roles}"))
     lines = [row[0] for row in cursor.fetchall()]
-    # A REVOKE line is one of partial_revokes: a database is left out.
+    # A REVOKE line comes from partial_revokes: a database is left out.
     return any(_GLOBAL_TRIGGER.match(line) for line in lines) and not any(line.startswith("REVOKE") for line in lines)
 
 
@@ -320,7 +321,8 @@ def first_known(cursor: Any, *statements: str) -> list[Any]:
 
 
 def translated(error: pymysql.MySQLError, name: str) -> UserError | Disconnected:
-    """The error of this program for one of the server ``name``: Disconnected if it is away, else UserError."""
+    """Translates pymysql's error about the server ``name``: to Disconnected if the server is away, else to
+    UserError."""
     code, text = error.args[0], str(error.args[-1]) or "the connection is closed"
     if code in _UNREACHABLE:
         return Disconnected(

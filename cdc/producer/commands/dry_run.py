@@ -1,5 +1,5 @@
-"""Prints what the producer would do: the start position, whether it copies, which tables, and everything that prevents
-the start.
+"""Prints what the producer would do: the position of the start, the tables that it would copy, and everything that
+prevents the start.
 
 It writes nothing to Kafka, to the leader or to disk, and does not disturb a running producer.
 """
@@ -31,8 +31,8 @@ __all__ = ["dry_run"]
 
 
 def dry_run(profile: Profile, *, globs: Sequence[str], accept_filters: bool) -> int:
-    """Prints what would happen, with ``globs`` for a request to copy these; returns the exit status: 0 if it could be
-    done."""
+    """Prints what would happen at a start or, with ``globs``, after a request to copy the tables that match them.
+    Returns the exit status, which is 0 if nothing prevents it."""
     look = _Look(profile)
     look.servers()
     if look.leader is not None:
@@ -49,7 +49,7 @@ def dry_run(profile: Profile, *, globs: Sequence[str], accept_filters: bool) -> 
 
 
 class _Look:
-    """Continues after a refusal, so that all of them are reported: ``errors``."""
+    """Continues after an error, so that all errors are reported; ``errors`` collects them."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
@@ -132,7 +132,7 @@ class _Look:
                 _say(f"  left out, since it is invalid: the view {'.'.join(view)}")
 
     def request(self, leader: Leader, globs: Sequence[str]) -> None:
-        """Prints what the request would copy."""
+        """Prints which tables a request with ``globs`` would copy."""
         _say(f"a request to copy {', '.join(globs)} asks for these tables:")
         with self._noting():
             self._tables(leader, matching(self._settings, leader, globs, self._profile.filters))

@@ -26,12 +26,12 @@ _CHARACTER = frozenset({15, 242, 252, 253, 254})
 _INTEGERS = {1: "tinyint", 2: "smallint", 9: "mediumint", 3: "int", 8: "bigint"}
 _PLAIN = {4: "float", 5: "double", 10: "date", 13: "year", 242: "vector", JSON: "json", 255: "geometry"}
 _WITH_FRACTION = {17: "timestamp", 18: "datetime", 19: "time"}
-_SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}  # bytes of a value's length
+_SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}  # number of bytes of a value's length
 
 
 class Column(NamedTuple):
-    """One column: ``type`` is MySQL's field type, ``meta`` its metadata; an ENUM or SET has ``members``, and the name
-    of their ``collation``, by which some of them may be ``equal_members``.
+    """One column: ``type`` is MySQL's field type, ``meta`` is its metadata. An ENUM or SET has ``members``, and
+    ``collation`` is the name of their collation; ``equal_members``: some of them are equal in this collation.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Table:
 
 
 def table_name(event: RawEvent) -> tuple[str, str]:
-    """The database and table; only these are read, since filters need no more."""
+    """The names of database and table; nothing else is parsed, since the filters need no more."""
     at = TABLE_MAP_NAMES_AT
     length = event.data[at]
     database = event.data[at + 1 : at + 1 + length].decode("utf-8")
@@ -115,7 +115,7 @@ def table_map(event: RawEvent, collations: Mapping[int, tuple[str, str]]) -> Tab
 
 
 def _metas(types: list[int], data: bytes, where: str) -> list[int]:
-    """Each column's metadata; in ``types``, the real type replaces STRING if that stands for another."""
+    """Each column's metadata; in ``types``, the real type replaces STRING if STRING stands for another type."""
     metas, at = [], 0
     for index, kind in enumerate(types):
         if kind in _NO_META:
