@@ -115,7 +115,7 @@ class Comparison:
     rows.
 
     ``listed`` are the rows that the report lists, None if there are none. ``touched``: ``rows`` are only the rows that
-    were changed since the state was kept, or were not equal then.
+    were changed after the state was kept, or that were listed then.
     """
 
     rows: DataFrame | None
@@ -208,8 +208,8 @@ def compared_rows(
 
 
 def _few_touched(both: Sides, streams: Streams, held: Held, *, exact: bool) -> bool:
-    """Whether only few rows were changed since ``held``, so that the others need no comparison; configures Spark for
-    either case.
+    """Whether only few rows were changed after ``held``, and no change affects a table's other rows; configures Spark
+    for either case.
 
     ``exact``: all rows are compared nevertheless.
     """
@@ -236,8 +236,8 @@ def _all_rows(both: Sides, held: Held | None) -> tuple[DataFrame, Tally]:
 
 
 def _touched_rows(both: Sides, streams: Streams, held: Held) -> tuple[DataFrame, Tally]:
-    """Compares the rows that were changed after ``held`` or were open in it; returns them and the tally of all other
-    rows."""
+    """Compares the rows that were changed after ``held``, or were listed one by one then (``Held.open``); returns them
+    and the tally of all other rows."""
     hashes = reduce(DataFrame.union, [each.hashes() for each in both.sides.values()], held.open)
     hashes = in_one_part(hashes).distinct()
     before = cached(rows_of(held.layers, hashes, few=searched(held, streams.new_rows)))

@@ -1,4 +1,4 @@
-"""Connects the stages of the audit, from both topics to its outcome. No stage calls another one elsewhere."""
+"""Connects the stages of the audit, from both topics to its outcome. Stages are connected nowhere else."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -66,7 +66,7 @@ def table_copies(acts: Iterable[Act]) -> dict[Name, TableCopy]:
 
 
 class _Copies:
-    """The tables that were copied so far, and the tables that were altered after rows of them were logged."""
+    """The tables that were copied so far, and the tables that were altered since they were created or truncated."""
 
     def __init__(self) -> None:
         self.found: dict[Name, TableCopy] = {}

@@ -22,8 +22,8 @@ _VERSION = re.compile(r"-[0-9][^/]*\.jar$")
 
 
 def resolving(environment: Mapping[str, str], jars: Sequence[Path], names: str) -> list[str]:
-    """The arguments for spark-submit: they put the known ``jars`` on the class path or, without jars, contain the Maven
-    ``names`` (a comma-separated list)."""
+    """The arguments for spark-submit: the known ``jars`` on the class path or, without known jars, CDC_SPARK_JARS or
+    the Maven ``names`` (comma-separated lists)."""
     if jars:
         return ["--driver-class-path", os.pathsep.join(map(str, jars))]
     given = environment.get("CDC_SPARK_JARS")

@@ -65,8 +65,8 @@ class TableLag:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """The lag of the leader's transactions that were committed from ``first_us`` to ``last_us``; ``transactions`` is
-    their number.
+    """The lag of the leader's transactions that were committed from ``first_us`` to ``last_us`` and that the follower
+    applied; ``transactions`` is their number.
 
     A stage counts the transactions whose times at both ends of the stage are known; a stage without such transactions
     is absent. ``stretch_us`` is the length of the stretches in ``over_time``. ``tables`` are the slowest tables

@@ -149,8 +149,8 @@ Block = Table | Paragraph | Command | Difference | Figure
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section: the page shows its ``title`` and ``blocks``, and the terminal shows its ``lines``. Blocks and lines may
-    be empty."""
+    """A section: the page shows its ``title`` and ``blocks``, and the terminal shows its ``lines``. Both may be
+    empty."""
 
     title: str
     blocks: Sequence[Block] = ()

@@ -15,8 +15,8 @@ _NARROWEST = 40  # columns
 
 
 def terminal(audit: Audit, *, width: int = 0) -> Iterator[str]:
-    """The report's lines, the verdict first. Lines have at most ``width`` columns, but 40 columns are always used; 0 is
-    no limit."""
+    """The report's lines, the verdict first. Lines have at most ``width`` columns, or 40 if ``width`` is smaller; a
+    ``width`` of 0 is no limit."""
     width = max(width, _NARROWEST) if width else 0
     for line in _lines(document(audit), width):
         yield from _wrapped(visible(line), width)
@@ -86,6 +86,6 @@ def _wrapped(line: str, width: int) -> Iterator[str]:
 
 def _fitting(line: str, width: int) -> int:
     """The number of characters of ``line``, at least one, that fit in ``width`` columns."""
-    # Each character is measured only once, since a value or a statement in a line may have many thousands of characters.
+    # Each character is measured only once, since a value or a statement in a line may have thousands of characters.
     columns = accumulate(map(_columns, line))
     return max(1, next((at for at, end in enumerate(columns) if end > width), len(line)))

@@ -13,10 +13,9 @@ columns of ``digests``:
     added       the hash of the image that the change adds, or NULL
     era         0 if no ALTER followed, else the negative number of ALTERs that followed
 
-Values are hashed as they were logged, without the columns' names. So different digests prove that two rows differ only
-if all records of the table have the same key. They prove that two images differ only if their records have one
-**shape**: the same columns in the same order, and the same key. Images of different eras may have different shapes, and
-are not compared.
+Values are hashed as they were logged, without the columns' names. So digests identify rows only if all records of the
+table have the same key, and they identify images only if the records have one **shape**: the same columns in the same
+order, and the same key. Images of different eras may have different shapes, and are not compared.
 """
 
 from collections.abc import Mapping, Sequence

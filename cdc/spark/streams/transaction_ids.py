@@ -43,7 +43,7 @@ class IdRange:
 
 
 def id_ranges(transactions: DataFrame, *, records: int) -> Query[list[IdRange] | None]:
-    """The ids of ``transactions``, which are at most as many as ``records``; None if there are too many ranges."""
+    """The ids of ``transactions``, whose number is at most ``records``; None if there are too many ranges."""
     width = 1 + records // _EXACT
     numbered = transactions.select(
         *("side", "final"),
@@ -77,7 +77,7 @@ def with_ranges(
     known: TransactionIds | None, ranges: Iterable[IdRange] | None, ends: Mapping[str, int]
 ) -> TransactionIds | None:
     """Adds the ``ranges`` to the ``known`` ids if one of their transactions ends at or before its side's sequence in
-    ``ends``; None if either is None, or if there are too many prefixes.
+    ``ends``. None if not all ids are known, or if there are too many prefixes.
 
     If a prefix has too many intervals, the intervals with the smallest gaps between them are merged.
     """

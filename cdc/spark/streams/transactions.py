@@ -265,10 +265,10 @@ def checkpoint(resource: str) -> str:
 
 
 def changed_by_others(resource: str) -> str:
-    """SQL for the full name of a table of the consumer's own that another client may have changed in a record; NULL if
-    the consumer of the leader ``resource`` changes its tables so without moving its checkpoint.
+    """SQL for the full name of the consumer's own table that a record changes.
 
-    Rows that consumers of other leaders keep in the same tables are ignored.
+    NULL for a change that the consumer of the leader ``resource`` also makes without moving its checkpoint, and for a
+    record of any other table. Rows that consumers of other leaders keep in the same tables are ignored.
     """
     notes_an_intent = f"forall(rows, r -> r.before IS NULL AND {_cell('r.after', 'state', 'Enum')} = 'intent')"
     first_checkpoint = f"forall(rows, r -> r.before IS NULL AND {_cell('r.after', 'sequence', 'SignedInteger')} = '-1')"
