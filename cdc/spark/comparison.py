@@ -104,7 +104,7 @@ class Sides:
 
     @property
     def perhaps_older(self) -> frozenset[Name]:
-        """The leader's tables that may have rows from before its stream."""
+        """The leader's tables that may contain rows older than the leader's stream."""
         known = beginnings(self.sides[LEADER].lineage)
         return frozenset(name for name, beginning in known.items() if beginning is not Beginning.KNOWN)
 
@@ -126,7 +126,7 @@ class Comparison:
 
 def extent(streams: Streams, scope: Scope) -> Extent:
     """The part of ``streams`` that is compared; ``streams`` must have a watermark."""
-    assert streams.watermark.sequence is not None  # else the preconditions are not met
+    assert streams.watermark.sequence is not None  # without a watermark, ``judge`` has returned already
     ends = {LEADER: streams.watermark.sequence, FOLLOWER: streams.last_whole}
     acts = {side: _acts_upto(streams.acts.get(side, []), end, scope) for side, end in ends.items()}
     copy_ends = _acts_upto(streams.copy_ends, ends[LEADER], scope)

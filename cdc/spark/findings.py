@@ -67,7 +67,7 @@ __all__ = [
 ]
 
 _LISTED = 100  # entries of each list in the report
-_MOST_KEYS = 100_000  # listed per table for cdc-repair; it requests all rows of a table with more drifted rows
+_MOST_KEYS = 100_000  # keys that are listed for cdc-repair; of tables whose keys are not listed it requests all rows
 
 AcceptedRows = Mapping[int, Mapping[Name, Mapping[str, int]]]
 """The number of accepted rows of each kind, by the number of the entry and the table; or of rows not replicated."""
@@ -141,8 +141,8 @@ def row_findings(
 ) -> tuple[RowFindings, AcceptedRows]:
     """Returns the section on the rows of ``comparison``, and the numbers of accepted rows.
 
-    All rows that differ are written to ``folder``. ``unmatched`` are the statements that one side lacks, which explain
-    some of these rows. Rows that one of the ``entries`` accepts are not counted as drifted.
+    All rows that differ are written to ``folder``. ``unmatched`` are the statements that only one side ran, which
+    explain some of these rows. Rows that one of the ``entries`` accepts are not counted as drifted.
     """
     counted, listed = comparison.tally, comparison.listed
     found = RowFindings(list(counted.lines), counted.drifted, discontinuities=dict(counted.breaks))
@@ -285,7 +285,7 @@ def progress(streams: Streams, topics: Topics, *, for_state: bool) -> tuple[Prog
 
     The transit times are None without transactions. ``for_state``: they are cached.
     """
-    assert streams.watermark.sequence is not None  # else the preconditions are not met
+    assert streams.watermark.sequence is not None  # without a watermark, ``judge`` has returned already
     times = _transit_times(streams, topics, upto=streams.watermark.sequence)
     if times and for_state:
         times = replace(times, bins=cached(times.bins))
@@ -300,7 +300,7 @@ def _transit_times(streams: Streams, topics: Topics, *, upto: int) -> Transit | 
 
 
 def compared_definitions(streams: Streams, within: Extent, replication: Replication) -> Definitions:
-    """The objects that the statements of both sides define differently, and the statements that one side lacks."""
+    """The objects that the statements of both sides define differently, and the statements that only one side ran."""
     return definitions(
         within.acts[LEADER],
         within.acts[FOLLOWER],

@@ -164,7 +164,7 @@ def _unmatched(
 
 
 def _evidence(what: str, act: Act, sequence: int | None = None) -> str:
-    """A statement in one line, with the leader's ``sequence`` or the follower's transaction."""
+    """Describes a statement in one line, with the leader's ``sequence`` or the follower's transaction."""
     when = datetime.fromtimestamp(act.ts_us / 1e6, UTC).isoformat(sep=" ", timespec="seconds")
     where = f"transaction {act.transaction}" if sequence is None else f"sequence {sequence}"
     return f"{what}: {excerpt(act.text)} ({where} at {act.file}:{act.position}, {when[:19]} UTC)"

@@ -25,7 +25,7 @@ _HINT = "name the profile of cdc-consumer with --consumer"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The consumer's ``filters`` over the leader's names; None if its profile was not given.
+    """The consumer's ``filters``, which apply to the leader's names; None if the consumer's profile was not given.
 
     ``schema`` is the consumer's own database on the follower.
     """

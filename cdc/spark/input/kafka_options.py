@@ -112,7 +112,7 @@ def _jaas(mechanism: str, entries: Mapping[str, str]) -> dict[str, str]:
 
 
 def _quoted(text: str) -> str:
-    """``text`` as a quoted value of a JAAS configuration."""
+    """Quotes ``text`` as a value in a JAAS configuration."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -91,5 +91,5 @@ def _mapped(name: Column, names: Mapping[str, str]) -> Column:
 
 
 def _segment(database: str) -> str:
-    """A database's name as a segment of a URI."""
+    """Encodes a database's name as a segment of a URI."""
     return str(Uri("", database)).rpartition("/")[2]

@@ -132,13 +132,13 @@ def newest_entry_us(kafka: Kafka, *, resource: str) -> int | None:
 
 
 def _properties(kafka: Kafka) -> dict[str, Any]:
-    """The profile's librdkafka properties, with librdkafka's own log off."""
+    """The profile's librdkafka properties, and a property that turns librdkafka's own log off."""
     return {**kafka.properties(), "log_level": 0}
 
 
 @contextmanager
 def _broker_errors_as_user_errors(kafka: Kafka) -> Iterator[None]:
-    """Raises UserError for an error of the brokers in its block."""
+    """Converts errors from the brokers in its block to UserError."""
     where = f"Kafka at {kafka.bootstrap_servers}"
     try:
         yield

@@ -56,7 +56,7 @@ def archivable(environment: Mapping[str, str], *, home: Path) -> bool:
 def mapped(archive: Path) -> list[str]:
     """The JVM options that map the archive; empty if the archive does not exist."""
     try:
-        os.utime(archive)  # it is in use
+        os.utime(archive)  # so that it is not removed as unused
     except OSError:
         return []
     return [f"-XX:SharedArchiveFile={archive}", *_QUIET]

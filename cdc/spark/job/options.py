@@ -14,7 +14,7 @@ from cdc.spark.ddl.accepted_drift import Entry
 __all__ = ["NO_TERMS", "SMALL", "Terms", "consumer_profile", "is_small", "parse_options", "side_profiles"]
 
 _MANY_ROWS = 1_000_000
-SMALL = 200_000  # records: up to that, Spark's optimizations for large audits cost more than they save
+SMALL = 200_000  # up to this number of records, Spark's optimizations for large audits cost more than they save
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     path("--follower", "profile of the follower's cdc-producer", required=True)
     path("--consumer", "profile of the follower's cdc-consumer, whose filters and renames apply")
     path("--report", "folder for the report", required=True, metavar="DIR")
-    # Kept as text: Path would turn the two slashes of a URI into one.
+    # The option is kept as text: Path would turn the two slashes of a URI into one.
     parser.add_argument(
         "--state", metavar="DIR", help="folder, or its URI, in which the next audit finds what this one read"
     )

@@ -17,8 +17,8 @@ from cdc.spark.report.outcome import Audit
 
 __all__ = ["Verdicts", "watch", "watched"]
 
-_LATE = 3  # intervals without a finished audit, after which /healthz reports a failure
-_CANCEL_SECONDS = 1.0  # between attempts to cancel the jobs of an audit, until it has returned
+_LATE = 3  # after this number of intervals without a finished audit, /healthz reports a failure
+_CANCEL_SECONDS = 1.0  # the jobs of an audit are cancelled again at this interval until it has returned
 
 
 @dataclass(slots=True)

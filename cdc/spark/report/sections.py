@@ -65,7 +65,8 @@ EXPLAINED = {
 
 
 def document(audit: Audit, verdicts: Sequence[PastVerdict] = ()) -> Document:
-    """The whole report; ``verdicts`` are those of all audits on the same state, oldest first, including this audit."""
+    """The whole report; ``verdicts`` are the verdicts of all audits on the same state, including ``audit``, oldest
+    first."""
     more = " Everything above is also in report.json"
     rows = f"; {PARQUET} has all drifted rows" if audit.drifted_rows else ""
     return Document(
@@ -439,7 +440,7 @@ def _figures(quantiles: Quantiles) -> Sequence[Cell]:
 
 
 def _caveats(lag: Lag) -> str:
-    """The caveats about the figures: clocks that differ, and times that are unknown."""
+    """A note about the limits of the figures: clocks may differ, and some times may be unknown."""
     clocks = (
         "Each stage is measured with the clocks of two machines: if they differ, it is longer or shorter by the "
         "difference, and may be negative."

@@ -2,8 +2,8 @@
 after it.
 
 The follower's log does not contain the rows of the base copy, or contains them as writes of another client. So the
-audit compares only the leader's transactions that the copy did not hold, and the follower's transactions after the
-consumer's note of the copy, which commits with its first checkpoint.
+audit compares only the leader's transactions that the base copy does not contain, and the follower's transactions after
+the consumer's note of the base copy, which commits with the consumer's first checkpoint.
 """
 
 from dataclasses import dataclass, replace

@@ -1,4 +1,5 @@
-"""Lists and counts over time the follower's transactions that did not come through the consumer (foreign writes)."""
+"""Lists the follower's transactions that did not come through the consumer (foreign writes), and counts them over
+time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

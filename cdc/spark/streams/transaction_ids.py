@@ -16,7 +16,7 @@ from cdc.spark.input.small_data import Query
 
 __all__ = ["IdRange", "TransactionIds", "all_new", "id_ranges", "ids_from_json", "ids_to_json", "with_ranges"]
 
-_MOST_RANGES = 20_000  # ranges that reach the driver
+_MOST_RANGES = 20_000  # the most ranges that the driver reads
 _MOST_INTERVALS = 1_000  # intervals that are kept for a prefix
 _EXACT = 4_096  # up to this number, each transaction is a range of its own, so that a few late ones are known to be new
 
