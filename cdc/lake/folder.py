@@ -7,7 +7,8 @@ killed run began, and each table's own note shows which records are in the table
 Names of databases and tables become names of folders that every system and every reader accepts. Letters, digits, ``_``
 and ``-`` stay; any other character becomes ``~``, its code in hexadecimal digits, and ``~``. No folder's name begins
 with ``_`` or ``.``, since readers of Parquet ignore such folders, and no name contains ``.``, ``=`` or ``%``, which
-have a meaning in paths. So the lake's own files, whose names contain these characters, never clash with a table.
+have a meaning in paths. So the lake's own files, whose names begin with or contain these characters, never clash with a
+table's folder.
 """
 
 import hashlib

@@ -17,7 +17,7 @@ from cdc.spark.frames.messages import Source
 
 __all__ = ["Following"]
 
-_LATE = 60.0  # /healthz fails if no run has ended for these seconds, plus the interval and the last run's duration
+_LATE = 60.0  # seconds, plus the interval and the last run's duration, after which /healthz fails if no run has ended
 
 
 class Following:

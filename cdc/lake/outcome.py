@@ -16,8 +16,8 @@ class Run:
     """The result of a run: the lake is as of ``sequence``, and ``counts`` contains the numbers of tables that were
     merged, written, ….
 
-    ``waiting`` are tables whose columns are unknown, since they have no rows since their creation. ``refused`` maps
-    tables to the reason why the lake can't contain them as of ``sequence``. For ``ts_us`` see ``Arrived``.
+    ``waiting`` are tables that have had no rows since their creation, so that their columns are unknown. ``refused``
+    maps tables to the reason why the lake can't contain them as of ``sequence``. For ``ts_us`` see ``Arrived``.
     """
 
     sequence: int

@@ -145,7 +145,7 @@ class TailedTopics:
                 return
             self.at_end = True
             yield from shown
-            # Records before the commit log's next sequence never arrive if retention has deleted all of them.
+            # If retention has deleted all old records, no record before the commit log's next sequence arrives.
             self._merged.next_sequence = max(self._merged.next_sequence, self._next_sequence)
         if self._last is None or self.at_end:
             self._merged.balance()

@@ -197,8 +197,8 @@ def _defining(
 
 
 def _drift(key: Key, unmatched: Sequence[Unmatched], defining: Sequence[Unmatched]) -> SchemaDrift:
-    """The drift of one object. The evidence are the unmatched statements that name the object or, if there are none,
-    the ``defining`` statements."""
+    """The drift of one object. The evidence consists of the unmatched statements that name the object or, if there are
+    none, of the ``defining`` statements."""
     about = [each for each in unmatched if _touches(each, key)] or list(defining or unmatched)
     cause = "skipped sequence" if about and all(each.skipped for each in about) else "schema drift"
     evidence = [each.evidence for each in about[:_LISTED]] + (["…"] if len(about) > _LISTED else [])

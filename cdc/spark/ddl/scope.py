@@ -56,7 +56,8 @@ class Scope:
         return Uri.parse(act.uri).database == "*" or self.wants(act)
 
     def contradictions(self, leader: Sequence[Act], not_run: Mapping[int, str]) -> Iterator[str]:
-        """Reports that the statements that the consumer left out do not match these filters.
+        """Reports a statement that the consumer left out although these filters let it pass, or although its filters
+        are not known.
 
         ``not_run`` maps the sequences of the leader's statements that the follower did not run to their state in its
         ledger: ``not applied`` means that the consumer's filters left the statement out.

@@ -15,9 +15,9 @@ The columns of ``parse``:
     query                       a statement's text, or which event was skipped and why; NULL for rows
     affects                     effects of a statement or a skipped event (``Skip…``): array of (action, uri, to, like)
     chunk                       NULL except for a record that copies a part of a table: the record contains all rows
-                                between the keys ``after`` and ``upto``, each an array of JSON texts, NULL at the
-                                table's ends. ``repair``: the record contains the rows of some keys instead; a key
-                                without a row is a row with a before image only
+                                between the keys ``after`` (exclusive) and ``upto`` (inclusive), each an array of JSON
+                                texts, NULL at the table's ends. ``repair``: the record contains the rows of some keys
+                                instead; for a key without a row it contains a row with only a before image
     copying                     whether the statement or the rows belong to a table whose copy is not complete
 
 Also joins the messages of a record that is too large for one Kafka message (cdc.kafka.fragments).

@@ -29,7 +29,7 @@ def own_schema(profiles: Mapping[str, Profile], consumer: Profile | None) -> str
 
 
 def name_on_leader(database: str) -> str:
-    """Returns the real name on the leader of ``database``, which is the name that the audit uses."""
+    """Converts ``database``, a name that the audit uses, to the database's real name on the leader."""
     return CHECKPOINT_DATABASE if database == OF_LEADER else database
 
 

@@ -39,7 +39,7 @@ def started(
     if "PYSPARK_GATEWAY_PORT" in environment:
         return _with_our_signals(lambda: session(name, settings))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # Everything runs on this machine, so that its host name need not resolve.
+    # Everything runs on this machine, so Spark need not resolve its host name.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if "PYSPARK_SUBMIT_ARGS" in environment:
         with _stderr_without_noise(ivy="CDC_SPARK_JARS" not in environment):

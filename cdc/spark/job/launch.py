@@ -58,7 +58,7 @@ def environment_of(home: Path, environment: Mapping[str, str]) -> dict[str, str]
     changed.setdefault("SPARK_HOME", str(home))
     changed.setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER)
     changed["PYSPARK_PYTHON"] = changed["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    # Everything runs on this machine, so that its host name need not resolve.
+    # Everything runs on this machine, so Spark need not resolve its host name.
     changed.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return changed
 

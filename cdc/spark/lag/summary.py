@@ -56,8 +56,8 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class TableLag:
-    """The delays, by stage, of the transactions that changed a table. ``table`` is a database if statements on the
-    database itself are meant."""
+    """The delays, by stage, of the transactions that changed a table. For statements on a database, ``table`` is the
+    database."""
 
     table: str
     stages: dict[str, Quantiles]

@@ -13,7 +13,7 @@ __all__ = ["ASIDE", "FOREIGN", "HTML", "JSON", "KEYS", "PARQUET", "clear", "repa
 
 JSON, HTML, KEYS = "report.json", "report.html", "drift.keys.jsonl"
 PARQUET, FOREIGN = "drift.parquet", "foreign.parquet"  # folders
-ASIDE = ".cdc-audit-next"  # the folder is removed without asking, so users should never choose this name
+ASIDE = ".cdc-audit-next"  # the folder is removed without asking, so no user may have a folder of this name
 
 
 def repair_command(leader: Path, folder: Path) -> str:

@@ -91,11 +91,11 @@ class Held:
 class Covered:
     """The part of the topics that an audit covered, and that is not in the state yet.
 
-    ``ends`` are the last covered sequences. ``records`` and ``transactions`` (with their ``ids``) are what this audit
-    read, up to the ends of ``spans``; ``arrivals`` contains the times at which the records were in Kafka. ``contents``,
-    ``tally``, ``mark`` and ``transit`` describe the streams from their beginning. ``rows`` contains both sides' columns
-    of all rows or, if ``touched``, of the touched rows. ``open`` contains the hashes of the rows that a report lists
-    one by one; it is None if there are no such rows.
+    ``ends`` are the last covered sequences. This audit read ``records`` and ``transactions`` (with their ``ids``) up to
+    the ends of ``spans``; ``arrivals`` contains the times at which the records were in Kafka. ``contents``, ``tally``,
+    ``mark`` and ``transit`` describe the streams from their beginning. ``rows`` contains both sides' columns of all
+    rows or, if ``touched``, of the touched rows. ``open`` contains the hashes of the rows that a report lists one by
+    one; it is None if there are no such rows.
     """
 
     ends: Mapping[str, int]

@@ -40,7 +40,7 @@ class BaseCopy:
         return act.sequence <= self.upto if act.transaction.startswith(COPYING) else act.transaction in self.held
 
     def among(self, transactions: DataFrame) -> "BaseCopy":
-        """Sets ``upto``, which is computed from all ``transactions`` of both sides."""
+        """Returns the base copy with ``upto``, which is computed from all ``transactions`` of both sides."""
         new = transactions.where(
             f"side = '{LEADER}' AND transaction NOT LIKE '{COPYING}%' AND NOT {self.passed_over()}"
         )
