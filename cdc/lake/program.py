@@ -1,4 +1,4 @@
-"""Runs cdc-lake by its command line: once, or again and again."""
+"""Runs cdc-lake as its command line requests: once, or again and again."""
 
 import argparse
 import os
@@ -52,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
     except (PySparkException, Py4JError) as error:
         print_error("cdc-lake", f"Spark failed: {type(error).__name__}: {root_cause(error)[:500]}")
         return 2
-    except ConnectionError as error:  # the JVM's: only Py4J uses sockets of Python
+    except ConnectionError as error:  # from the connection to the JVM: only Py4J uses Python's sockets
         raise SparkGone("Spark's JVM has ended", code="CDC-LAKE-SPARK-ENDED", hint=_MEMORY) from error
     except OSError as error:
         hint = "see that the folder is there and can be written to, then run cdc-lake again, which goes on"
@@ -89,7 +89,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _place(spark: SparkSession | None, to: Path | str) -> Folder:
-    """The folder ``to``; an address needs ``spark``. Raises OSError if Hadoop does not know its scheme."""
+    """The folder at ``to``; an address needs ``spark``. Raises OSError if Hadoop does not know the scheme of the
+    address."""
     if isinstance(to, Path):
         return LocalFolder(to.resolve())
     assert spark is not None
@@ -99,7 +100,7 @@ def _place(spark: SparkSession | None, to: Path | str) -> Folder:
 def _once(
     lake: Lake, source: Callable[[], Source], at: Moment, stop_signal: threading.Event, last_line: LastLine | None
 ) -> int:
-    """Advances the lake, and prints the result. Raises UserError if a signal came before the end."""
+    """Advances the lake, and prints the result. Raises UserError if a signal stopped the run."""
     begun = time.monotonic()
 
     def done(run: Run) -> int:
@@ -117,11 +118,11 @@ def _once(
             raise
         raise UserError(
             "stopped before all tables were written", code="CDC-LAKE-STOPPED", hint="run cdc-lake again, which goes on"
-        ) from None  # its job was cancelled
+        ) from None  # the error only reports that the run's job was cancelled
 
 
 def _shown(last_line: LastLine | None) -> Callable[[str, str], None]:
-    """A function that shows on a terminal which table is written."""
+    """Returns a function that shows on a terminal which table is being written."""
 
     def passed(point: str, table: str) -> None:
         if last_line:
@@ -131,7 +132,7 @@ def _shown(last_line: LastLine | None) -> Callable[[str, str], None]:
 
 
 def identity(profile: Profile, form: str, *, history: bool = False) -> dict[str, str]:
-    """The identity of a lake: a lake with another identity needs another folder."""
+    """The identity of a lake. A lake with another identity needs another folder."""
     names = profile.kafka.topics()
     return {"format": form, "resource": profile.mysql_resource_name, "topic": profile.kafka.topic,
             "layout": names.layout, "prefix": profile.kafka.prefix, "history": "yes" if history else "no"}  # fmt: skip

@@ -17,8 +17,8 @@ PACKAGES = {
 
 
 def started(environment: Mapping[str, str], form: str, settings: Mapping[str, str]) -> SparkSession:
-    """A session with the ``settings`` of the format ``form``, as ``in_process.started`` gives it."""
-    # The umask decides which users may read the lake's files, as with any program.
+    """Starts a session with the ``settings`` of the format ``form``; see ``in_process.started``."""
+    # As with any program, the umask decides which users may read the lake's files.
     mask = os.umask(0)
     os.umask(mask)
     own = {"spark.hadoop.fs.permissions.umask-mode": f"{mask:03o}", "spark.sql.adaptive.enabled": "true"}

@@ -1,4 +1,4 @@
-"""Finds mysqld and mysql: those on PATH if new enough, otherwise from Debian's packages."""
+"""Finds mysqld and mysql on PATH or, if they are missing or too old, fetches them from Debian's packages."""
 
 import functools
 import os
@@ -18,9 +18,10 @@ _OLDEST = (8, 0)
 
 @dataclass(frozen=True, slots=True)
 class MySqlPrograms:
-    """Command lines to which options are added; ``client`` is empty if only a server is installed.
+    """The command lines of ``server`` and ``client``, without options; ``client`` is empty if only a server is
+    installed.
 
-    ``options`` are those that this server always needs, after ``--no-defaults``.
+    ``options`` are the options that this server always needs, after ``--no-defaults``.
     """
 
     server: tuple[str, ...]
@@ -30,7 +31,7 @@ class MySqlPrograms:
 
     @property
     def version(self) -> tuple[int, ...]:
-        """(major, minor, patch) of the server."""
+        """The version of the server: (major, minor, patch)."""
         return _version(self.banner)
 
 
@@ -49,9 +50,10 @@ def mysql_programs() -> MySqlPrograms:
 
 @functools.cache
 def mysql_programs_80() -> MySqlPrograms:
-    """The programs of a MySQL 8.0: those in ``$CDC_MYSQL_80``, or those on PATH if they are 8.0, or Debian's last.
+    """The programs of a MySQL 8.0: from the folder ``$CDC_MYSQL_80``, or from PATH if they are version 8.0, or from
+    Debian's last packages of it.
 
-    Raises UserError when they cannot be found or fetched.
+    Raises UserError if the programs cannot be found or fetched.
     """
     if named := os.environ.get("CDC_MYSQL_80"):
         path = ":".join(f"{named}/{folder}" for folder in ("usr/sbin", "usr/bin", "sbin", "bin", "libexec"))
@@ -63,7 +65,7 @@ def mysql_programs_80() -> MySqlPrograms:
                 where=f"{named} (CDC_MYSQL_80)",
                 hint="name the folder with bin/mysqld",
             )
-        # The folder above bin or sbin, where the server finds its messages and character sets.
+        # The base directory is the folder above bin or sbin; the server finds its messages and character sets there.
         options = (f"--basedir={Path(server).parents[1]}",)
         return _of_80(MySqlPrograms((server,), (client,) if client else (), options, _banner((server,))))
     usual = mysql_programs()
@@ -79,7 +81,7 @@ def _of_80(programs: MySqlPrograms) -> MySqlPrograms:
 
 
 def _from_debian(root: Path) -> MySqlPrograms:
-    # The packages need a newer C library than the machine's, which only its own loader can load.
+    # The packages need a newer C library than the machine's; only the library's own loader can load it.
     loaders = sorted(root.glob("usr/lib*/**/ld-linux*.so.*"))
     if not loaders:
         raise UserError(
@@ -92,7 +94,7 @@ def _from_debian(root: Path) -> MySqlPrograms:
     loader = (str(loaders[0]), "--library-path", libraries)
     server = (*loader, str(root / "usr/sbin/mysqld"))
     client = (*loader, str(root / "usr/bin/mysql"))
-    # The package is not in its usual folder: the server finds its messages and character sets by basedir.
+    # The package is not in its usual folder, so the server needs basedir to find its messages and character sets.
     options = (f"--basedir={root / 'usr'}",)
     return MySqlPrograms(server=server, client=client, options=options, banner=_banner(server))
 
