@@ -32,8 +32,8 @@ from cdc.spark.folders.hadoop import HadoopFolder
 from cdc.spark.folders.local import LocalFolder
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment
+from cdc.spark.job.error_text import root_cause
 from cdc.spark.job.in_process import cancelling
-from cdc.spark.job.root_cause import root_cause
 from cdc.spark.job.session import SparkGone, stop
 
 __all__ = ["run"]
