@@ -106,6 +106,10 @@ NONE = b"0;"
             ('{"JsonTyped":{"array":[{"array":[1.0,{"Time":{"negative":true,"hour":1,"minute":2,"second":3,'
              '"subsecond":500000}}]},{"object":{"a":"ä","b":{"Date":{"year":2001,"month":2,"day":3}}}}]}}'),
         ),
+        (
+            b"ARRAY", NONE, b"1;1 DECIMAL", '[1.5, 7, -7, 1.0, 1e30, "a", true, null]',
+            '{"JsonTyped":{"array":[{"Decimal":"1.5"},7,-7,1.0,1e+30,"a",true,null]}}',
+        ),
         # The zone of a TIMESTAMP is that of the session that made the document.
         (
             b"OBJECT", b"2;1 DATETIME;2 TIMESTAMP", NONE,
