@@ -39,7 +39,7 @@ from cdc.errors import UserError
 from cdc.seed.tables import Part
 from cdc.spark.frames.messages import Source
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.records import parse
+from cdc.spark.input.records import json_schema, parse, record_columns
 from cdc.spark.input.small_data import cached
 
 __all__ = ["Line", "image_texts", "leading_values", "lines", "pattern", "values_at"]
@@ -52,15 +52,9 @@ _OR_NULL = rf'(?:{_VALUE}|"Null")'
 _IMAGE = r'cols":\[(?<=[,\[]\{{"cols":\[|"(?:before|after)_cols":\[)({})?'
 _HEAD_BYTES, _LARGE = 16_384, 16 << 20
 _HEAD = r'^(\{"uri":.*?),"operation":\{"(Add|Update|Delete|Copy)":\{'
-_FIELDS = """
-    uri STRING, sequence BIGINT, bn_file STRUCT<fileName: STRING, offset: BIGINT>,
-    transaction STRUCT<id: STRING, ts_us: BIGINT>, columns ARRAY<STRING>, key ARRAY<STRING>, sql_mode STRING
-"""
+_FIELDS = json_schema("uri", "sequence", "bn_file", "transaction.id", "transaction.ts_us", "columns", "key", "sql_mode")
 _MESSAGE = ("side", "partition", "offset", "value")
-_BODY = (
-    "body.uri", "body.sequence", "body.bn_file.fileName AS file", "body.bn_file.offset AS position",
-    "body.transaction.id AS transaction", "body.transaction.ts_us", "body.columns", "body.key", "body.sql_mode",
-)  # fmt: skip
+_OF_HEAD = ("uri", "sequence", "file", "position", "transaction", "ts_us", "columns", "key", "sql_mode")
 _END = "]}]}}}"
 _IS_PLAIN = f"""
     size(texts) > 0 AND NOT array_contains(texts, '') AND (operation != 'Update' OR size(texts) % 2 = 0)
@@ -101,7 +95,7 @@ def leading_values(messages: DataFrame, patterns: DataFrame, *, uris: Collection
     head, operation = (F.regexp_extract(prefix, _HEAD, at) for at in (1, 2))
     body = F.from_json(F.concat(F.when(F.octet_length("value") <= _LARGE, head), F.lit("}")), _FIELDS)
     headed = messages.select(*_MESSAGE, operation.alias("operation"), body.alias("body"))
-    fields = headed.select(*_MESSAGE, "operation", *map(F.expr, _BODY))
+    fields = headed.select(*_MESSAGE, "operation", *record_columns(*_OF_HEAD))
     is_known = F.col("uri").isin(list(uris)) & F.col("sequence").isNotNull()
     fields = fields.withColumn("known", F.coalesce(is_known, F.lit(False)))
     # In the join's condition: Spark would move a filter to a place where it must compute the columns a second time.
