@@ -64,7 +64,7 @@ def run(arguments: Sequence[str]) -> int:
         ) from None
 
 
-def _started(environment: Mapping[str, str], form: str, settings: Mapping[str, str]) -> SparkSession:
+def started(environment: Mapping[str, str], form: str, settings: Mapping[str, str]) -> SparkSession:
     """Starts Spark with the connectors of Kafka and of the lake's format ``form``, which needs these ``settings``."""
     # The umask decides which users may read the lake's files, as with any program.
     mask = os.umask(0)
@@ -79,12 +79,12 @@ def _run(options: argparse.Namespace) -> int:
     last_line = setup_logging(level=profile.log.level, form=profile.log.format)
     require_java(os.environ)
     form = _FORMATS[options.format]
-    spark = None if isinstance(options.to, Path) else _started(os.environ, options.format, form.settings)
+    spark = None if isinstance(options.to, Path) else started(os.environ, options.format, form.settings)
     folder = LakeFolder(_place(spark, options.to), identity(profile, options.format, history=options.history))
     stop_signal = stop_on_signals()
     try:
         state = folder.load()
-        spark = spark or _started(os.environ, options.format, form.settings)
+        spark = spark or started(os.environ, options.format, form.settings)
         tables = form(spark, folder.folder)
         lake = Lake(folder, tables, profile, values, selects, state, _shown(last_line))
         if options.history:
