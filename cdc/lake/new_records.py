@@ -13,8 +13,9 @@ from cdc.errors import PromiseError, UserError
 from cdc.lake.folder import State
 from cdc.model.partition import partition_name
 from cdc.spark.ddl.lineage import Name, table_name
-from cdc.spark.frames.messages import Source, heads_of, is_told
+from cdc.spark.frames.messages import Source, is_told
 from cdc.spark.frames.schema_history import History, untold
+from cdc.spark.input.records import heads
 from cdc.spark.input.spans import topic_ids
 
 __all__ = ["Arrived", "refused_tables", "same_topics"]
@@ -60,7 +61,7 @@ class Arrived:
         if state.sequence >= 0 and records != upto - state.sequence:
             _raise_missing(records, state.sequence, upto)
         newest = next((row["newest"] for row in rows if row["last"] == upto), None)
-        transaction, ts_us = (newest["id"], int(newest["ts_us"])) if newest else (state.transaction, None)
+        transaction, ts_us = (newest["transaction"], int(newest["ts_us"])) if newest else (state.transaction, None)
         merged = {**state.last, **last}
         return cls(source, new, upto, kept, records, merged, ends, transaction, ts_us)
 
@@ -139,12 +140,12 @@ def _heads(messages: DataFrame, *, since: int, upto: int) -> list[Row]:
     """Computes, by partition and key, the first offset after sequence ``upto``, the last sequence up to ``upto`` with
     its transaction, and the number of records after ``since`` up to ``upto``.
     """
-    heads = heads_of(messages, "partition", "offset", "key").where("sequence IS NOT NULL")
+    records = heads(messages, "sequence", "transaction", "ts_us").where("sequence IS NOT NULL")
     within = f"sequence <= {upto}"
-    found = heads.groupBy("partition", "key").agg(
+    found = records.groupBy("partition", "key").agg(
         F.min(F.expr(f"IF({within}, NULL, offset)")).alias("next"),
         F.max(F.expr(f"IF({within}, sequence, NULL)")).alias("last"),
-        F.max(F.expr(f"IF({within}, struct(sequence, id, ts_us), NULL)")).alias("newest"),
+        F.max(F.expr(f"IF({within}, struct(sequence, transaction, ts_us), NULL)")).alias("newest"),
         F.count_if(F.expr(f"sequence > {since} AND {within}")).alias("count"),
     )
     return found.collect()

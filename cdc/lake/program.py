@@ -4,7 +4,7 @@ import argparse
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from cdc.lake.follow import Following
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.formats.iceberg import IcebergTables
 from cdc.lake.formats.parquet import ParquetTables
-from cdc.lake.formats.session import started
 from cdc.lake.options import parse_options, selection, value_options
 from cdc.lake.outcome import Refused, Run
 from cdc.lake.pipeline import Lake
@@ -32,8 +31,8 @@ from cdc.spark.folders.hadoop import HadoopFolder
 from cdc.spark.folders.local import LocalFolder
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment
-from cdc.spark.job.in_process import cancelling
-from cdc.spark.job.root_cause import root_cause
+from cdc.spark.job import in_process
+from cdc.spark.job.error_text import root_cause
 from cdc.spark.job.session import SparkGone, stop
 
 __all__ = ["run"]
@@ -41,6 +40,10 @@ __all__ = ["run"]
 _FORMATS: dict[str, type[DeltaTables] | type[IcebergTables] | type[ParquetTables]] = {
     "delta": DeltaTables, "iceberg": IcebergTables, "parquet": ParquetTables,
 }  # fmt: skip
+_PACKAGES = {
+    "delta": "io.delta:delta-spark_2.13:4.0.0",
+    "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",
+}  # by format the Maven name of what Spark needs; Parquet needs nothing
 _MEMORY = "run cdc-lake again, which goes on; if its memory ran out, give it more (docs/lake.md#memory)"
 
 
@@ -59,6 +62,16 @@ def run(arguments: Sequence[str]) -> int:
         raise UserError(
             f"cannot use the folder: {error}", code="CDC-LAKE-FOLDER", where=f"option --to {options.to}", hint=hint
         ) from None
+
+
+def started(environment: Mapping[str, str], form: str, settings: Mapping[str, str]) -> SparkSession:
+    """Starts Spark with the connectors of Kafka and of the lake's format ``form``, which needs these ``settings``."""
+    # The umask decides which users may read the lake's files, as with any program.
+    mask = os.umask(0)
+    os.umask(mask)
+    own = {"spark.hadoop.fs.permissions.umask-mode": f"{mask:03o}", "spark.sql.adaptive.enabled": "true"}
+    packages = [_PACKAGES[form]] if form in _PACKAGES else []
+    return in_process.started(environment, "cdc-lake", packages=packages, settings={**own, **settings})
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -80,7 +93,7 @@ def _run(options: argparse.Namespace) -> int:
             following = Following(lambda: Source.of(spark, profile), lake, interval=options.interval)
             status = following.run(stop_signal, listen=options.metrics)
         else:
-            source = partial(Source.of, cancelling(spark, stop_signal), profile)
+            source = partial(Source.of, in_process.cancelling(spark, stop_signal), profile)
             status = _once(lake, source, options.at, stop_signal, last_line)
         stop(spark)
         return status

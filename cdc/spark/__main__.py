@@ -13,9 +13,9 @@ from cdc.spark.input.early_reasons import early_reasons
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.spans import span
 from cdc.spark.job.accept_file import accepted_drift
+from cdc.spark.job.error_text import root_cause
 from cdc.spark.job.launch import FOR_LITTLE, Runtime, launched
 from cdc.spark.job.options import SMALL, consumer_profile, parse_options, side_profiles
-from cdc.spark.job.root_cause import root_cause
 from cdc.spark.report.files import clear
 
 __all__ = ["main"]

@@ -16,8 +16,8 @@ from cdc.service.logs import print_error, setup_logging
 from cdc.service.process import exit_status, printed
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.job.accept_file import accepted_drift
+from cdc.spark.job.error_text import root_cause
 from cdc.spark.job.options import Terms, consumer_profile, parse_options, side_profiles
-from cdc.spark.job.root_cause import root_cause
 from cdc.spark.job.session import SparkGone, cancel_jobs, has_stopped, session, stop
 from cdc.spark.job.watch import watched
 from cdc.spark.pipeline import audit_topics

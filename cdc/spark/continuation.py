@@ -11,7 +11,7 @@ from cdc.spark.compare.row_drift import as_folded
 from cdc.spark.comparison import Comparison, Extent
 from cdc.spark.input.records import LEADER
 from cdc.spark.inspection import Streams
-from cdc.spark.job.root_cause import root_cause
+from cdc.spark.job.error_text import root_cause, was_cancelled
 from cdc.spark.job.session import has_stopped
 from cdc.spark.lag.transit import Transit
 from cdc.spark.report.outcome import Audit
@@ -65,7 +65,7 @@ def keep(spark: SparkSession, state: StateStore, topics: Topics, found: Covered 
         state.save(topics.held, found, topics.ids)
     except (OSError, Py4JError, PySparkException) as error:
         # Jobs that --watch cancels when it stops have not failed.
-        if has_stopped(spark) or "SPARK_JOB_CANCELLED" in str(error):
+        if has_stopped(spark) or was_cancelled(error):
             raise
         print_error("cdc-audit", f"the state was not kept: {root_cause(error)}")
     spark.sparkContext.setLogLevel("ERROR")

@@ -20,14 +20,18 @@ The columns of ``parse``:
                                 instead; for a key without a row it contains a row with only a before image
     copying                     whether the statement or the rows belong to a table whose copy is not complete
 
+``heads`` reads the first of these columns without parsing a record's rows.
+
 Also joins the messages of a record that is too large for one Kafka message (cdc.kafka.fragments).
 """
 
 import json
 from collections.abc import Collection, Mapping
+from functools import reduce
+from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
@@ -38,7 +42,20 @@ from cdc.model.partition import partition_name
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.spans import Span
 
-__all__ = ["FOLLOWER", "LEADER", "before_limits", "messages", "parse", "put_together", "read", "with_new_fields"]
+__all__ = [
+    "FOLLOWER",
+    "LEADER",
+    "PARSING",
+    "before_limits",
+    "heads",
+    "json_schema",
+    "messages",
+    "parse",
+    "put_together",
+    "read",
+    "record_columns",
+    "with_new_fields",
+]
 
 _FIELDS = ("sequence", "number", "total", "checksum")
 # If a fragment is missing, the value is replaced by a value that is no record, so that the audit reports it.
@@ -88,28 +105,71 @@ LEADER, FOLLOWER = "leader", "follower"
 _OFFSETS_A_TASK, _OFFSETS_A_CORE = 100_000, 2_000
 _MOST_TASKS = 20_000  # tasks of a stage: for each task the driver keeps which partitions it wrote (``job.session``)
 
+_IMAGE, _IMAGES = "STRUCT<cols: ARRAY<STRING>>", "ARRAY<STRUCT<cols: ARRAY<STRING>>>"
 # If a field is declared STRING and contains an object, Spark returns the object's text. So values of all types are
 # passed on without parsing.
-_SCHEMA = """
-    uri STRING, sequence BIGINT, bn_file STRUCT<fileName: STRING, offset: BIGINT>,
-    transaction STRUCT<id: STRING, index: INT, last: BOOLEAN, ts_us: BIGINT>,
-    columns ARRAY<STRING>, key ARRAY<STRING>, flags INT, sql_mode STRING,
-    operation STRUCT<
-        Query: STRING,
-        Add: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
-        Update: STRUCT<rows: ARRAY<STRUCT<before_cols: ARRAY<STRING>, after_cols: ARRAY<STRING>>>>,
-        Delete: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
-        Copy: STRUCT<piece: BIGINT, after: STRUCT<cols: ARRAY<STRING>>, upto: STRUCT<cols: ARRAY<STRING>>,
-            rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
-        Repair: STRUCT<keys: ARRAY<STRUCT<cols: ARRAY<STRING>>>, rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
-        Skipped: STRUCT<event: STRING, place: STRING, reason: STRING>>,
-    copying BOOLEAN,
-    affects ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING, like: STRING>>,
-    event STRING, broken STRING
-"""
+_JSON = {
+    "uri": "STRING", "sequence": "BIGINT",
+    "bn_file.fileName": "STRING", "bn_file.offset": "BIGINT",
+    "transaction.id": "STRING", "transaction.index": "INT",
+    "transaction.last": "BOOLEAN", "transaction.ts_us": "BIGINT",
+    "columns": "ARRAY<STRING>", "key": "ARRAY<STRING>", "types": "ARRAY<STRING>", "flags": "INT", "sql_mode": "STRING",
+    "operation.Query": "STRING", "operation.Bytes": "STRING",
+    "operation.Add.rows": _IMAGES,
+    "operation.Update.rows": "ARRAY<STRUCT<before_cols: ARRAY<STRING>, after_cols: ARRAY<STRING>>>",
+    "operation.Delete.rows": _IMAGES,
+    "operation.Copy.piece": "BIGINT", "operation.Copy.after": _IMAGE, "operation.Copy.upto": _IMAGE,
+    "operation.Copy.rows": _IMAGES,
+    "operation.Repair.keys": _IMAGES, "operation.Repair.rows": _IMAGES,
+    "operation.Skipped.event": "STRING", "operation.Skipped.place": "STRING", "operation.Skipped.reason": "STRING",
+    "context": "STRUCT<sql_mode: STRING, charset: STRING, explicit_defaults_for_timestamp: BOOLEAN>",
+    "copying": "BOOLEAN",
+    "affects": "ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING, like: STRING>>",
+    "event": "STRING", "broken": "STRING",
+}  # fmt: skip
+"""The Spark type of each field of a record's JSON; ``broken`` gets the text of a record that is no JSON."""
+_FIELDS_OF_COLUMNS = {
+    "file": "bn_file.fileName", "position": "bn_file.offset",
+    "transaction": "transaction.id", "index": "transaction.index", "last": "transaction.last",
+    "ts_us": "transaction.ts_us",
+}  # fmt: skip
+"""The field for each column of ``parse`` that has another name."""
+
+
+def json_schema(*fields: str) -> str:
+    """The schema, as Spark's DDL, of these ``fields`` of a record's JSON, each with all that it contains."""
+    chosen: dict[str, Any] = {}
+    for path, kind in _JSON.items():
+        if any(f"{path}.".startswith(f"{field}.") for field in fields):
+            *parents, name = path.split(".")
+            reduce(lambda of, parent: of.setdefault(parent, {}), parents, chosen)[name] = kind
+    return ", ".join(f"{name} {_type(kind)}" for name, kind in chosen.items())
+
+
+def _type(kind: str | Mapping[str, Any]) -> str:
+    if isinstance(kind, str):
+        return kind
+    return f"STRUCT<{', '.join(f'{name}: {_type(of)}' for name, of in kind.items())}>"
+
+
+def record_columns(*names: str) -> list[Column]:
+    """The columns of ``parse`` with these ``names``, from the parsed JSON in the column ``body``."""
+    return [F.col(f"body.{_FIELDS_OF_COLUMNS.get(name, name)}").alias(name) for name in names]
+
+
+_SCHEMA = json_schema(
+    *("uri", "sequence", "bn_file", "transaction", "columns", "key", "flags", "sql_mode", "operation.Query"),
+    *(f"operation.{name}" for name in ("Add", "Update", "Delete", "Copy", "Repair", "Skipped")),
+    *("copying", "affects", "event", "broken"),
+)
 _EVENTS = "mysql_binlog_events/[0-9]+$"
 # By default Spark's parser rejects texts of more than 20 million characters; MySQL's values have up to 1 GB.
-_PARSING = {"columnNameOfCorruptRecord": "broken", "maxStringLen": str((1 << 31) - 1)}
+PARSING = {"columnNameOfCorruptRecord": "broken", "maxStringLen": str((1 << 31) - 1)}
+_HEAD_BYTES = 4096
+_HEAD = (
+    r'^\{"uri":"[^"]*","sequence":[0-9]+,"bn_file":\{[^}]*\},'
+    r'"transaction":\{"id":"[^"]*","index":[0-9]+,"last":(?:true|false),"ts_us":-?[0-9]+\}'
+)
 _NAME = "(?:[A-Za-z0-9_.~-]|%[0-9A-Fa-f]{2})+"
 _URI = f"^flv://{_NAME}/{_NAME}(/{_NAME})?$"
 _ACTION = (
@@ -274,12 +334,7 @@ def parse(messages: DataFrame, *, events_of: Collection[str] = (), also: Collect
         F.expr("get(names, 3)").alias("database"),
         F.expr("get(names, 4)").alias("table"),
         "sequence",
-        F.col("bn_file.fileName").alias("file"),
-        F.col("bn_file.offset").alias("position"),
-        F.col("transaction.id").alias("transaction"),
-        F.col("transaction.index").alias("index"),
-        F.col("transaction.last").alias("last"),
-        F.col("transaction.ts_us").alias("ts_us"),
+        *(F.col(_FIELDS_OF_COLUMNS[name]).alias(name) for name in _FIELDS_OF_COLUMNS),
         "columns",
         "key",
         "flags",
@@ -292,14 +347,29 @@ def parse(messages: DataFrame, *, events_of: Collection[str] = (), also: Collect
     )
 
 
+def heads(messages: DataFrame, *names: str) -> DataFrame:
+    """The ``messages`` with columns of ``parse`` that are at the beginning of a record: sequence, and those of its
+    place and its transaction. They are NULL if a message is no JSON; nothing else of the record is checked.
+
+    Only the text of the beginning is parsed, except of records that are not as cdc-producer writes them.
+    """
+    head = F.regexp_extract(F.substring("value", 1, _HEAD_BYTES).cast("string"), _HEAD, 0)
+    # The head becomes complete JSON by a bracket after the transaction.
+    text = F.when(head != "", F.concat(head, F.lit("}"))).otherwise(F.col("value").cast("string"))
+    schema = json_schema(*(_FIELDS_OF_COLUMNS.get(name, name) for name in names))
+    return messages.select("*", F.from_json(text, schema).alias("body")).select(
+        *messages.columns, *record_columns(*names)
+    )
+
+
 def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
     """The fields of the messages' JSON, without the binlog's other events; ``at`` is a message's offset.
 
     ``uri_matches``: the URI is valid; ``names`` are the parts of the URI, and ``rows`` are the rows of the operation.
     """
     text = F.col("value").cast("string")
-    body = F.from_json(text, _SCHEMA, _PARSING)
-    # JSON text is UTF-8, but the parser ignores bytes that are not valid UTF-8.
+    body = F.from_json(text, _SCHEMA, PARSING)
+    # JSON text is UTF-8, but the parser ignores bytes that are not.
     is_text = F.is_valid_utf8(text).alias("is_text")
     parsed = messages.select("side", "partition", F.col("offset").alias("at"), is_text, body.alias("body"))
     uri_matches = f"body.uri RLIKE '{_URI}'"

@@ -7,8 +7,7 @@ columns of ``digests``:
     number      of the table, its index in the names passed to ``numbered``
     keyed       whether the table has a key
     identity    of the row: the hash of its key's values; in a table without a key the hash of the image
-    ordinal     higher for later changes: the record's sequence and the row's number in the record; a removal comes
-                before an addition
+    ordinal     its place in the stream (``row_places``), higher for later changes
     removed     the hash of the image that the change removes, or NULL
     added       the hash of the image that the change adds, or NULL
     era         0 if no ALTER followed, else the negative number of ALTERs that followed
@@ -28,17 +27,16 @@ from cdc.spark.ddl.lineage import Name, Segment, with_eras
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import LEADER
 from cdc.spark.input.small_data import beside
+from cdc.spark.streams.row_places import MOST_ROWS, PLACE, steps
 
-__all__ = ["HIGHEST_SEQUENCE", "IDENTITY_OF_CHANGE", "KEY", "SHAPE", "UNFIT", "digests", "numbered"]
+__all__ = ["IDENTITY_OF_CHANGE", "KEY", "SHAPE", "UNFIT", "digests", "numbered"]
 
 _KEY_COLUMNS = 4  # Spark compiles expressions for a fixed number of columns only
-_ROW_BITS = 23
-HIGHEST_SEQUENCE = (1 << 62 - _ROW_BITS) - 1
 
 # SQL for a record with rows: its shape, its key, and whether it has too many key columns or rows for digests.
 SHAPE = "xxhash64(columns, key IS NULL, key)"
 KEY = "IF(key IS NULL, NULL, xxhash64(key))"
-UNFIT = f"size(key) > {_KEY_COLUMNS} OR size(rows) > {1 << _ROW_BITS}"
+UNFIT = f"size(key) > {_KEY_COLUMNS} OR size(rows) > {MOST_ROWS}"
 
 _AT = [f"int(array_position(columns, get(key, {number}))) - 1" for number in range(_KEY_COLUMNS)]
 _HASHED = "IF({image} IS NULL, NULL, xxhash64({image}))"
@@ -52,6 +50,7 @@ def _known_by(image: str, at: Sequence[str]) -> str:
 # SQL for the identity of a change in ``compare.fold``.
 IDENTITY_OF_CHANGE = _known_by("IF(removes, before, after)", _AT)
 
+_STEPS = steps("old != new", removed="0", added="1", both="2")
 _POSITIONS = [f"at_{number}" for number in range(_KEY_COLUMNS)]
 _NUMBERED = "side STRING, database STRING, table STRING, first BIGINT, end BIGINT, number INT, era INT"
 
@@ -87,16 +86,16 @@ def digests(records: DataFrame, lineage: DataFrame) -> DataFrame:
     )
     hashed = rows.select(
         *("by_leader", "number", "era", "keyed"),
-        F.expr(f"shiftleft(sequence, {_ROW_BITS + 1}) + 2L * row").alias("ordinal"),
+        F.expr(PLACE).alias("ordinal"),
         F.expr(_known_by("image.before", _POSITIONS)).alias("old"),
         F.expr(_known_by("image.after", _POSITIONS)).alias("new"),
         F.expr(_HASHED.format(image="image.before")).alias("before"),
         F.expr(_HASHED.format(image="image.after")).alias("after"),
     )
-    # Step 0 removes the row, step 1 adds it, and step 2 does both if the change has both images. The explode is outer:
-    # for an inner explode Spark would compute the array a second time, to filter out empty arrays.
-    steps = hashed.withColumn("step", F.explode_outer(F.expr("IF(old != new, array(0, 1), array(2))")))
-    return steps.select(
+    # 0 removes, 1 adds, 2 does both if the change has both images. An outer explode: for an inner one Spark would
+    # compute the array a second time, to filter out empty ones.
+    stepped = hashed.withColumn("step", F.explode_outer(F.expr(_STEPS)))
+    return stepped.select(
         *("by_leader", "number", "era", "keyed"),
         F.expr("IF(step = 1, new, coalesce(old, new))").alias("identity"),
         F.expr("ordinal + IF(step = 1, 1L, 0L)").alias("ordinal"),
