@@ -13,6 +13,7 @@ from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import CHECKPOINT, OFFSETS, Checkpoint, TopicIdPartition
 from cdc.consumer.state.conflicts import CONFLICTS
 from cdc.consumer.state.ledger_table import LEDGER
+from cdc.consumer.state.names import NAMES
 from cdc.errors import Disconnected, UserError
 from cdc.service.logs import event
 from cdc.service.mysql_connection import TLS_FAILED
@@ -52,11 +53,6 @@ _SETTINGS = {
         "SET PERSIST enforce_gtid_consistency = ON, then gtid_mode to OFF_PERMISSIVE, ON_PERMISSIVE and ON in turn",
     ),
     "log_bin": ("1", "the audit reads the follower's binlog", "start the server with --log-bin"),
-    "lower_case_table_names": (
-        "0",
-        "two of the leader's tables whose names differ only in case would be one",
-        "only a new server can have another value",
-    ),
     "super_read_only": ("0", "no client can write", "SET PERSIST super_read_only = OFF"),
     # There is no session setting for it, and SUPER is not enough for functions without a declared characteristic.
     "log_bin_trust_function_creators": (
@@ -125,6 +121,14 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
                 where=name,
                 hint=f"on the follower: {fix}",
             )
+    ((names,),) = session.rows("SELECT @@lower_case_table_names")
+    if names == 2:
+        yield UserError(
+            "lower_case_table_names is 2: a table is logged under the name that it was created with, and under others",
+            code="CDC-FOLLOWER-SETTINGS",
+            where=name,
+            hint="only a new server can have another value: initialise one with 0, or with 1",
+        )
     held = _privileges(session)
     ((read_only,),) = session.rows("SELECT @@GLOBAL.read_only")
     if read_only and held.isdisjoint({"CONNECTION_ADMIN", "SUPER", "ALL PRIVILEGES"}):
@@ -215,7 +219,8 @@ def load_checkpoint(
         raise UserError(
             f"the follower's schema {schema} cannot be used: {error}",
             code="CDC-FOLLOWER-SCHEMA",
-            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, offsets and seeds",
+            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, names, offsets and "
+            "seeds",
         ) from None
     return there, held
 
@@ -245,7 +250,8 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
         _require_none_elsewhere(session, resource)
     if CHECKPOINT.name not in known:
         session.run([f"CREATE DATABASE IF NOT EXISTS `{schema}`".encode()])
-    for table in (CHECKPOINT, LEDGER, CONFLICTS, *([OFFSETS] if many else [])):
+    wanted = [CHECKPOINT, LEDGER, CONFLICTS, *([OFFSETS] if many else []), *([NAMES] if session.folds_names else [])]
+    for table in wanted:
         if table.name not in known:
             session.run([table.create(schema).encode()])
     return known

@@ -110,12 +110,12 @@ def _numbers(source: str) -> str:
     return ":".join(written)
 
 
-VERSION = 5
-_PACKED, _COPIED, _REPAIRED, _MARKED = 2, 3, 4, 5  # the first versions whose readers know such entries
+VERSION = 6
+_PACKED, _COPIED, _REPAIRED, _MARKED, _FOLDED = 2, 3, 4, 5, 6  # the first versions whose readers know such entries
 _NOT_PACKED = 1
 _LARGE = 32_768  # bytes of an entry that is packed
 _LEFT_OUT = frozenset(
-    {"prepared", "last", "shown", "fragmented", "copy", "server_version", "marks"}
+    {"prepared", "last", "shown", "fragmented", "copy", "server_version", "marks", "folds_names"}
 )  # omitted if they are empty
 
 
@@ -164,10 +164,11 @@ class Entry:
     "single" with its one partition. ``shown`` is the position of the newest of the binlog's other events that was
     written. ``fragmented``: a record was written as several messages, so that readers must join them. ``copy`` is the
     state of table copies, running and finished (module producer.copy.pending). ``server_version`` is the leader's.
-    ``marks`` are the starts without Kafka transactions, in the order of their epochs. These seven are left out of the
-    JSON when empty. ``filters`` are the producer's at that time, in the form of ``Filters.listed``. ``origin`` are the
-    GTIDs of the transactions before the first record; None if some of them may have no GTID. Both are None in entries
-    of older versions, ``origin`` also in those that continue such a log.
+    ``marks`` are the starts without Kafka transactions, in the order of their epochs. ``folds_names``: the leader has
+    ``lower_case_table_names = 1``. These eight are left out of the JSON when empty. ``filters`` are the producer's at
+    that time, in the form of ``Filters.listed``. ``origin`` are the GTIDs of the transactions before the first record;
+    None if some of them may have no GTID. Both are None in entries of older versions, ``origin`` also in those that
+    continue such a log.
     """
 
     next_sequence: int
@@ -187,6 +188,7 @@ class Entry:
     copy: dict[str, Any] | None = None
     server_version: str = ""
     marks: tuple[Mark, ...] = ()
+    folds_names: bool = False
 
     def to_json(self) -> bytes:
         shown = self.shown and self.shown._asdict()
@@ -195,6 +197,7 @@ class Entry:
         body = {key: value for key, value in body.items() if value is not None or key not in ("filters", "origin")}
         copied = _REPAIRED if (self.copy or {}).get("repairs") else _COPIED
         body["version"] = _MARKED if self.marks else copied if self.copy else _NOT_PACKED
+        body["version"] = _FOLDED if self.folds_names else body["version"]
         text = _text(body)
         return text if len(text) < _LARGE else _text(packed(body | {"version": max(body["version"], _PACKED)}))
 
@@ -256,7 +259,8 @@ class Commits:
     of the transactions before the first record, None if that is not known. ``of_open`` counts the newest records that
     belong to a transaction whose rest is not committed yet. ``written_at`` is when the producer wrote the entry, in
     seconds since 1970; None if the topic does not record it. ``server_version`` is the leader's, empty in entries of
-    older versions. ``marks`` are the starts without Kafka transactions.
+    older versions. ``marks`` are the starts without Kafka transactions. ``folds_names``: the names in the records are
+    in lower case, since the leader has ``lower_case_table_names = 1``.
     """
 
     next_sequence: int
@@ -268,6 +272,7 @@ class Commits:
     written_at: float | None = None
     server_version: str = ""
     marks: tuple[Mark, ...] = ()
+    folds_names: bool = False
 
     def silence(self, *, now: float) -> float | None:
         """Seconds at ``now`` since the producer last wrote an entry; None if that is not known."""
@@ -286,7 +291,9 @@ class Commits:
             gtids, origin = str(body.get("gtid_set", "")), body.get("origin")
             of_open = int((body.get("partial") or {}).get("records", 0))
             whole = cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")), gtids, origin, of_open)
-            return replace(whole, server_version=str(body.get("server_version", "")), marks=_marks(body))
+            folds = bool(body.get("folds_names"))
+            version = str(body.get("server_version", ""))
+            return replace(whole, server_version=version, marks=_marks(body), folds_names=folds)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
 

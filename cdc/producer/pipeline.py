@@ -39,7 +39,7 @@ from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.filter_changes import Asked
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
-from cdc.producer.resume import starting_entry
+from cdc.producer.resume import require_same_names, starting_entry
 from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_sink import KafkaSink, await_successor
 from cdc.producer.sink.kafka_transactions import BatchSize
@@ -51,6 +51,7 @@ from cdc.service.retry import Retry
 
 __all__ = [
     "StartOptions",
+    "as_on_leader",
     "asked",
     "find_leader",
     "former_filters",
@@ -69,6 +70,11 @@ def find_leader(profile: Profile, problems: list[UserError] | None = None) -> Le
     database = profile.database
     apply = profile.producer.partial_json == "apply"
     return inspect(database.settings(), name=str(database), partial_json=apply, problems=problems)
+
+
+def as_on_leader(profile: Profile, leader: Leader) -> Profile:
+    """The profile with the names as the leader's records have them."""
+    return profile.folded() if leader.folds_names else profile
 
 
 def topic_admin(profile: Profile) -> TopicAdmin:
@@ -123,6 +129,7 @@ def make_decoder(
         xa=XaTransactions(entry.prepared, read_again=read_again),
         log=log,
         other_events=profile.kafka.events,
+        folds_names=leader.folds_names,
     )
 
 
@@ -230,7 +237,7 @@ def run(
             if options.until_current:
                 target = target or leader.position
             with closing(producer.open_sink()) as sink:
-                producer.replicate(leader, sink, target)
+                producer.named_as(leader).replicate(leader, sink, target)
             if target is not None and not stop.is_set():
                 options.skips.check_end(target)
             return
@@ -255,6 +262,10 @@ class _Producer:
 
     def leader(self) -> Leader:
         return find_leader(self.profile)
+
+    def named_as(self, leader: Leader) -> "_Producer":
+        """The producer with the names in its profile as the leader's records have them."""
+        return replace(self, profile=as_on_leader(self.profile, leader))
 
     def open_sink(self) -> KafkaSink:
         """Connects to Kafka; from then on no other producer of this leader can write."""
@@ -325,5 +336,6 @@ class _Producer:
             # The topic begins here for objects that pass from now on: a copy of the leader must have all changes
             # before.
             entry = replace(entry, origin=entry.gtid_set or entry.origin)
-        entry = replace(entry, server_version=leader.version)
+        require_same_names(leader, newest)
+        entry = replace(entry, server_version=leader.version, folds_names=leader.folds_names)
         return replace(entry, instance=self.options.instance, filters=filters), change.widened

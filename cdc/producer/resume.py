@@ -11,7 +11,7 @@ from cdc.model.position import Position
 from cdc.producer.binlog.leader import Leader
 from cdc.producer.copy.state import Pending
 
-__all__ = ["starting_entry"]
+__all__ = ["require_same_names", "starting_entry"]
 
 _KEY = "profile key producer.start"
 _FRESH_COPY = "give the producer a new topic and the follower a fresh copy of this leader"
@@ -32,6 +32,19 @@ def starting_entry(leader: Leader, entry: Entry | None, *, start: str, filters: 
         return entry
     # Another server with the same history, or renumbered files: only the GTIDs show where to continue.
     return replace(entry, server_uuid=leader.server_uuid, position=Position(leader.logs[0][0], 4))
+
+
+def require_same_names(leader: Leader, entry: Entry | None) -> None:
+    """Raises UserError if the records up to ``entry`` have other names of the leader's tables than those to come."""
+    if entry is not None and entry.next_sequence and entry.folds_names != leader.folds_names:
+        before, now = int(entry.folds_names), int(leader.folds_names)
+        raise UserError(
+            f"this leader has lower_case_table_names = {now}, and the one before had {before}: its tables would go on "
+            "under other names",
+            code="CDC-LEADER-OTHER-NAMES",
+            where=leader.name,
+            hint=f"point the profile at a server with {before}, or {_FRESH_COPY}",
+        )
 
 
 def _require_countable(partial: Partial, before: dict[str, list[str]] | None, filters: dict[str, list[str]]) -> None:

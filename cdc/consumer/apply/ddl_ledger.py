@@ -158,6 +158,10 @@ class DdlLedger:
         """Closes the statements' connection if it has been idle for a while; to be called now and then."""
         self._connection.rest()
 
+    def note_names(self, *, after: int, through: int) -> list[Statement]:
+        """The statements that note the names that came and went after the sequence ``after``, up to ``through``."""
+        return self._statements.notes(after=after, through=through)
+
     def note_left_out(self, record: Record) -> Statement:
         """The ledger's note that the producer has left an event out (its option --skip)."""
         if self._copied.has(record):
@@ -226,7 +230,7 @@ class DdlLedger:
         # Checked for statements that will be executed: now, or by an operator who promotes the follower if it only acts
         # on the leader.
         if reason in (None, ledger_table.ACTS_ON_LEADER):
-            check_claims(record, version=self._session.version)
+            check_claims(record, version=self._session.version, folds_names=self._session.folds_names)
         return reason
 
     def _why_not(self, record: Record) -> str | None:

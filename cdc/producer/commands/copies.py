@@ -13,7 +13,7 @@ import pymysql
 from confluent_kafka import KafkaException
 
 from cdc.config.profile import Profile
-from cdc.config.table_globs import TableGlobs
+from cdc.config.table_globs import selected
 from cdc.errors import UserError
 from cdc.kafka.errors import open_error
 from cdc.kafka.follower_places import places_now
@@ -37,9 +37,9 @@ _STOP = "--copy-stop"
 def ask_for_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., None]) -> int:
     """Ask for a copy of the tables that match ``globs``; the exit status. Raises UserError, Disconnected."""
     leave_out = partial(ProgressLog(log).left_out, repair=False)
-    tables = selected_tables(
-        profile.database.settings(), pipeline.find_leader(profile), globs, profile.filters, leave_out
-    )
+    leader = pipeline.find_leader(profile)
+    filters = pipeline.as_on_leader(profile, leader).filters
+    tables = selected_tables(profile.database.settings(), leader, globs, filters, leave_out)
     write_request(profile.kafka, profile.mysql_resource_name, tables)
     log("asked for a copy", tables=len(tables))
     return 0
@@ -51,10 +51,9 @@ def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., No
     Raises UserError if none of them is to be copied, or if followers have only the copy of one; Disconnected.
     """
     pending, requests = current_state(profile)
-    wanted = TableGlobs.of(globs, key=_STOP, names_database=True)
     asked = {table for request in requests if not request.stop for table in request.tables}
     known = pending or Pending()
-    tables = [table for table in dict.fromkeys((*known.tables, *sorted(asked))) if wanted.match(*table)]
+    tables = selected(dict.fromkeys((*known.tables, *sorted(asked))), globs, key=_STOP)
     if not tables:
         raise UserError(
             f"no table that is to be copied matches {', '.join(globs)}",

@@ -23,7 +23,7 @@ from cdc.producer.copy.state import Pending, Table
 from cdc.producer.copy.status import Estimate, estimates
 from cdc.producer.copy.structure import copied_tables, creations_of
 from cdc.producer.filter_changes import FilterEffect, change_of
-from cdc.producer.resume import starting_entry
+from cdc.producer.resume import require_same_names, starting_entry
 from cdc.service.logs import print_error
 from cdc.service.mysql_connection import connected
 
@@ -72,6 +72,7 @@ class _Look:
         with self._noting():
             problems: list[UserError] = []
             self.leader = pipeline.find_leader(profile, problems)
+            self._profile = pipeline.as_on_leader(profile, self.leader)
             self.errors += problems
         with self._noting():
             try:
@@ -94,6 +95,7 @@ class _Look:
             if change.widened is not None and newest is not None and newest.filters is not None:
                 filters = newest.filters
             entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters)
+            require_same_names(leader, newest)
             _say(_place(leader, newest, entry, profile.producer.start))
         if entry is None:
             return

@@ -214,7 +214,7 @@ def _noted(grouped: DataFrame, sequences: StatementSequences) -> DataFrame:
 
 _IN_OWN_DATABASE = f"side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}'"
 # An earlier version created ``rewinds``, which a topic may still contain.
-_TABLES = "checkpoint|ledger|conflicts|copies|offsets|rewinds|seeds"
+_TABLES = "checkpoint|ledger|conflicts|copies|names|offsets|rewinds|seeds"
 # The statements by which the consumer creates its tables, and upgrades the ledger of an earlier version.
 _CREATES_OWN_TABLES = f"""
     coalesce(forall(affects, a -> a.action = 'CreateDatabase'

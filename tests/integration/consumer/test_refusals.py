@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from cdc.sandbox.server import mysql
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.leader_settings import gtid_options
@@ -29,25 +27,6 @@ pytestmark = pytest.mark.integration
 
 def refusal(profile: Path, *, status: int = 2) -> str:
     return refused("cdc-consumer", profile, "--until-current", status=status)
-
-
-def test_a_follower_to_which_names_that_differ_in_case_are_one(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only a server that is initialised so can be one."""
-    started = mysql._server
-
-    def made(name: str, fill: Callable[[Path], None]) -> Path:
-        folder = tmp_path / name
-        folder.mkdir()
-        fill(folder)
-        return folder
-
-    monkeypatch.setattr(mysql, "_server", lambda *given: [*started(*given), "--lower-case-table-names=1"])
-    monkeypatch.setattr(mysql, "cached", made)
-    line = refusal(write_profile(tmp_path, mysql_server("--lower-case-table-names=1"), kafka, name="lower_case"))
-    assert "lower_case_table_names is 1" in line
-    assert "whose names differ only in case would be one" in line
 
 
 def test_a_topic_that_the_brokers_do_not_let_us_read(
