@@ -36,11 +36,11 @@ _STATIC = (
     "EVENT", "TRIGGER",
 )  # fmt: skip
 _SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced it by two privileges
-# For setting GTIDs, the leader's session settings, and the definers of its views and routines; one privilege of each
-# row is enough.
-_DYNAMIC = (
-    ("REPLICATION_APPLIER", "SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
-    ("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
+# For the GTID under which a statement runs, and for the leader's session settings; one of these is enough for both.
+# With REPLICATION_APPLIER alone the server takes the GTID, but not the settings.
+_DYNAMIC = (("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),)
+# For definers other than our user; one of each row is enough.
+_DEFINERS = (
     ("SET_ANY_DEFINER", _SET_USER_ID, "SUPER"),
     ("ALLOW_NONEXISTENT_DEFINER", _SET_USER_ID, "SUPER"),
 )
@@ -140,7 +140,7 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
             hint=f"on the follower: {fix}",
         )
     missing = [privilege for privilege in _STATIC if privilege not in held]
-    missing += dict.fromkeys(_named(choice, session.version) for choice in _DYNAMIC if held.isdisjoint(choice))
+    missing += _lacking(_DYNAMIC, held, session.version)
     if missing and "ALL PRIVILEGES" not in held:
         yield UserError(
             f"the user lacks {', '.join(missing)}",
@@ -148,6 +148,11 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
             where=name,
             hint=f"on the follower: GRANT {', '.join(missing)} ON *.* TO {_account(session)}",
         )
+
+
+def _lacking(choices: Iterable[tuple[str, ...]], held: set[str], version: int) -> list[str]:
+    """A privilege of each choice of which none is ``held``."""
+    return list(dict.fromkeys(_named(choice, version) for choice in choices if held.isdisjoint(choice)))
 
 
 def _named(choice: tuple[str, ...], version: int) -> str:
@@ -158,9 +163,17 @@ def _named(choice: tuple[str, ...], version: int) -> str:
 
 
 def _tell_definers(session: Session) -> None:
-    """Logs a hint that some definers will stop the stream. It is no error, since the leader may
-    have no such definers."""
-    if _privileges(session).isdisjoint({_SYSTEM_USER, "ALL PRIVILEGES"}):
+    """Logs which definers will stop the stream. It is no error, since the leader may have no such definers, and not
+    every server grants these privileges."""
+    held = _privileges(session)
+    if "ALL PRIVILEGES" not in held and (missing := _lacking(_DEFINERS, held, session.version)):
+        event(
+            _LOG, "a view, procedure or function whose definer is not our user, or is no account here, will stop the "
+            "consumer",
+            hint=f"where the leader has such: GRANT {', '.join(missing)} ON *.* TO {_account(session)}, on the "
+            "follower; or create it here with a definer of your choice, and go on with --skip",
+        )  # fmt: skip
+    if held.isdisjoint({_SYSTEM_USER, "ALL PRIVILEGES"}):
         event(
             _LOG, "a view, procedure or function whose definer is root or another system user will stop the consumer",
             hint=f"where the leader has such: GRANT {_SYSTEM_USER} ON *.* TO {_account(session)}, on the follower",

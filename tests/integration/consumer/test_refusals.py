@@ -158,7 +158,7 @@ def test_settings_and_grants_are_all_named_at_once(tmp_path: Path, mysql_server:
     server = mysql_server(*options, "--skip-log-bin", server_id=8)
     with server.root() as connection, connection.cursor() as cursor:
         cursor.execute(
-            "REVOKE REPLICATION_APPLIER, SESSION_VARIABLES_ADMIN, SET_ANY_DEFINER, ALTER ON *.* FROM fluvio@'%'"
+            "REVOKE SESSION_VARIABLES_ADMIN, SYSTEM_VARIABLES_ADMIN, SET_ANY_DEFINER, ALTER ON *.* FROM fluvio@'%'"
         )
     profile = write_profile(tmp_path, server, kafka, name="settings_and_grants", log={"format": "json"})
     done = run("cdc-consumer", profile, "--until-current")
@@ -170,5 +170,5 @@ def test_settings_and_grants_are_all_named_at_once(tmp_path: Path, mysql_server:
     assert found[1].startswith("log_bin is 0")
     assert found[2].startswith("log_bin_trust_function_creators is 0")
     assert "SET PERSIST log_bin_trust_function_creators = ON" in found[2]
-    assert found[3].startswith("the user lacks ALTER, SET_ANY_DEFINER")
-    assert "GRANT ALTER, SET_ANY_DEFINER ON *.* TO 'fluvio'@'%'" in found[3]
+    assert found[3].startswith("the user lacks ALTER, SESSION_VARIABLES_ADMIN")
+    assert "GRANT ALTER, SESSION_VARIABLES_ADMIN ON *.* TO 'fluvio'@'%'" in found[3]
