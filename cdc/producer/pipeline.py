@@ -39,7 +39,7 @@ from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.filter_changes import Asked
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
-from cdc.producer.resume import require_same_names, starting_entry
+from cdc.producer.resume import has_column_names, require_same_names, starting_entry
 from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_sink import KafkaSink, await_successor
 from cdc.producer.sink.kafka_transactions import BatchSize
@@ -331,7 +331,8 @@ class _Producer:
         )
         if change.widened is not None:
             filters = change.widened.before.listed()
-        entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters)
+        named = partial(has_column_names, leader, make_dumps(profile, leader), self.stop)
+        entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters, named=named)
         if change.lets_in and change.widened is None:
             # The topic begins here for objects that pass from now on: a copy of the leader must have all changes
             # before.
