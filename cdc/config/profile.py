@@ -195,6 +195,13 @@ class Kafka:
                 where="profile key kafka.topic",
                 hint="give one of the two another name, with kafka.topic or kafka.prefix",
             )
+        if "transactional.id" in self.librdkafka:
+            raise UserError(
+                "the transactional id is cdc-producer's own, made from the topic and the leader's name",
+                code="CDC-PROFILE-TRANSACTIONAL-ID",
+                where='profile key kafka.librdkafka."transactional.id"',
+                hint="leave it out; ACLs for it are in docs/deployment.md",
+            )
         largest = self.librdkafka.get("message.max.bytes", MESSAGE_BYTES)
         # librdkafka takes 0x5f5e100 too, but the brokers, which get the value as a topic's setting, do not.
         if not str(largest).isdecimal():

@@ -113,7 +113,7 @@ def _checked(spec: Any, value: Any, name: str) -> Any:
         return tuple(value)
     if not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool):
         words = {str: "a string", int: "a whole number", bool: "true or false", dict: "a table"}[wanted]
-        shown = repr(value) if spec.repr else "the value"  # a secret that was written without quotes
+        shown = repr(value) if spec.repr else "the value"  # it may be a secret that was written without quotes
         raise UserError(
             f"{shown} is not {words}", code="CDC-PROFILE-TYPE", where=f"profile key {name}", hint=f"write {words}"
         )

@@ -1,9 +1,9 @@
-"""All errors of the follower: MySQL's error numbers sorted into classes, and the error for a record it cannot take.
+"""All errors of the follower: MySQL's error numbers sorted into classes, and the error for a record that it refuses.
 
 Interrupted     the same statement may succeed later: the consumer waits and tries again
 ├── Locked      another consumer holds the follower's lock
 ├── Stopped     the consumer was stopped while it waited
-└── WaitedOut   a statement has waited for a lock for as long as it may
+└── WaitedOut   a statement has waited for a lock for the longest time allowed
 Refused         the same statement fails again until an operator changes a row, a setting or a grant
 └── Denied      because of the account, its password or its grants
 Unapplicable    a record that the follower refuses; ``--skip`` may leave it out
@@ -147,11 +147,10 @@ class Unapplicable(PromiseError):
         self._say()
 
     def beside(self, skipped: Iterable[int], *, left: Iterable[str] = (), former: Callable[[str], str] = str) -> None:
-        """Adds the options with which this run was started: its skipped records were rolled back with this record's
-        batch.
+        """Adds the options of this run to the hint: the records that it skipped were rolled back with this record.
 
-        ``skipped`` are their sequences, ``left`` the tables that are left out. ``former`` returns the leader's name of
-        a database.
+        ``skipped`` are the sequences of these records, ``left`` the tables that are left out. ``former`` returns the
+        leader's name of a database.
         """
         self._skipped, self._left, self._former = list(skipped), [*map(quote, left)], former
         self._say()

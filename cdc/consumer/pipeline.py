@@ -1,4 +1,4 @@
-"""Connects the consumer's stages, from the leader's records in Kafka to commits of the follower."""
+"""Connects the consumer's stages, from the leader's records in Kafka to commits on the follower."""
 
 import logging
 import threading

@@ -51,7 +51,7 @@ def way_across(record: Record, passes: Callable[[Uri], bool]) -> str:
 
 
 def listed(profile: Profile) -> str:
-    """The filters and renames as JSON, the same for profiles that replicate the same."""
+    """The filters and renames as JSON; equal for profiles that replicate the same objects."""
     scope: dict[str, object] = {**profile.filters.listed()}
     if profile.renames:
         scope["renames"] = profile.renames

@@ -55,7 +55,7 @@ class Reason:
 
 
 class BrokerLog(logging.Handler):
-    """Collects the log of one client, which is created with the properties ``settings`` and with ``logger``."""
+    """Collects what librdkafka logs for one client, which must be created with ``settings`` and ``logger``."""
 
     def __init__(self) -> None:
         super().__init__()

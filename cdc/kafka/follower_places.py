@@ -52,7 +52,7 @@ def _sequence(metadata: str | None, topic: str) -> int | None:
         body = json.loads(metadata or "")
         return int(body["sequence"]) if body["topic"] == topic else None
     except (ValueError, KeyError, TypeError):
-        return None  # committed by another program, or by an older consumer
+        return None  # another program or an older consumer committed this metadata
 
 
 def places_now(properties: Mapping[str, Any], *, resource: str, topic: str) -> dict[str, int]:

@@ -90,7 +90,7 @@ class ChangeTables:
         return found
 
     def append(self, step: Append, arrived: Arrived) -> None:
-        """Appends in one commit, whose note has the sequence of the last change in it."""
+        """Appends changes in one commit, whose note contains the sequence up to which the table has all changes."""
         # The rows and the note commit together: after a kill the note shows which changes the table already has.
         messages = (arrived.source.of_tables if step.again else arrived.new_rows_of)([step.name])
         rows = of_all_tables(messages, since=step.base + 1, upto=arrived.upto).drop("database", "table")

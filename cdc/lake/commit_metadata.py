@@ -1,4 +1,4 @@
-"""Reads and writes the metadata of a version of a lake's table: its sequence and its definition. Pure."""
+"""Reads and writes the commit metadata of lake tables: the sequence and the definition of each version. Pure."""
 
 import hashlib
 import json
@@ -49,7 +49,7 @@ class Written:
 
 
 def definition(plan: Plan, options: Options) -> str:
-    """A digest of everything that determines the rows of the plan's table beside the stream."""
+    """A digest of everything besides the stream that determines the rows of the plan's table."""
     key = plan.stretches[-1].key if plan.stretches else ()
     known = (_FORMAT, plan.columns, key, options.zero_dates, options.on_alter, options.typed_json)
     return hashlib.sha256(repr(known).encode()).hexdigest()[:32]

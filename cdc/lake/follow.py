@@ -20,7 +20,10 @@ _LATE = 60.0  # /healthz fails if no run has ended for so many seconds, plus the
 
 
 class Following:
-    """Runs of ``lake``; ``source`` reads the topics up to their present ends. The endpoint's threads only read."""
+    """Runs ``lake`` again and again; ``source`` reads the topics up to their present ends.
+
+    The threads of the HTTP endpoint only read this object.
+    """
 
     def __init__(self, source: Callable[[], Source], lake: Lake, *, interval: float) -> None:
         self._source, self._lake, self._interval = source, lake, interval

@@ -223,7 +223,7 @@ class Lake:
         self._refused = {name: _Refusal(why, upto) for name, why in refused.items()}
 
     def _require_fit(self, step: Step) -> None:
-        """Raises UserError where the format can't have the columns of a table that is written."""
+        """Raises UserError if the lake's format does not support the columns of the step's table."""
         if step.plan is not None and (why := self.tables.unfit([name for name, _ in step.plan.columns])):
             raise UserError(
                 f"the lake's format can't have the columns: {why}",

@@ -71,7 +71,7 @@ def _mark(number: int) -> bytes:
 
 
 class LargeRecordWriter:
-    """Takes a record's text in parts (``add``), and gives the LargeRecord (``record``).
+    """Builds a LargeRecord (``record``) from the text of a record, which comes in parts (``add``).
 
     Raises UserError if the disk is full.
     """

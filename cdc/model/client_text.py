@@ -72,7 +72,7 @@ _CONTROLS = {
 _SWE7 = re.compile(rb"[@\[\\\]^{|}~\x7f]|``")
 _NOT_IN_NAMES = re.compile("[\udc00-\udcff\U00010000-\U0010ffff]")
 _LEADS = (0xC2, 0xE0, 0xF0)  # from these first bytes on the server expects two, three and four bytes
-_USER_DEFINED = 0xF5  # the first row of the euc sets' private use area, of 94 characters each
+_USER_DEFINED = 0xF5  # number of the first row in the euc sets' private use area; a row has 94 characters
 _PRIVATE = {2: 0xE000, 3: 0xE3AC}
 
 

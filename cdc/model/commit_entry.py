@@ -159,15 +159,16 @@ class Entry:
     below ``next_sequence``.
 
     ``counts`` are the records per ``topic/partition``; ``instance`` names the producer process that wrote the entry.
-    ``gtids_complete``: the set holds everything before, so that reading can resume by it alone. ``prepared`` are the
-    unfinished XA transactions by xid. ``last`` is the newest sequence in each ``topic/partition``, empty in layout
-    "single" with its one partition. ``shown`` is the position of the newest of the binlog's other events that was
-    written. ``fragmented``: a record was written as several messages, so that readers must join them. ``copy`` is the
-    state of table copies, running and finished (module producer.copy.pending). ``server_version`` is the leader's.
-    ``marks`` are the starts without Kafka transactions, in the order of their epochs. ``folds_names``: the leader has
-    ``lower_case_table_names = 1``. These eight are left out of the JSON when empty. ``filters`` are the producer's at
-    that time, in the form of ``Filters.listed``. ``origin`` are the GTIDs of the transactions before the first record;
-    None if some of them may have no GTID. Both are None in entries of older versions, ``origin`` also in those that
+    ``gtids_complete``: ``gtid_set`` has all transactions before, so that reading can resume by it alone. ``prepared``
+    are the unfinished XA transactions by xid. ``last`` is the newest sequence in each ``topic/partition``, empty in
+    layout "single" with its one partition. ``shown`` is the position of the newest binlog event that was written
+    although it is part of no record. ``fragmented``: a record was written as several messages, so that readers must
+    join them. ``copy`` is the state of table copies, running and finished (module producer.copy.state).
+    ``server_version`` is the leader's. ``marks`` are the starts without Kafka transactions, in the order of their
+    epochs. ``folds_names``: the leader has ``lower_case_table_names = 1``. The eight fields from ``prepared`` on are
+    left out of the JSON when empty. ``filters`` are the producer's at that time, in the form of ``Filters.listed``.
+    ``origin`` are the GTIDs of the transactions before the first record; None if some of them may have no GTID. Both
+    are None in entries of older versions, ``origin`` also in entries that
     continue such a log.
     """
 

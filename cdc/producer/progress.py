@@ -137,7 +137,7 @@ class Progress:
 
     @property
     def has_prepared(self) -> bool:
-        """Whether XA transactions are prepared, so that earlier events may come again."""
+        """Whether XA transactions are prepared; when one commits, its earlier events are decoded."""
         return bool(self._prepared)
 
     @property

@@ -85,8 +85,8 @@ class Stream:
                     self.sink.check()
                 if isinstance(change, Idle) and not change.inside:
                     self.metrics.drained()
-                # One event can contain millions of changes, and ``changes`` end at the stop only after all of them: so
-                # this checks too.
+                # One event can contain millions of changes, and ``changes`` end at ``stop`` only after all of them: so
+                # ``stop`` is checked here, too.
                 if stop.is_set() or until():
                     return
 

@@ -68,7 +68,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", code="CDC-SEED-NO-PYSPARK", hint=with_spark())
     require_java(os.environ)
-    # Not before: without PySpark they can't be imported.
+    # Imported only now: without PySpark these modules can't be imported.
     from cdc.seed.pipeline import run
     from cdc.spark.input.spans import span
     from cdc.spark.job.in_process import cancelling, started

@@ -163,7 +163,7 @@ _FAILS = (
     f"raise_error(concat('record ', sequence, ', table ', name, ': ', {_WHY}, '; start cdc-producer again, which tells "
     "them with the next row of the table, or copy the table again'))"
 )
-# In the generator itself: Spark may move a filter by the rows before the one by the part's sequences.
+# The generator itself checks this: Spark may move a filter on rows before the filter on the part's sequences.
 _CHECKED = f"""
     posexplode(IF(refused = '' AND names = columns, rows,
         CAST({_FAILS} AS ARRAY<STRUCT<before: ARRAY<STRING>, after: ARRAY<STRING>>>)))
@@ -237,8 +237,8 @@ def lines(source: Source, parts: Sequence[Part], *, after: int, upto: int) -> It
 
 
 def _chosen(source: Source, parts: Sequence[Part], records: DataFrame, found: DataFrame) -> DataFrame:
-    """For the ``records`` that are ``found``: the fields of a line up to row, plain, the parsed texts, the number of
-    rows in the record, and its value if it is plain, which is read once more."""
+    """Selects the ``records`` that are ``found``: the fields of a Line up to its rows, plain, the texts of parsed
+    records, the number of rows in the record, and the value of plain records, for which messages are read once more."""
     texts = F.expr(f"IF(plain, NULL, {_TEXTS})").alias("texts")
     chosen = cached(
         records.join(found, "sequence").select(
@@ -321,8 +321,9 @@ def _shapes(parts: Sequence[Part]) -> list[tuple[int, ...] | None]:
 
 
 def _changes(records: DataFrame, shapes: Sequence[tuple[int, ...] | None]) -> DataFrame:
-    """A line for each identity that a row had before or after a change: owner and owned, bare (the table has no key),
-    id (two hashes), place, adds (the row has it from there on), n (how many such rows more)."""
+    """A line for each identity that a row had before or after a change. The columns: owner, owned, bare (the table has
+    no key), id (two hashes), place, adds (the row has this id from this place on), and n (how many rows with this id a
+    change in a table without a key adds; -1 if it removes one)."""
     rows = records.select("owner", "owned", "shape", "sequence", F.expr(_CHECKED).alias("row", "image"))
     bare = F.col("shape") == shapes.index(None) if None in shapes else F.lit(False)
     known = rows.select(

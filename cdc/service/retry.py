@@ -15,7 +15,7 @@ Answer = TypeVar("Answer")
 _NEVER = "it has not answered since the start, so the address in the profile may be wrong"
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
-_HELD = 30.0  # a connection that lasts for so long ends the former trouble
+_HELD = 30.0  # seconds; after a connection that lasted longer, the next failure counts as the first
 _ATTEMPTS = 3  # fail at least before giving up: a single one may take longer than all the seconds
 
 

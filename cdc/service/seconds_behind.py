@@ -10,7 +10,7 @@ class Behind:
     """The delay of a reader. ``through_us`` is the leader's commit time of the newest finished transaction, in µs since
     1970.
 
-    ``drained_at`` (``time.monotonic()``) is when the source last had nothing more and everything before was done. An
+    ``drained_at`` (``time.monotonic()``) is the last time at which the source was empty and all its items were done. An
     empty source is polled again at least every ``look_seconds``.
     """
 

@@ -90,10 +90,10 @@ class SideHistory:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Both sides' ``records`` up to where they are compared, and the history of each side.
+    """The ``records`` of both sides that are compared, and the history of each side.
 
-    ``copied`` are the tables that were copied into the leader's stream, or are older; ``copied_before`` are those that
-    the state knew.
+    ``copied`` are the tables that were copied into the leader's stream, or are older than it; ``copied_before`` are
+    those of the state.
     """
 
     records: DataFrame

@@ -312,9 +312,7 @@ def compared_definitions(streams: Streams, within: Extent, replication: Replicat
 
 
 def not_replicated(streams: Streams, within: Extent, defined: Definitions, replication: Replication) -> list[Entry]:
-    """Entries for the follower's own rows and definitions of tables that the filters of the leader's producer leave
-    out.
-    """
+    """Entries for tables and drifted objects of the follower that the filters of the leader's producer leave out."""
     leader = streams.contents.get(LEADER)
     tables, acts = leader.tables if leader else (), [*streams.acts.get(LEADER, []), *streams.copy_ends]
     left_out = LeftOut.of(replication.profiles[LEADER].filters, tables, acts)

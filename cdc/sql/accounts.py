@@ -6,7 +6,7 @@ from cdc.sql.tokens import tokens
 
 __all__ = ["accounts"]
 
-# The word before the accounts (manual, "Account Management Statements").
+# Maps the first words of a statement to the word before its accounts (manual, "Account Management Statements").
 _FORMS = {
     ("CREATE", "USER"): "", ("ALTER", "USER"): "", ("DROP", "USER"): "", ("RENAME", "USER"): "",
     ("CREATE", "ROLE"): "", ("DROP", "ROLE"): "",

@@ -55,7 +55,7 @@ def classify(
 
     Kinds: ``begin``, ``commit``, ``rollback``, ``rollback to``, ``savepoint``, ``xa``, ``ddl``, ``account``, ``admin``,
     ``temporary``, ``dml``, ``unknown``. ``session_bound``: the leader marked the statement as depending on its session;
-    ``real`` decides whether the log shows that the effects are on no temporary table.
+    ``real`` decides whether the log shows that the effects are not on a temporary table.
     """
     found = tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks)
     reader = SqlReader(list(found), database)

@@ -5,8 +5,9 @@ functions (Q_UPDATED_DB_NAMES of the Query event), unless they are too many or a
 names the written table, if its form allows only one. A logged database that the text does not name is that of a trigger
 or function, which may write there.
 
-Neither source reveals a trigger of the written table that writes to a database which the text names too. In the table's
-own database that is likely, so the router stops if any of that may pass (cdc.producer.sink.filter_boundary.may_fire).
+Neither source reveals a trigger of the written table that writes to a database which the text names too. Such triggers
+are likely to write to the table's own database, so the router stops if a table of that database may pass the filters
+(cdc.producer.sink.filter_boundary.may_fire).
 """
 
 from collections.abc import Sequence

@@ -102,7 +102,7 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
             clause.skip_to("TABLE")
             others.append(Effect("AlterTable", *clause.name()))
         elif clause.comes("DISCARD", "TABLESPACE") or clause.comes("DISCARD", "PARTITION", "ALL", "TABLESPACE"):
-            # All rows go, on a follower too. The IMPORT that brings new rows is refused.
+            # All rows are removed, on a follower too. The IMPORT that brings new rows is refused.
             others.append(Effect("TruncateTable", *table))
         elif any(clause.comes(verb, kind) for verb in ("DISCARD", "IMPORT") for kind in ("TABLESPACE", "PARTITION")):
             doubts.append(_NO_ROWS)
@@ -138,7 +138,7 @@ def connects(reader: SqlReader) -> bool:
         value = after[1] if after[0] == Token("mark", "=") else after[0]
         if item.word() == "CONNECTION" and value.kind == "string" and not depth:
             found = True
-        # ENGINE counts only with the sign: a column may be called so.
+        # ENGINE counts only before an equals sign: a column may have this name.
         if item.word() == "ENGINE" and after[0] == Token("mark", "=") and not depth:
             engine = value.text.upper()
     return found and engine in ("", "FEDERATED")
@@ -198,7 +198,7 @@ def needing_more(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
 
 
 def numbered_otherwise(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """Marks ``effects`` that number rows as unfaithful.
+    """Returns ``effects``; those that number rows are marked as unfaithful.
 
     For a table that is not InnoDB, or with auto_increment_increment other than 1, servers may number the rows
     differently.

@@ -47,7 +47,8 @@ _LIBRARY = b"CREATE LIBRARY "
 _GENERATED_KEY = _pattern(
     r"[^\n]* \(\n  [`\"]?my_row_id[`\"]? bigint unsigned NOT NULL AUTO_INCREMENT /\*!80023 INVISIBLE \*/,\n"
 )
-# A second byte may be a backslash in these, and the server does not double it in a literal that it prints.
+# In these character sets the second byte of a character may be a backslash, which the server does not double in the
+# literals that it prints.
 _UNSAFE = frozenset({"big5", "cp932", "gb18030", "gbk", "sjis"})
 _UNCERTAIN = "it is not certain whether the server wrote it, in UTF-8"
 

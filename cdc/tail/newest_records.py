@@ -51,7 +51,7 @@ class TailedTopic:
         """
         if self._last is None or self._start == self._first or len(self._last) == self._last.maxlen:
             return True
-        # A record may take many offsets (fragments), and so do aborted transactions.
+        # A record of several fragments, or an aborted transaction, may take many offsets.
         self._last.clear()
         self._offsets *= 8
         self._read()

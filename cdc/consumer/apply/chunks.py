@@ -148,7 +148,7 @@ def _with_key(record: Record, key: Sequence[str], shape: TableSchema, rows: Sequ
 
 
 def _clashing(record: Record, shape: TableSchema) -> list[Step]:
-    """Steps that delete all rows with the same value of another unique key as a row of the record.
+    """Steps that delete all rows that clash with a row of the record in a unique key other than the record's key.
 
     Keys with a prefix or an expression are left to ``RowByRow``.
     """

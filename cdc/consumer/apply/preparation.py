@@ -116,7 +116,7 @@ class Preparation:
         loadable = {uri: self._tables.loadable(uri) for uri in shapes}
         size = min(self._session.max_packet - FRONT_BYTES, PACKET_BYTES)
         if refused := self._refused(planned, size):
-            # The error is raised when the statements are executed: row by row, a single row's record can be skipped.
+            # The error is raised only when the statements are executed: the retry row by row can skip a single record.
             planned.statements = _raising(refused)
             return
         if planned.chunk is not None:

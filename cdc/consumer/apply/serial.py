@@ -1,7 +1,6 @@
-"""Executes batches one after the other on one connection; while the server executes one, the SQL of the next is made.
+"""Executes batches one after the other on one connection; while the server executes one, the SQL of the next is built.
 
-Up to two batches are under way: one whose COMMIT was sent together with the statements of the next one, and that next
-one.
+Up to two batches are in flight: the COMMIT of the first is sent together with the statements of the second.
 """
 
 import logging

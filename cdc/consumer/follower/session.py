@@ -312,7 +312,7 @@ class Session:
         self.run([b"SET NAMES utf8mb4, " + _SETUP.removeprefix("SET ").encode() + _KEPT + self._row_format])
 
     def _set_up(self) -> None:
-        # All names have their database; but an UPDATE that joins a JSON_TABLE is refused without a default one.
+        # All names are qualified. But without a default database, the server refuses an UPDATE that joins a JSON_TABLE.
         default = [] if self._parent else [b"USE information_schema"]
         self.run([_SETUP.encode() + _KEPT, *default])
         what = "@@max_allowed_packet, VERSION(), @@server_uuid, @@GLOBAL.local_infile"
@@ -388,8 +388,8 @@ class Session:
     def send(self, packet: Sequence[bytes], loads: Data | None = None) -> None:
         """Sends the statements of one packet, and returns at once; ``receive`` waits. Raises Interrupted or Refused.
 
-        ``loads`` are the data of the LOAD DATA LOCALs among them, by their index. The server requests each once it has
-        executed all statements before, and gets it while replies are awaited or received.
+        ``loads`` are the data of the LOAD DATA LOCALs among them, by their index. The server requests the
+        data of one once it has executed all statements before it; the data is sent while replies are awaited.
         """
         self._check_idle()
         try:

@@ -139,7 +139,7 @@ class StatementConnection:
         self._variables = SessionVariables()
         self._in_database = False
         self._used_at = self._reset_at = 0.0
-        self._left: _State | None = None  # the state that the last statement ran with, if it left nothing behind
+        self._left: _State | None = None  # the state in which the last statement ran, if it did not change it
 
     def ready(self, record: Record, *, own: str, gtid: str) -> Session:
         """A session with the leader's variables and our ``own`` assignments, in which the statement runs under
@@ -196,10 +196,10 @@ class StatementConnection:
         return own
 
     def enter(self, session: Session, name: str) -> bool:
-        """Makes ``name`` the default database of the session; False if there is none and a former one stays.
+        """Makes ``name`` the default database of the session; False if that fails and another one stays selected.
 
-        The leader's session may have used one that is not replicated. Then the statement names its databases, or the
-        server refuses it because no database is selected. Raises Interrupted or Refused.
+        The leader's session may have used a database that is not replicated. Then the statement names its databases, or
+        the server refuses it because no database is selected. Raises Interrupted or Refused.
         """
         if name:
             try:

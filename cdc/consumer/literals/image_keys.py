@@ -113,7 +113,7 @@ def float_text(number: float) -> str:
 
 
 def document_text(document: str) -> str:
-    """The text by which the documents of the SQL expression ``document`` are compared; NULL if it is NULL."""
+    """SQL for the text by which JSON documents are compared; ``document`` is SQL, too. The text of NULL is NULL."""
     types = [f"IFNULL({each},'')" for each in member_types(document)]
     shown = f"CAST(CAST({document} AS CHAR) AS BINARY)"
     parts = ",'|',".join([*types, shown])
@@ -133,8 +133,7 @@ def document_literals(images: Iterable[Image]) -> list[str]:
 
 
 def narrowing(names: Sequence[str], images: Sequence[Image], *, indexed: frozenset[str]) -> dict[str, str]:
-    """For some columns a condition that each of the images fulfils: all ``indexed`` ones, and the most selective other
-    one.
+    """Maps columns to a condition that all images fulfil: the ``indexed`` columns, and the most selective other column.
 
     Raises one of ``before_images.INCOMPARABLE`` for an invalid value.
     """

@@ -59,7 +59,7 @@ def literal(value: Value) -> str:
         ((tag, content),) = value.items()
         return _LITERALS[tag](content)
     except (AttributeError, KeyError, OSError, OverflowError, TypeError) as error:
-        # OSError and OverflowError: times out of range.
+        # OSError and OverflowError mean that a time is out of range.
         raise ValueError(f"not a value of a record ({type(error).__name__}: {error}): {str(value)[:80]}") from None
 
 

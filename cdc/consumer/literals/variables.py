@@ -16,7 +16,7 @@ _AROUND = 100  # bytes of the statement that sets a variable, besides the value
 
 
 class Variables:
-    """The user variables of some rows, set by statements of at most ``size`` bytes."""
+    """Puts large BLOBs of some rows into user variables, with statements of at most ``size`` bytes."""
 
     def __init__(self, size: int) -> None:
         self._part = max(4, (size - _AROUND) // 4 * 4)  # characters of base64

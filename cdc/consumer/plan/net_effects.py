@@ -53,8 +53,8 @@ class _Deletions:
         self._gone: set[tuple[Uri, object]] = set()
 
     def corrected(self, record: Record) -> Record:
-        """Notes the record's changes and returns it; a deletion gets each row with the values that foreign keys had
-        set and, if the table has a key, only once."""
+        """Notes the record's changes and returns the record. The rows of a deletion have the values that foreign keys
+        had set and, if the table has a key, none comes twice."""
         identity = row_identity(record) if record.key is not None else repr
         rows: list[Row] = []
         for before, after in record.rows:
@@ -118,7 +118,7 @@ def net_images(records: Iterable[Record]) -> tuple[list[Recorded], list[Recorded
     """
     gone: list[Recorded] = []
     come: list[Recorded | None] = []
-    places: dict[str, list[int]] = {}  # for each image, by its exact text in Python: its places in ``come``
+    places: dict[str, list[int]] = {}  # maps the ``repr`` of each image to its places in ``come``
     for record in records:
         for before, after in record.rows:
             if before is not None:

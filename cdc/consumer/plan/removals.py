@@ -105,7 +105,7 @@ class Removal:
         return replace(self.step, changes=changes, prepared=((sql.encode(), len(changes)),))
 
     def _whole(self, counts: Mapping[str, int], *, limit: str = "") -> Step:
-        """The deletion of all rows with these images, ``counts`` of each."""
+        """Plans a DELETE of all rows with these images; ``counts`` maps the key of each image to its number of rows."""
         gone = {key: self.gone[key] for key in counts}
         key = self.keys.expression
         total = sum(int(each[:_SUMMED], 16) * count for each, count in counts.items())

@@ -22,7 +22,7 @@ __all__ = ["Columns", "Loadable", "delete_exact", "single", "statements"]
 
 # With longer IN lists the server may exceed range_optimizer_max_mem_size, and then scans the table.
 _DELETE_ROWS = 1000
-# In a list of rows MySQL compares other types differently, and does not find TIMEs and numbers of ENUMs.
+# Types that may be compared in a list of rows: there MySQL compares others differently, and finds no TIME and no ENUM.
 _LISTED = frozenset({"SignedInteger", "UnsignedInteger", "String", "Blob"})
 
 # The number of rows that a deletion by keys finds if it is not one for each key; these rows have no before-images.
@@ -44,9 +44,9 @@ def statements(
     """The statements of a plan, in order, of at most ``size`` bytes unless a single row is larger.
 
     ``generated`` gives a table's generated columns, which the follower computes itself, and ``comparable`` the columns
-    that must be as in the before-image; None compares only keys. ``loadable`` gives the columns into which values with
-    these tags may be loaded. ``has_stored``: some BLOBs may be StoredBlobs. Raises Unapplicable for a value without a
-    literal.
+    that must be as in the before-image; None compares only keys. ``loadable`` maps the columns that LOAD DATA may
+    fill to the tags of the values that it may load. ``has_stored``: some BLOBs may be StoredBlobs. Raises Unapplicable
+    for a value without a literal.
     """
     flags, mode = 0, STRICT
     for step in steps:
@@ -105,7 +105,7 @@ def _done(step: Step) -> Step:
 
 
 def single(change: Change, *, generated: Columns, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Statement:
-    """The statement of a single change that ``apart`` would not split."""
+    """The statement for a single change. ``apart`` must have split a change that needs two statements."""
     step = Step(change.record.operation, [change], rounded=rounded)
     (statement,) = _step(step, generated(change.record.uri), size=0)
     return statement
@@ -131,7 +131,7 @@ def _step(
     elif step.record.key is None:
         yield from _exact_deletes(step)
     else:
-        # All rows of such a step are different rows, so they can be compared before any of them changes.
+        # Such a step changes no row twice, so all rows can be compared before the first of them changes.
         if step.operation not in _FOUND and not columns.isdisjoint(step.record.columns):
             yield from _comparisons(step, columns, size)
         yield from _upserts(step, generated, size) if step.operation == "Upsert" else _keyed_deletes(step, size)
@@ -156,7 +156,7 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
     if not alike:
         return
     column, keys = identifier(record.columns[indexes[0]]), _by_key(step)
-    # In a table that computes values an UPDATE would compute them again, or fail on the stored values.
+    # If the server computes values of the table, an UPDATE would compute them again, or fail on the stored ones.
     verb, end = f"UPDATE {table_name(record.uri)} SET {column}={column}", b")"
     if step.modes is not None:
         verb, end = f"SELECT 1 FROM {table_name(record.uri)}", b") FOR UPDATE"

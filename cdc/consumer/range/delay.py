@@ -41,7 +41,7 @@ class RateLimit:
         """
         # If the records are read again, the former generator may have ended while it held one.
         self.holding = False
-        free_at = 0.0  # when the time of all rows so far is over
+        free_at = 0.0  # when all rows so far would be applied at exactly the limit
         for item in transactions:
             if item is not None and self._rows:
                 if free_at > self._clock() + _AHEAD_SECONDS:
@@ -66,7 +66,9 @@ _LOOK_SECONDS = 0.2
 
 
 class Pause:
-    """Pauses while ``wanted``, which a signal handler sets at any moment; ``holding``: nothing more is applied.
+    """Pauses the consumer while ``wanted`` is true; a signal handler sets it at any time.
+
+    ``holding``: nothing more is applied.
 
     ``committed_at`` is the leader's commit time of the held transaction (``time.time()``); None while none is held.
     """

@@ -62,7 +62,7 @@ def parsed(record: Record) -> str:
         return client_decode(record.query.encode("ascii"), charset)
     if not record.query.isascii() and charset not in _SENT:
         raise ValueError(f"its text in {charset} may mean something else")
-    sent(record.query, charset)  # raises ValueError for text that latin1 does not have
+    sent(record.query, charset)  # raises ValueError for characters that are not in latin1
     return record.query
 
 

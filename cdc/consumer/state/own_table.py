@@ -46,7 +46,7 @@ class OwnTable:
         return f"INSERT INTO {self.within(schema)} ({columns}) VALUES ({', '.join(texts)}, NOW(6))"
 
     def select(self, schema: str, resource: str, columns: str, *, where: str = "") -> str:
-        """The query for ``columns`` of the leader's rows, those that fulfil ``where``."""
+        """The query for ``columns`` of the rows about the leader ``resource`` that fulfil ``where``."""
         rest = f" AND ({where})" if where else ""
         return f"SELECT {columns} FROM {self.within(schema)} WHERE resource={quoted(resource)}{rest}"
 

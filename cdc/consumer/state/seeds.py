@@ -1,7 +1,7 @@
-"""Marks a follower that cdc-seed is loading, by a row that exists from its first checkpoint until its last row is
-loaded.
+"""Marks a follower that cdc-seed is loading: the table ``seeds`` has a row for it from the first checkpoint until all
+rows are loaded.
 
-While it exists the checkpoint gives the progress of the load, and the follower is equal to no state of the leader.
+Meanwhile the checkpoint records the progress of the load, and the follower equals no state of the leader.
 """
 
 from dataclasses import dataclass

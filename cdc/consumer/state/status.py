@@ -209,7 +209,7 @@ def _missing(session: Session, resource: str) -> tuple[Entry, ...]:
 
 
 def _follow(standing: dict[str, list[Entry]], entry: Entry, affects: list[dict[str, str]]) -> None:
-    """Adds a statement to ``standing``: by kind and URI, the statements that create each existing trigger and event."""
+    """Updates ``standing`` by a statement: it maps each existing trigger or event to the statements that create it."""
     for affect in affects:
         action, uri = affect["action"], affect["uri"]
         if action == "DropDatabase":

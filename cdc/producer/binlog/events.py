@@ -90,7 +90,7 @@ FORMAT_SERVER = slice(FORMAT_VERSION.stop, FORMAT_VERSION.stop + 50)
 FORMAT_CREATED = slice(FORMAT_SERVER.stop, FORMAT_SERVER.stop + 4)
 
 
-header_fields = Struct("<IBIIIH").unpack_from  # those of class Header
+header_fields = Struct("<IBIIIH").unpack_from  # unpacks the fields of class Header
 _QUERY = Struct("<IIBHH")
 _LOAD_FIELDS_BYTES = 13  # of an Execute_load_query event: file id (4), offsets (4 + 4), duplicates handling (1)
 _HEARTBEAT_END, _HEARTBEAT_FILE, _HEARTBEAT_POSITION = 0, 1, 2  # the fields of a Heartbeat_v2 event

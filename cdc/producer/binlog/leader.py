@@ -95,11 +95,11 @@ class Objects:
 def inspect(
     settings: dict[str, Any], *, name: str, partial_json: bool = False, problems: list[UserError] | None = None
 ) -> Leader:
-    """Queries the server's state; ``settings`` are pymysql's arguments, ``name`` the server's for errors.
-    ``partial_json``: it may log partial updates of JSON documents.
+    """Queries the server's state; ``settings`` are pymysql's arguments, ``name`` is the server's name in errors.
+    ``partial_json``: the server may log partial updates of JSON documents.
 
-    Raises Disconnected if it cannot be reached, UserError with everything that must be changed, each with the SQL for
-    it. With ``problems`` that error is appended there instead, if the rest can be queried nevertheless.
+    Raises Disconnected if the server cannot be reached, and UserError with everything that must be changed, and the SQL
+    that changes it. If the rest can be queried nevertheless, ``problems`` gets that error instead.
     """
     with _cursor(settings, name) as cursor:
         if (error := _not_followed(cursor, name, partial_json)) is not None:
@@ -283,7 +283,7 @@ def _missing_grants(cursor: Any, partial_json: bool) -> Iterator[str]:
             first_known(cursor, *statements)
         except pymysql.MySQLError as error:
             if error.args[0] == _NO_BINARY_LOG:
-                return  # reported as the setting log_bin
+                return  # the check of log_bin reports it
             if error.args[0] not in _MISSING_GRANT:
                 raise
             yield _missing(cursor, privilege)

@@ -292,8 +292,8 @@ class Packets:
             self._checksum_bytes = CHECKSUM_BYTES if body[-1] == 1 else 0
             damaged, data = not (is_right or _was_right(body, payload[-CHECKSUM_BYTES:])), body
         elif self._checksum_bytes is None:
-            # The rotation that opens a dump comes before the format description: only a checksum that is right shows
-            # that it has one.
+            # The rotation that opens a dump comes before the format description: only a correct checksum shows that the
+            # rotation has a checksum.
             data = body if is_right else payload[STATUS_BYTES:]
             damaged = kind != et.ROTATE or not _FILE.fullmatch(ev.rotate_name(data))
         else:

@@ -51,9 +51,7 @@ class Spool:
         return not checksum_bytes or self._sum == _RIGHT_SUM
 
     def read(self, offset: int, size: int) -> bytes:
-        """Reads ``size`` bytes from ``offset`` on, or as many as there are. The position of the file from ``open`` does
-        not move.
-        """
+        """Reads up to ``size`` bytes from ``offset`` on. The file that ``open`` returned keeps its position."""
         return read_at(self._file, offset, size)
 
     def open(self) -> BinaryIO:

@@ -236,7 +236,7 @@ class ChunkRequests:
             asked.note(rows, gtid)
 
     def note_unknown(self) -> None:
-        """Notes a change in an event that is not decoded in all requests."""
+        """Notes, in all requests, that an event that is not decoded has changed unknown rows."""
         for asked in self._asked:
             asked.changers.note(None)
 

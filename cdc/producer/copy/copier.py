@@ -253,7 +253,7 @@ class Copier:
         return self.pending.chunk_written(due.upto, len(due.rows))
 
     def written(self, due: Chunk | Beginning, *, sequence: int) -> None:
-        """Notes that ``due`` is in the stream; its last record has this ``sequence``."""
+        """Notes that ``due`` was written to the stream; ``sequence`` is the one of its last record."""
         answer = self._chunk_requests.pop().answer
         if isinstance(due, Beginning) or due.keys is None:
             self._estimated = answer.estimated if answer else None

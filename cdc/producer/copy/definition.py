@@ -7,9 +7,9 @@ MySQL logs what its foreign keys change since 9.6, unless ``innodb_native_foreig
 chunk may have been read before such a change, and nothing in the stream would show it: ``unlogged_cascades``.
 
 The server shows question marks in members of an ENUM or SET for letters that utf8mb3 lacks. Such members are read from
-values of the column: no other query shows them. If no row has a member, a recursive query computes it: its first row
-makes its column the table's type with a NULL, and further rows are members' numbers. Servers before MySQL 9 give it
-another type.
+values of the column: no other query shows them. If no row has a member, a recursive query computes its text: the
+first row of the query is a NULL of the column's type, and the others are numbers of members, which that type turns into
+texts. Servers before MySQL 9 give these rows another type.
 """
 
 import re
@@ -56,8 +56,8 @@ _BMP = "\uffff"
 def exact_members(
     cursor: Any, table: str, column: str, *, kind: str, charset: str, shown: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """The exact members of a column; None if the leader does not return those ``shown``. ``table`` and ``column`` are
-    SQL names."""
+    """The exact members of a column; None if they are not those that the leader has ``shown``. ``table`` and ``column``
+    are quoted names."""
     number = "n + 1" if kind == "enum" else "1 << n"
     # CONVERT, too, returns question marks for bytes that are not ASCII.
     value = "e" if charset in ("ascii", "utf8mb4") else "CONVERT(e USING utf8mb4)"
@@ -153,7 +153,7 @@ _IN_KEY = _INTEGERS | _TEXTS | _BINARIES | _TEMPORAL | {"decimal"}
 _KNOWN = _IN_KEY | _MEMBERS | _GEOMETRY | {"float", "double", "bit", "json", "vector"}
 # Shows generated invisible primary keys, which servers before 8.0.30 do not have.
 ALL_SHOWN = "/*!80030 SET SESSION show_gipk_in_create_table_and_information_schema = ON */"
-GONE = "the leader has no such table"  # the refusal of a table that was dropped or renamed
+GONE = "the leader has no such table"  # why a table that was dropped or renamed is not copied
 _MISSING_GRANT = frozenset({1142, 1143})
 _NO_TABLE = frozenset({1049, 1146})
 _INVALID_VIEW = 1356

@@ -37,9 +37,9 @@ __all__ = ["Interleaver"]
 class Interleaver:
     """Yields each change of ``decoder`` and, between two transactions, the chunks of ``copier`` for that place.
 
-    ``progress``, ``router`` and ``sink`` are only queried for the stream's place; they get everything else with the
-    changes. But chunks of an earlier run that are already visible to readers are counted here. ``count(rows=…, size=…,
-    tables_left=…)`` is called when the state of the copies has changed.
+    ``progress``, ``router`` and ``sink`` are only queried for the stream's place: what this class changes in them goes
+    through the changes that it yields. But chunks of an earlier run that are already visible to readers are counted
+    here. ``count(rows=…, size=…, tables_left=…)`` is called when the state of the copies has changed.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Interleaver:
     def _among_copies(self, change: Change) -> Iterator[Change]:
         """Yields ``change``, after what must come before it and before what comes after it."""
         while self._copier.holds(change):
-            # No change of a table may come between two of its pieces.
+            # A table's changes must not come between two pieces of its snapshot.
             self._copier.wait()
             yield from self._due()
             yield Held()

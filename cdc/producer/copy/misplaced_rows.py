@@ -45,7 +45,7 @@ class MisplacedRows:
         self._changes += 1
 
     def refused(self, table: TableDefinition) -> TableDefinition:
-        """``table`` with a refusal if it has misplaced rows. Raises Disconnected, UserError for a missing grant."""
+        """Returns ``table``, refused if it has misplaced rows. Raises Disconnected, UserError if a grant is missing."""
         if table.refusal is not None or "PARTITION BY" not in table.created:
             return table
         looked = table, self._changes

@@ -71,7 +71,7 @@ class ProgressLog:
         self._log = log
 
     def asked(self, tables: int, pending: Pending) -> None:
-        """Logs that so many tables were requested."""
+        """Logs the number of ``tables`` that were requested."""
         self._log("tables are to be copied", tables=tables, left=len(pending.tables))
 
     def stopped(self, tables: Iterable[Table], before: Pending, after: Pending) -> None:

@@ -233,7 +233,7 @@ class Reader:
     def _read_chunk(
         self, reader: ChunkReader, definition: TableDefinition, after: tuple[str, ...] | None
     ) -> ReadChunk | None:
-        # The key of the chunk before may have changed: the statement that changed it comes in the stream.
+        # The table's key may have changed since the chunk before: the statement that changed it comes in the stream.
         if definition.refusal is not None or definition.whole or not has_key(definition, after):
             return None
         try:

@@ -15,7 +15,7 @@ _AT_ONCE = 500  # tables in one query
 
 
 class Estimate(NamedTuple):
-    """InnoDB's estimate from some pages of a table: its ``rows``, and the ``size`` in bytes of their pages."""
+    """InnoDB's estimates from a sample of a table's pages: its number of ``rows``, and its ``size`` in bytes."""
 
     rows: int
     size: int

@@ -126,8 +126,8 @@ class _Mark(NamedTuple):
 
 @dataclass(slots=True)
 class _Follower:
-    """A follower: ``applied`` are bytes of chunks, ``waited`` the seconds without progress while it
-    had more to apply."""
+    """A follower: ``applied`` is the number of bytes of chunks that it has applied, ``waited`` the number of seconds
+    without progress while it had more to apply."""
 
     sequence: int
     applied: int
@@ -224,7 +224,7 @@ class Followers:
             self._ahead.written(sequence, size)
 
     def wait(self, end: threading.Event, leader: Any) -> None:
-        """Waits as a ``Throttle`` does."""
+        """Waits while a follower that counts has too many bytes of chunks to apply; see ``Throttle.wait``."""
         if not self._limit:
             return
         while (name := self._awaited()) is not None and not end.is_set():

@@ -285,7 +285,8 @@ class Statement:
     """One Query event that changes objects: its text, its effects and the session context it needs.
 
     ``unreadable`` is the reason why the text can't be sent to followers; else it is empty. Names may have lost bytes
-    then (``cdc.sql.text``). ``exact``: its bytes, in the character set of the context, if the text does not give them.
+    then (``cdc.sql.text``). ``exact``: its bytes in the character set of the context, if ``text`` is not enough to
+    restore them.
     """
 
     event: RawEvent

@@ -76,8 +76,9 @@ class WholeTransactions:
         return _new(RowsTransaction, (_new(Begin, (name, gtid, commit_us, mode)), rows, file, end))
 
     def of_events(self, events: Sequence[RawEvent]) -> RowsTransaction | None:
-        """The decoded transaction of ``events``, which ``end_of_rows_only`` has found; None in the cases of
-        ``of_simple``.
+        """Decodes the transaction in ``events``, whose end ``end_of_rows_only`` found.
+
+        Returns None as ``of_simple`` does, and if an event is on disk.
         """
         if not events[1].data.endswith(BEGIN):
             return None
@@ -149,7 +150,7 @@ class Decoder:
         self._log = log
         self._other_events = other_events
         self._folds_names = folds_names
-        self._named: Gtid | None = None  # of the GTID event whose transaction has not begun yet
+        self._named: Gtid | None = None  # from the newest GTID event, until its transaction begins
         self._named_at: Position | None = None
         self._in_transaction = False
         self._saw_rows = False

@@ -204,7 +204,7 @@ def unless_triggers(
     """
 
     def require_none(database: str, table: str, columns: Sequence[str]) -> None:
-        """Raises PromiseError if there is such a trigger."""
+        """Raises PromiseError if a BEFORE UPDATE trigger of the table may assign one of the ``columns``."""
         for name, text in ask(database, table):
             if column := assigned(text, columns):
                 raise PromiseError(

@@ -31,8 +31,8 @@ class LoggedStatement:
     """A statement of the binlog. ``kind`` is one of ``cdc.sql.ddl.classify``; ``shown`` is its text without secrets.
 
     ``unreadable`` is the reason why the ``text`` can't be sent to followers; else it is empty. ``failed``: the error of
-    a statement that the leader executed only in part. ``changed`` are the objects that it may have changed, by its text
-    and the log. ``exact``: its bytes, if the text does not give them.
+    a statement that the leader executed only in part. ``changed`` are the objects that may have changed, as its text
+    and the log show. ``exact``: its bytes, if ``text`` is not enough to restore them.
     """
 
     kind: str

@@ -197,7 +197,7 @@ def _date(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
 
 
 def _fraction(column: Column) -> tuple[int, int]:
-    """The number of bytes of the fraction of a second, and microseconds per unit of it."""
+    """The number of bytes that store the fraction of a second, and how many microseconds one unit stands for."""
     width = (column.meta + 1) // 2
     return width, 10 ** (6 - 2 * width)
 
@@ -294,7 +294,7 @@ def _date_text(packed: int) -> str:
     return f'{{"Date":{{"year":{packed >> 9},"month":{packed >> 5 & 15},"day":{packed & 31}}}}}'
 
 
-_DATES = KeptTexts(_date_text)  # of DATE: year, month (4 bits), day (5 bits)
+_DATES = KeptTexts(_date_text)  # the value of DATE: year, month (4 bits), day (5 bits)
 _DAYS = KeptTexts(_day_text)  # the day of DATETIME: year * 13 + month, day (5 bits)
 _CLOCKS = KeptTexts(_clock_text)  # the time of day of DATETIME: hour, minute (6 bits), second (6 bits)
 _LARGE = 1_000_000  # bytes

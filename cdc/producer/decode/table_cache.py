@@ -39,7 +39,7 @@ _OPERATIONS = {
     et.WRITE_ROWS: "Add", et.UPDATE_ROWS: "Update", et.DELETE_ROWS: "Delete", et.PARTIAL_UPDATE_ROWS: "Update",
 }  # fmt: skip
 _STATEMENT_END = 0x01
-_SHAPES_BYTES = 64_000_000  # bytes; 10 000 tables of ten columns with few rows take half
+_SHAPES_BYTES = 64_000_000  # bytes; 10 000 tables of ten columns with few rows need half of them
 _SHAPE_BYTES, _COLUMN_BYTES, _MEMBERS_BYTES = 1_000, 90, 2_000  # the size of a shape without compiled decoders
 _COMPILED_BYTES = 1_000  # the size of a compiled decoder, for each column and image
 _SAME_DECODER = {et.WRITE_ROWS: (et.WRITE_ROWS, et.DELETE_ROWS)}
@@ -145,8 +145,8 @@ class TableCache:
         return decoder
 
     def _described(self, description: bytes) -> Table:
-        # The columns are read again: most tables never need them, and they would take as much memory as the rest of a
-        # shape.
+        # The columns are parsed again instead of kept: most tables never need them, and they would take as much memory
+        # as the rest of a shape.
         return self._table(RawEvent(et.TABLE_MAP, _BEFORE_DESCRIPTION + description, "", 0, 0))
 
     def _large_columns(self, description: bytes) -> list[LargeColumn]:
@@ -266,7 +266,7 @@ def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
         )
     at += images * width
     if at == table.rows_at[event.type]:
-        # The next event with the same bytes is known to have all columns.
+        # The next event with the same bytes before its rows is known to have all columns.
         table.complete_images.add(data[ROWS_EXTRA_AT:at])
     return at
 

@@ -112,7 +112,7 @@ class LargeText:
 
     @property
     def characters(self) -> int:
-        """The number of its characters."""
+        """The number of characters in the text."""
         return sum(_characters(piece) if isinstance(piece, bytes) else piece.characters for piece in self.pieces)
 
     def head(self, size: int) -> bytes:
@@ -176,7 +176,8 @@ def quote_long(text: bytes) -> str:
 def require_utf8(row: bytes) -> None:
     """Raises UnicodeDecodeError if a text in ``row`` is not in UTF-8.
 
-    If the row is, each text is: the bytes around it are ASCII, which is never in the middle of a character.
+    If the whole row is in UTF-8, so is each text: the bytes around a text are ASCII, and an ASCII byte is never in the
+    middle of a character.
     """
     if len(row) <= _SLICE:
         row.decode()

@@ -1,6 +1,6 @@
-"""Marks in the topic, behind which records of former starts are void, and the stamps of the records behind them.
+"""Writes marks to the topic: behind a mark, records of former starts are void. Also stamps the records behind a mark.
 
-A topic has them once a producer without Kafka transactions has written there: the brokers may still get records that a
+A topic has marks once a producer without Kafka transactions has written there: the brokers may still get records that a
 former start has sent. See module kafka.epochs.
 """
 

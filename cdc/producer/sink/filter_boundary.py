@@ -1,4 +1,4 @@
-"""Decides whether the changes of a statement pass the filters; refuses a statement of which only a part does."""
+"""Decides whether the changes of a statement pass the filters; refuses a statement if only a part of it passes."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

@@ -1,7 +1,7 @@
-"""The committed part of a leader transaction that is larger than one Kafka transaction, and how its rest is continued.
+"""Continues a leader transaction that is larger than one Kafka transaction, after the part of it that is committed.
 
-The part is counted in rows, and statements as one each: rows come in the same order wherever the transaction is read,
-while each server cuts them into events of its own, and each version or setting of ``cdc`` into other records.
+The part is counted in rows, where a statement counts as one row: rows come in the same order wherever the transaction
+is read, while each server cuts them into events of its own, and each version or setting of ``cdc`` into other records.
 """
 
 from collections.abc import Callable

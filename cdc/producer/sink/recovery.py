@@ -199,7 +199,7 @@ def _unannounced(
 
 
 class _Counting:
-    """Reads the messages that count in partitions: not the void ones (module kafka.epochs).
+    """Reads the messages of partitions, except marks and void messages (module kafka.epochs).
 
     ``marks`` are those of the only partition, where records are or were written without Kafka transactions.
     """

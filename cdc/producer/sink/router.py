@@ -285,7 +285,7 @@ class Router:
         yield from self._hold(Part(topic, uri, event.position, whole, header, 1, content_sum(uri, text)))
 
     def commit(self) -> Iterator[Message]:
-        """The message that was kept back, as the last one of the transaction."""
+        """The message that was kept back, marked as the last one of the transaction."""
         yield from self._release(last=True)
         if self._committed_part:
             self._committed_part.require_more(self._index)

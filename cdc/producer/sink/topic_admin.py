@@ -386,7 +386,7 @@ class TopicMaker:
             ready = led(self._properties, left)
             left = left - ready
             if ready:
-                give_up = time.monotonic() + _ANSWER_SECONDS  # a busy broker opens one after the other
+                give_up = time.monotonic() + _ANSWER_SECONDS  # a busy broker opens its partitions one by one
             elif time.monotonic() > give_up:
                 raise Disconnected(
                     "the topic was created, but no broker leads it",

@@ -75,14 +75,14 @@ class Agreement:
 
     @property
     def complete(self) -> bool:
-        """Whether no row is open."""
+        """Whether the digests have settled all rows, so that none has to be compared one by one."""
         return not self.whole and self.among is None
 
 
 def comparable_tables(
     lineage: Mapping[str, Sequence[Segment]], contents: Mapping[str, Contents], incomplete: Collection[Name] = ()
 ) -> tuple[list[Name], frozenset[Name], frozenset[Name]]:
-    """Divides the tables: those that digests can compare, those among them with rows from before an ALTER, the others.
+    """Returns the tables that digests can compare, those of them with rows from before an ALTER, and all other tables.
 
     In a comparable table all records of one era have one shape on both sides, and all records have the same key. A
     table without a key has one era. Tables whose copy is ``incomplete`` are among the others.

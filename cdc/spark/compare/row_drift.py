@@ -67,7 +67,7 @@ def sampled(drifted: DataFrame, tables: int, *, most: int) -> DataFrame:
     """
     share = max(1, most // max(1, tables))
     along = Window.partitionBy("database", "table").orderBy(*ORDER[2:])
-    # Spark keeps only so many rows of each table when it is filtered by the rank alone.
+    # If the only filter is the one by rank, Spark keeps no more than ``most`` rows of each table.
     ranked = drifted.withColumn("rank", F.row_number().over(along)).where(F.col("rank") <= most)
     shared = F.col("rank") > share
     return ranked.orderBy(shared, *ORDER).limit(max(most, min(tables, _MOST_TABLES))).drop("rank")

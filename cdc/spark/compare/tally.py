@@ -59,7 +59,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """A line for each table, and each side's number of before images that differ from the row (``breaks``)."""
+    """A line for each table; ``breaks`` counts, by side, the before images that differ from the row's last image."""
 
     lines: Sequence[Table] = ()
     breaks: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(_SIDES, 0))

@@ -122,7 +122,8 @@ def _ids_of_follower(
 ) -> Mapping[int, Id]:
     """The id of each of the follower's statements, by its sequence.
 
-    A statement of its own with the text and the objects of a ``skipped`` one of the leader gets the id of that one.
+    If the follower itself ran a statement with the text and objects of a statement of the leader that was ``skipped``,
+    it gets the id of the skipped statement.
     """
     ids = {sequence: _id(acts, sequences) for sequence, acts in statements.items()}
     for number, acts in skipped.items():

@@ -94,7 +94,7 @@ class _Copies:
             self._know(name, act)
 
     def _know(self, name: Name, act: Act) -> None:
-        """A statement or a record after which more, or less, is known of the table."""
+        """Applies a statement that creates or truncates the table, or the end of its copy."""
         copy = self.found.get(name)
         if act.action == "CreateTable" and act.copying:
             self.found[name] = TableCopy(act.sequence)

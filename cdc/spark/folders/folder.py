@@ -1,4 +1,4 @@
-"""Defines the operations on a folder that a program keeps, on any file system."""
+"""Defines the operations on a program's own folder, for any file system."""
 
 from dataclasses import dataclass
 from typing import Protocol

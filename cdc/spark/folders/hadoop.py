@@ -163,7 +163,7 @@ class _Lease:
         self._stream = stream
 
     def close(self) -> None:
-        """Returns the lease. If that fails, as after the end of the JVM, the lease ends by itself."""
+        """Releases the lease. If that fails, for example after the JVM has ended, the lease expires by itself."""
         with suppress(Py4JError):
             self._stream.close()
 

@@ -55,7 +55,7 @@ class Origin:
 @dataclass(frozen=True, slots=True)
 class Alteration:
     """The effect of the statement ``sequence``: the ``columns`` after it, None if unknown, and the origin of each.
-    ``doubt`` is not empty if it is not certain which rows are left, or any of their values."""
+    ``doubt`` is the reason why the remaining rows or their values are not certain; empty if they are."""
 
     sequence: int
     columns: Columns | None = None
@@ -76,7 +76,7 @@ def altered(
     try:
         table = _Table(before, statement)
         for clause in _clauses(statement):
-            # No other clause may come with it: the names after a comma are partitions.
+            # A clause about partitions is the only one: the names after its commas are partitions.
             is_all = any(clause.comes(verb, "PARTITION") for verb in _OF_PARTITIONS)
             table.apply(clause)
             if is_all:
@@ -296,7 +296,7 @@ def _keeps_texts(old: ColumnType, new: ColumnType, *, strict: bool) -> bool:
     before, after = old.members, new.members or ()
     if before is None or after[: len(before)] != before or (old.name == "set" and ("" in before) != ("" in after)):
         return False
-    # A server in strict mode refuses equal members, but the column may have had some.
+    # A server in strict mode refuses equal members, but the column may have had equal ones before.
     return len({each.casefold() for each in after}) == len(after) and (strict or "".join(after).isascii())
 
 

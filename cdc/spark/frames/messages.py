@@ -195,8 +195,8 @@ class Source:
 
 
 def is_told() -> Column:
-    """Whether a message with this ``key`` and ``value`` is a statement, or contains rows with types or the beginning or
-    end of a copy."""
+    """Whether a message, by its ``key`` and ``value``, is a statement, contains column types, or begins or ends a table
+    copy."""
     # Most of a record is its rows, which come after everything searched for here.
     head = F.substring("value", 1, _BEFORE_ROWS_BYTES).cast("string")
     beginning = F.when(F.contains(head, F.lit(_ROWS)), F.substring_index(head, _ROWS, 1))

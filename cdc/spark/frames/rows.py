@@ -70,8 +70,8 @@ def exploded(records: DataFrame, condition: str, *columns: str) -> DataFrame:
 
 
 def last_images(changed: DataFrame) -> DataFrame:
-    """What each row that was changed became last: ``known``, and ``image``, NULL where the row is gone. Not for a table
-    without a key."""
+    """The last ``image`` of each changed row, NULL if the row was deleted, and ``known``, which identifies it. Only for
+    tables with a key."""
     kept = changed.select(
         F.expr(f"shiftleft(sequence, {_ORDER_BITS + 1}) + 2L * row").alias("place"),
         "after",
@@ -136,7 +136,7 @@ def _of_stretch(plan: Plan, image: str, make: Callable[[Stretch, str], str]) -> 
     if set(made.values()) == {image}:
         return image
     whens = " ".join(f"WHEN stretch = {at} THEN {text}" for at, text in made.items())
-    if len(set(made.values())) == 1:  # nearly always: a case for each row costs as much as what is made
+    if len(set(made.values())) == 1:  # nearly always: a CASE for each row would double the cost
         whens = f"ELSE {next(iter(made.values()))}"
     return f"CASE WHEN {image} IS NULL THEN CAST(NULL AS ARRAY<STRING>) {whens} END"
 

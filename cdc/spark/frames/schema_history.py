@@ -14,7 +14,7 @@ __all__ = [
 ]  # fmt: skip
 
 _LIKE = 12  # words up to LIKE in CREATE TEMPORARY TABLE IF NOT EXISTS d.t (LIKE …
-_WORDS = 4  # of a definition in which the column's name is: CHANGE COLUMN old new
+_WORDS = 4  # the first words of a definition, which contain the column's name: CHANGE COLUMN old new
 
 Columns = tuple[tuple[str, str], ...]
 """Names and types of a table's columns, in order."""
@@ -31,8 +31,8 @@ class CopyIncomplete(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The text of a statement and the session settings that it depends on; ``exact``: its text
-    gives its exact bytes."""
+    """The text of a statement and the session settings that it depends on; ``exact``: the bytes of
+    the statement can be restored from ``text``."""
 
     text: str
     sql_mode: frozenset[str]

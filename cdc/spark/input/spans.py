@@ -177,10 +177,10 @@ def _await_readable(properties: Mapping[str, Any], newest: Commits, commits: str
 
 
 def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None) -> Span:
-    """The span without an incomplete record at a partition's end, of which only the first fragments can be read yet.
+    """The span without an incomplete record at a partition's end: only its first fragments can be read yet.
 
-    A commit that comes early makes records visible that no entry of the commit log counts, perhaps with only the first
-    fragments of the last one: the producer writes the others later. Without them the record would look damaged.
+    An early commit makes records visible that no entry of the commit log counts yet. The last of these records may lack
+    fragments, which the producer writes later. Until then the record would look damaged.
     """
     fragmented = announced is not None and announced.fragmented
     next_sequence = announced.next_sequence if announced else 0

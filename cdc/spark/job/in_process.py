@@ -1,4 +1,4 @@
-"""Starts Spark in the process of a program, without the lines that it always writes; or uses that of spark-submit."""
+"""Starts Spark in this process, without its usual output; or uses the Spark session that spark-submit prepared."""
 
 import atexit
 import os
@@ -29,11 +29,12 @@ def started(
     settings: Mapping[str, str] | None = None,
     java: Sequence[str] = (),
 ) -> SparkSession:
-    """A session called ``name`` with its ``settings``: on this machine, with the master in PYSPARK_SUBMIT_ARGS of the
-    ``environment``, or with the options of spark-submit.
+    """Starts a session called ``name`` with these ``settings``.
 
-    ``packages`` are the Maven names of what Spark needs beside its Kafka connector; CDC_SPARK_JARS (a comma list of
-    jars) takes the place of both. ``java`` are options of a JVM that is started here without PYSPARK_SUBMIT_ARGS.
+    Spark runs on this machine, unless spark-submit runs this program or PYSPARK_SUBMIT_ARGS of the ``environment``
+    names a master. ``packages`` are the Maven names of what Spark needs besides its Kafka connector; CDC_SPARK_JARS (a
+    comma-separated list of jars) replaces both. ``java`` are options for the JVM that is started here if
+    PYSPARK_SUBMIT_ARGS is not set.
     """
     if "PYSPARK_GATEWAY_PORT" in environment:
         return _with_our_signals(lambda: session(name, settings))

@@ -46,7 +46,7 @@ Remember = Callable[[Mapping[str, str]], None]
 
 
 _WAIT_SECONDS = 0.02
-# The JVM that only prints the command line of the other ends before more would be of use.
+# Options of the first JVM, which only prints the command line of the second: it ends before compiling more pays off.
 _LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 

@@ -41,10 +41,10 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One stage of all transactions: in total, as a histogram, and over time.
+    """The delays of all transactions in one stage: in total, as a histogram, and over time.
 
-    A bar of the histogram is (from µs, to µs, transactions), its end √2 times its start. Stretches without transactions
-    are left out.
+    A bar of the histogram is (from µs, to µs, transactions) and ends at √2 times its start. Stretches without
+    transactions are left out.
     """
 
     total: Quantiles

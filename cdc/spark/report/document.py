@@ -123,7 +123,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A plot: its shapes, what they show in words, and its size in pixels."""
+    """A plot: its shapes, a ``label`` that describes them, and its size in pixels."""
 
     label: str
     shapes: Sequence[Shape]

@@ -65,7 +65,7 @@ EXPLAINED = {
 
 
 def document(audit: Audit, verdicts: Sequence[PastVerdict] = ()) -> Document:
-    """The whole report; ``verdicts`` are those of the audits on the same state, oldest first, this one's included."""
+    """The whole report; ``verdicts`` are those of all audits on the same state, oldest first, including this audit."""
     more = " Everything above is also in report.json"
     rows = f"; {PARQUET} has all drifted rows" if audit.drifted_rows else ""
     return Document(

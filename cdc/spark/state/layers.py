@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _MOST_LOOKED_UP = 1_000_000  # hashes of touched rows and of later layers, which are broadcast to all executors
-_MOST_SEARCHED = 10_000  # hashes for which pages are searched; with more, most pages have one
+_MOST_SEARCHED = 10_000  # hashes for which pages are searched; with more hashes, most pages contain one
 PAGES = {"parquet.page.row.count.limit": 128}  # options of Parquet for the pages of a layer
 # For a filter with single values Parquet searches its pages for each of them, but for a set only by its least and
 # largest value. Spark makes a set of lists that are longer than this limit, by default ten values.
@@ -61,7 +61,7 @@ def lines_read(before: Held, rows: int) -> int:
 
 
 def tables_unchanged(held: Collection[Name], lives: Iterable[Segment]) -> bool:
-    """Whether no statement altered, moved or dropped one of the tables ``held``, by all segments ``lives`` since.
+    """Whether no statement altered, moved or dropped one of the tables ``held``; ``lives`` are all segments since then.
 
     Tables without stored rows may have changed.
     """

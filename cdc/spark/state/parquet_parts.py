@@ -29,7 +29,7 @@ def part_key(generation: int, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ParquetParts:
-    """The parts in a state's ``folder`` that ``pointer``, the content of state.json, lists; None without a state.
+    """The parts of a state in ``folder``. ``pointer`` lists them: the content of state.json, None without a state.
 
     ``checked`` remembers which parts were found complete, since only the process that holds the lock writes to them.
     """

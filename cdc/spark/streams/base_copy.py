@@ -66,7 +66,7 @@ class BaseCopy:
 
 
 def base_copy_of(records: DataFrame, resource: str) -> BaseCopy | None:
-    """The base copy of the follower of the leader ``resource``; None if it began empty."""
+    """The base copy with which the follower of leader ``resource`` began; None if that follower began empty."""
     noted = [(at, text) for text, at in copies(records, resource)]
     if not noted:
         return None

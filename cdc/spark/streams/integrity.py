@@ -121,7 +121,7 @@ def _repeated(transactions: DataFrame, earlier: DataFrame, *, few: bool) -> Data
     known_by = ["side", "transaction"]
     before = earlier.select(known_by)
     if few:
-        # The earlier ones are scanned, not sorted: there may be any number of them.
+        # The earlier transactions are scanned, not sorted: there may be any number of them.
         named = F.xxhash64(*known_by).alias("hash")
         alike = before.withColumn("hash", named).join(F.broadcast(transactions.select(named)), "hash", "left_semi")
         before = F.broadcast(alike.drop("hash"))
@@ -155,7 +155,7 @@ def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFr
         F.max(F.when(F.col("here"), F.struct("offset", "partition"))).alias("at"),
         F.min(F.when(F.col("here"), F.struct("offset", "partition"))).alias("before"),
     )
-    # The records of earlier audits announced the next number, and had each number before it once.
+    # Earlier audits have read each number before ``resumed`` once, and the record that announced ``resumed``.
     resumed = F.coalesce(*(F.when(F.col("side") == side, number) for side, number in next_ones.items()), F.lit(0))
     counted = counted.withColumns({
         "times": F.col("times") + F.expr("int(times > 0)") * (F.col("sequence") < resumed).cast("int"),

@@ -34,7 +34,7 @@ FOREIGN = "kind IN ('foreign', 'moved')"  # transactions that did not come throu
 
 _COUNTS = "(touched IS NOT NULL OR changed_own IS NOT NULL)"
 _QUERY_SHOWN = 200
-# Begins the ids of the transactions that a producer makes when it copies tables; the server has none of them.
+# The prefix of the transaction ids that a producer invents for table copies; the server has no such transactions.
 COPYING = "copy:"
 _POSITION = ["sequence", "file", "position", "partition", "offset"]
 _KIND = f"""

@@ -92,6 +92,7 @@ def test_secrets_of_kafka_are_not_shown() -> None:
         ("[kafka]\nevents = true\ntopic = 'mysql_binlog_events'", "another name"),
         ("[kafka.librdkafka]\n'message.max.bytes' = '0x5f5e100'", "message.max.bytes"),
         ("[kafka.librdkafka]\n'message.max.bytes' = 1e8", "no whole number in decimal digits"),
+        ("[kafka]\ntransactions = false\n[kafka.librdkafka]\n'transactional.id' = 'a'", "cdc-producer's own"),
         ("resume_file = 'x'", "the position is in Kafka"),
         ("[fluvio]\ntopic = 'x'", "rename the table [fluvio] to [kafka]"),
         ("mysql_resource_name = ''", "resource name is empty"),
