@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import translate
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from cdc.config.table_globs import TableGlobs, unquoted
 from cdc.errors import UserError
+from cdc.model.folding import folded
 
 __all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "FilterChange", "Filters", "filtered_name", "swap"]
 
@@ -34,7 +35,8 @@ def _pattern(globs: Iterable[str]) -> re.Pattern[str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Globs over database names and over ``db.table`` (module table_globs), case-sensitive.
+    """Globs over database names and over ``db.table`` (module table_globs), case-sensitive: ``folded`` gives those for
+    a server with ``lower_case_table_names = 1``.
 
     At most one of include and exclude is given per kind; with none, everything passes. The server's own databases never
     pass, since each server keeps its own. ``shadow_tables`` are the names, with ``{table}`` in place of a table's name,
@@ -74,6 +76,10 @@ class Filters:
         included = self._tables["include_tables"]
         their = map(translate, included.databases) if included else ()
         self._compiled["their_dbs"] = re.compile("|".join(their)) if included else None
+
+    def folded(self) -> Self:
+        """The filters for names that are folded to lower case."""
+        return type(self)(**{key: tuple(map(folded, getattr(self, key))) for key in _KEYS})
 
     def listed(self) -> dict[str, list[str]]:
         """The lists that are not empty, each sorted, so that equal filters return equal results."""

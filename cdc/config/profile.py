@@ -4,16 +4,17 @@ import os
 import re
 import ssl
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from cdc.config.filters import CHECKPOINT_DATABASE, Filters
-from cdc.config.renames import Renames, require_own
+from cdc.config.renames import Renames, folded_renames, require_own
 from cdc.config.start_position import AUTO, WORDS, parsed_copy, parsed_start
 from cdc.config.toml_tables import build, lacking, parsed, text_of
 from cdc.config.topic_names import PER_TABLE, SINGLE, Topics
 from cdc.errors import UserError
+from cdc.model.folding import folded
 
 __all__ = [
     "BOTH_SERVERS",
@@ -313,6 +314,18 @@ class Profile:
     def __post_init__(self) -> None:
         """Raises UserError for invalid renames."""
         Renames(self.renames, own=self.consumer.schema)
+
+    def folded(self) -> Self:
+        """The profile with all names of databases and tables in lower case, for a server with
+        ``lower_case_table_names = 1``. Raises UserError for renames that are then ambiguous.
+        """
+        return replace(
+            self,
+            filters=self.filters.folded(),
+            renames=folded_renames(self.renames),
+            kafka=replace(self.kafka, tables=tuple(map(folded, self.kafka.tables))),
+            consumer=replace(self.consumer, schema=folded(self.consumer.schema)),
+        )
 
     @classmethod
     def parse(cls, text: str, *, name: str) -> Self:

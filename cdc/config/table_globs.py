@@ -14,8 +14,9 @@ from shlex import quote
 from typing import Self
 
 from cdc.errors import UserError
+from cdc.model.folding import folded
 
-__all__ = ["TableGlobs", "copy_command", "named", "table_named", "unquoted"]
+__all__ = ["TableGlobs", "copy_command", "named", "selected", "table_named", "unquoted"]
 
 _NAME = r"`(?:[^`]|``)+`|[^`.]+"
 _QUOTED = re.compile(rf"({_NAME})\.({_NAME})")
@@ -58,6 +59,20 @@ class TableGlobs:
         if self.whole.match(f"{database}.{table}"):
             return True
         return any(first.match(database) and second.match(table) for first, second in self.pairs)
+
+
+def selected(tables: Iterable[tuple[str, str]], globs: Iterable[str], *, key: str) -> list[tuple[str, str]]:
+    """The ``tables`` that match one of the globs of the option ``key``, in their order.
+
+    A glob that matches none is compared regardless of case: servers with ``lower_case_table_names = 1``, and what
+    they log, have names in lower case only. Raises UserError as ``TableGlobs.of``.
+    """
+    tables, found = list(tables), set[tuple[str, str]]()
+    for glob in globs:
+        exact, any_case = (TableGlobs.of([each], key=key, names_database=True) for each in (glob, folded(glob)))
+        matched = [table for table in tables if exact.match(*table)]
+        found.update(matched or [table for table in tables if any_case.match(*map(folded, table))])
+    return [table for table in tables if table in found]
 
 
 def unquoted(name: str) -> str:

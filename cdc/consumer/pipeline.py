@@ -54,6 +54,8 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
     with ExitStack() as opened, suppress(Stopped):  # a stop while waiting for the follower is not an error
         startup = Startup.open(profile, opened, retry=retry, stop=stop)
         reader, source = startup.reader, startup.source
+        if startup.session.folds_names:
+            options.skips.fold()
         topic = startup.topic(wait=not options.until_current)
         if topic is None:
             return
@@ -143,6 +145,7 @@ def _replicate(
                     totals = {"statements": ledger.applied, "left_out": ledger.left_out}
                     counters.applied(applied, conflicts=applier.conflicts, **totals)
                     source.commit(applied.offsets, sequence=applied.last.sequence)
+                    stages.renaming.committed(applied.last.sequence)
                     skips.check_applied(applied.last.sequence)
                     continue
                 source.commit({})  # commits the last offsets now, without the usual delay
@@ -196,10 +199,11 @@ def _applied(
 
     Yields None when the topic has no more records for now, or none that are due, and all records before are applied.
     """
-    profile, applier = startup.profile, stages.applier
-    records = startup.source.records(startup.calls.stop)
-    if profile.renames:
-        records = stages.renaming.located(records)
+    profile, applier, renaming = startup.profile, stages.applier, stages.renaming
+    startup.load_names(renaming)
+    records = startup.known_names(startup.source.records(startup.calls.stop))
+    if renaming:
+        records = renaming.located(records)
     sequence = applier.checkpoint.sequence
     assembled = assemble(records, resource=profile.mysql_resource_name, next_sequence=sequence + 1)
     if copied.held:

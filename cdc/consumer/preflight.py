@@ -13,6 +13,7 @@ from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import CHECKPOINT, OFFSETS, Checkpoint
 from cdc.consumer.state.conflicts import CONFLICTS
 from cdc.consumer.state.ledger_table import LEDGER
+from cdc.consumer.state.names import NAMES
 from cdc.consumer.topic_checks import First, check_topics
 from cdc.errors import Disconnected, UserError
 from cdc.service.logs import event
@@ -28,12 +29,12 @@ _STATIC = (
     # Without EVENT and TRIGGER the server hides events and triggers.
     "EVENT", "TRIGGER",
 )  # fmt: skip
-_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced SET_USER_ID by two privileges
-# The privileges to set GTIDs and the leader's session settings, and for the definers of its views and routines; one
-# privilege of each row is enough.
-_DYNAMIC = (
-    ("REPLICATION_APPLIER", "SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
-    ("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
+_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced it by two privileges
+# For the GTID under which a statement runs, and for the leader's session settings; one of these is enough for both.
+# With REPLICATION_APPLIER alone the server takes the GTID, but not the settings.
+_DYNAMIC = (("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),)
+# For definers other than our user; one of each row is enough.
+_DEFINERS = (
     ("SET_ANY_DEFINER", _SET_USER_ID, "SUPER"),
     ("ALLOW_NONEXISTENT_DEFINER", _SET_USER_ID, "SUPER"),
 )
@@ -46,11 +47,6 @@ _SETTINGS = {
         "SET PERSIST enforce_gtid_consistency = ON, then gtid_mode to OFF_PERMISSIVE, ON_PERMISSIVE and ON in turn",
     ),
     "log_bin": ("1", "the audit reads the follower's binlog", "start the server with --log-bin"),
-    "lower_case_table_names": (
-        "0",
-        "two of the leader's tables whose names differ only in case would be one",
-        "only a new server can have another value",
-    ),
     "super_read_only": ("0", "no client can write", "SET PERSIST super_read_only = OFF"),
     # The variable has no session value, and SUPER is not enough for functions without a declared characteristic.
     "log_bin_trust_function_creators": (
@@ -120,6 +116,14 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
                 where=name,
                 hint=f"on the follower: {fix}",
             )
+    ((names,),) = session.rows("SELECT @@lower_case_table_names")
+    if names == 2:
+        yield UserError(
+            "lower_case_table_names is 2: a table is logged under the name that it was created with, and under others",
+            code="CDC-FOLLOWER-SETTINGS",
+            where=name,
+            hint="only a new server can have another value: initialise one with 0, or with 1",
+        )
     held = _privileges(session)
     ((read_only,),) = session.rows("SELECT @@GLOBAL.read_only")
     if read_only and held.isdisjoint({"CONNECTION_ADMIN", "SUPER", "ALL PRIVILEGES"}):
@@ -131,7 +135,7 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
             hint=f"on the follower: {fix}",
         )
     missing = [privilege for privilege in _STATIC if privilege not in held]
-    missing += dict.fromkeys(_named(choice, session.version) for choice in _DYNAMIC if held.isdisjoint(choice))
+    missing += _lacking(_DYNAMIC, held, session.version)
     if missing and "ALL PRIVILEGES" not in held:
         yield UserError(
             f"the user lacks {', '.join(missing)}",
@@ -139,6 +143,11 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
             where=name,
             hint=f"on the follower: GRANT {', '.join(missing)} ON *.* TO {_account(session)}",
         )
+
+
+def _lacking(choices: Iterable[tuple[str, ...]], held: set[str], version: int) -> list[str]:
+    """A privilege of each choice of which none is ``held``."""
+    return list(dict.fromkeys(_named(choice, version) for choice in choices if held.isdisjoint(choice)))
 
 
 def _named(choice: tuple[str, ...], version: int) -> str:
@@ -149,9 +158,17 @@ def _named(choice: tuple[str, ...], version: int) -> str:
 
 
 def _tell_definers(session: Session) -> None:
-    """Logs a hint that some definers will stop the stream. It is no error, since the leader may
-    have no such definers."""
-    if _privileges(session).isdisjoint({_SYSTEM_USER, "ALL PRIVILEGES"}):
+    """Logs which definers will stop the stream. It is no error, since the leader may have no such definers, and not
+    every server grants these privileges."""
+    held = _privileges(session)
+    if "ALL PRIVILEGES" not in held and (missing := _lacking(_DEFINERS, held, session.version)):
+        event(
+            _LOG, "a view, procedure or function whose definer is not our user, or is no account here, will stop the "
+            "consumer",
+            hint=f"where the leader has such: GRANT {', '.join(missing)} ON *.* TO {_account(session)}, on the "
+            "follower; or create it here with a definer of your choice, and go on with --skip",
+        )  # fmt: skip
+    if held.isdisjoint({_SYSTEM_USER, "ALL PRIVILEGES"}):
         event(
             _LOG, "a view, procedure or function whose definer is root or another system user will stop the consumer",
             hint=f"where the leader has such: GRANT {_SYSTEM_USER} ON *.* TO {_account(session)}, on the follower",
@@ -210,7 +227,8 @@ def load_checkpoint(
         raise UserError(
             f"the follower's schema {schema} cannot be used: {error}",
             code="CDC-FOLLOWER-SCHEMA",
-            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, offsets and seeds",
+            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, names, offsets and "
+            "seeds",
         ) from None
     return there, held
 
@@ -240,7 +258,8 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
         _require_none_elsewhere(session, resource)
     if CHECKPOINT.name not in known:
         session.run([f"CREATE DATABASE IF NOT EXISTS `{schema}`".encode()])
-    for table in (CHECKPOINT, LEDGER, CONFLICTS, *([OFFSETS] if many else [])):
+    wanted = [CHECKPOINT, LEDGER, CONFLICTS, *([OFFSETS] if many else []), *([NAMES] if session.folds_names else [])]
+    for table in wanted:
         if table.name not in known:
             session.run([table.create(schema).encode()])
     return known

@@ -7,7 +7,7 @@ It also connects the stages that apply batches to a follower, wherever the recor
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -35,12 +35,14 @@ from cdc.consumer.follower.triggers import Triggers
 from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.range.base_copy import Beginning
 from cdc.consumer.scope import replicated
+from cdc.consumer.source.assembler import Located
 from cdc.consumer.source.follower_statements import FollowerStatements
 from cdc.consumer.source.merged_topics import MergedSource
 from cdc.consumer.source.reader import KafkaReader, Topic, note_of
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.single_topic import SingleTopic
+from cdc.consumer.source.spellings import Spellings
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
@@ -101,9 +103,43 @@ class Startup:
         return startup
 
     @property
+    def scope(self) -> Profile:
+        """The profile with the names that filters and renames are compared with: those in lower case where the
+        follower has lower_case_table_names = 1. To be called once the session has connected.
+        """
+        return self.profile.folded() if self.session.folds_names else self.profile
+
+    @property
     def renames(self) -> Renames:
         """The profile's renames of databases."""
-        return Renames(self.profile.renames, own=self.profile.consumer.schema)
+        scope = self.scope
+        return Renames(scope.renames, own=scope.consumer.schema, folds=self.session.folds_names)
+
+    def require_same_names(self, *, leader_folds: bool) -> None:
+        """Raises UserError if the leader has lower_case_table_names = 1, and the follower has not."""
+        if leader_folds and not self.session.folds_names:
+            raise UserError(
+                "the leader has lower_case_table_names = 1 and the follower 0: its statements write names in any case, "
+                "and to this server they would be other tables than those of its rows",
+                code="CDC-FOLLOWER-NAMES",
+                where=str(self.profile.database),
+                hint="initialise a follower with lower_case_table_names = 1 (only a new server takes that setting)",
+            )
+
+    def known_names(self, records: Iterable[Located | None]) -> Iterator[Located | None]:
+        """Passes on the records, once the first one shows that the leader's names are known.
+
+        Raises UserError if the follower would take them for others (``require_same_names``).
+        """
+        commits = self.profile.kafka.topics().commits
+        known = self.session.folds_names  # to such a follower the leader's are names like any
+        for item in records:
+            if item is not None and not known:
+                # A record is visible together with an entry of the commit log, which may not have been there before.
+                newest = self.calls.call(lambda: self.reader.commits(commits) if self.reader.topic(commits) else None)
+                self.require_same_names(leader_folds=newest is not None and newest.folds_names)
+                known = True
+            yield item
 
     def _connect(self) -> None:
         """Connects to the follower once it answers, and checks it.
@@ -180,6 +216,18 @@ class Startup:
 
         return self._once_connected(ask)
 
+    def load_names(self, renaming: Renaming) -> None:
+        """Has ``renaming`` go on from the follower's checkpoint. Raises Stopped, ServerGone."""
+        spellings = renaming.spellings
+        if spellings is None:
+            return
+
+        def load() -> None:
+            spellings.begin(self.session.rows(spellings.question))
+            self.session.commit()
+
+        self._once_connected(load)
+
     def _once_connected(self, question: Callable[[], Answer]) -> Answer:
         """Calls ``question`` with a connected session, again and again until both servers answer, and returns its
         result.
@@ -223,11 +271,13 @@ class Stages:
         """Creates the stages that continue from ``checkpoint``. Rows are applied only if ``others(uri)`` is true, too;
         ``uri`` is the name of their table on the follower.
         """
-        profile, settings = startup.profile, startup.profile.consumer
-        passes = replicated(profile)
-        renaming = Renaming(startup.renames, replicated=passes)
+        settings, session = startup.profile.consumer, startup.session
+        passes, spellings = replicated(startup.scope), None
+        if session.folds_names:
+            spellings = Spellings(session.schema, startup.profile.mysql_resource_name, passes=passes)
+        renaming = Renaming(startup.renames, replicated=passes, spellings=spellings)
         ledger = DdlLedger(
-            startup.session,
+            session,
             copied=copied,
             passes=passes,
             statements=FollowerStatements(renaming, engine=settings.engine),

@@ -20,7 +20,7 @@ from cdc.lake.follow import Following
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.formats.iceberg import IcebergTables
 from cdc.lake.formats.parquet import ParquetTables
-from cdc.lake.options import parse_options, selection, value_options
+from cdc.lake.options import Selection, parse_options, value_options
 from cdc.lake.outcome import Refused, Run
 from cdc.lake.pipeline import Lake
 from cdc.service.java import require_java
@@ -75,7 +75,13 @@ def started(environment: Mapping[str, str], form: str, settings: Mapping[str, st
 
 
 def _run(options: argparse.Namespace) -> int:
-    profile, selects, values = load(options.profile, servers=KAFKA_ONLY), selection(options), value_options(options)
+    profile, selects, values = load(options.profile, servers=KAFKA_ONLY), Selection(options), value_options(options)
+
+    def source_in(spark: SparkSession) -> Source:
+        source = Source.of(spark, profile)
+        selects.folds_names = source.folds_names
+        return source
+
     last_line = setup_logging(level=profile.log.level, form=profile.log.format)
     require_java(os.environ)
     form = _FORMATS[options.format]
@@ -90,10 +96,10 @@ def _run(options: argparse.Namespace) -> int:
         if options.history:
             lake.changes = ChangeTables(tables, selects)
         if options.follow:
-            following = Following(lambda: Source.of(spark, profile), lake, interval=options.interval)
+            following = Following(lambda: source_in(spark), lake, interval=options.interval)
             status = following.run(stop_signal, listen=options.metrics)
         else:
-            source = partial(Source.of, in_process.cancelling(spark, stop_signal), profile)
+            source = partial(source_in, in_process.cancelling(spark, stop_signal))
             status = _once(lake, source, options.at, stop_signal, last_line)
         stop(spark)
         return status

@@ -112,12 +112,12 @@ def _numbers(source: str) -> str:
     return ":".join(written)
 
 
-VERSION = 5
-_PACKED, _COPIED, _REPAIRED, _MARKED = 2, 3, 4, 5  # the first versions whose readers know such entries
+VERSION = 6
+_PACKED, _COPIED, _REPAIRED, _MARKED, _FOLDED = 2, 3, 4, 5, 6  # the first versions whose readers know such entries
 _NOT_PACKED = 1
 _LARGE = 32_768  # the fewest bytes of an entry that is packed
 _LEFT_OUT = frozenset(
-    {"prepared", "last", "shown", "fragmented", "copy", "server_version", "marks"}
+    {"prepared", "last", "shown", "fragmented", "copy", "server_version", "marks", "folds_names"}
 )  # omitted if they are empty
 
 
@@ -167,10 +167,11 @@ class Entry:
     written although it is part of no record. ``fragmented`` is true if a record was written as several messages, so
     that readers must join them. ``copy`` is the state of table copies, running and finished (module
     producer.copy.state). ``server_version`` is the leader's version. ``marks`` are the starts without Kafka
-    transactions, in the order of their epochs. The seven fields from ``prepared`` on are left out of the JSON when
-    empty. ``filters`` are the producer's filters at that time, in the form of ``Filters.listed``. ``origin`` are the
-    GTIDs of the transactions before the first record; None if some of them may have no GTID. Both are None in entries
-    of older versions, ``origin`` also in entries that continue such a log.
+    transactions, in the order of their epochs. ``folds_names`` is true if the leader has ``lower_case_table_names`` 1.
+    The eight fields from ``prepared`` on are left out of the JSON when empty. ``filters`` are the producer's filters at
+    that time, in the form of ``Filters.listed``. ``origin`` are the GTIDs of the transactions before the first record;
+    None if some of them may have no GTID. Both are None in entries of older versions, ``origin`` also in entries that
+    continue such a log.
     """
 
     next_sequence: int
@@ -190,6 +191,7 @@ class Entry:
     copy: dict[str, Any] | None = None
     server_version: str = ""
     marks: tuple[Mark, ...] = ()
+    folds_names: bool = False
 
     def to_json(self) -> bytes:
         shown = self.shown and self.shown._asdict()
@@ -198,6 +200,7 @@ class Entry:
         body = {key: value for key, value in body.items() if value is not None or key not in ("filters", "origin")}
         copied = _REPAIRED if (self.copy or {}).get("repairs") else _COPIED
         body["version"] = _MARKED if self.marks else copied if self.copy else _NOT_PACKED
+        body["version"] = _FOLDED if self.folds_names else body["version"]
         text = _text(body)
         return text if len(text) < _LARGE else _text(packed(body | {"version": max(body["version"], _PACKED)}))
 
@@ -260,6 +263,7 @@ class Commits:
     records that belong to a transaction whose rest is not committed yet. ``written_at`` is the time at which the
     producer wrote the entry, in seconds since 1970; None if the topic does not record it. ``server_version`` is the
     leader's version, empty in entries of older versions. ``marks`` are the starts without Kafka transactions.
+    ``folds_names``: the names in the records are in lower case, since the leader has ``lower_case_table_names = 1``.
     """
 
     next_sequence: int
@@ -271,6 +275,7 @@ class Commits:
     written_at: float | None = None
     server_version: str = ""
     marks: tuple[Mark, ...] = ()
+    folds_names: bool = False
 
     def silence(self, *, now: float) -> float | None:
         """Seconds at ``now`` since the producer last wrote an entry; None if that is not known."""
@@ -289,7 +294,9 @@ class Commits:
             gtids, origin = str(body.get("gtid_set", "")), body.get("origin")
             of_open = int((body.get("partial") or {}).get("records", 0))
             whole = cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")), gtids, origin, of_open)
-            return replace(whole, server_version=str(body.get("server_version", "")), marks=_marks(body))
+            folds = bool(body.get("folds_names"))
+            version = str(body.get("server_version", ""))
+            return replace(whole, server_version=version, marks=_marks(body), folds_names=folds)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
 

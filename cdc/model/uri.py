@@ -3,6 +3,8 @@
 from typing import NamedTuple, Self
 from urllib.parse import quote, unquote
 
+from cdc.model.folding import folded
+
 __all__ = ["Uri"]
 
 _SCHEME = "flv://"
@@ -18,6 +20,10 @@ class Uri(NamedTuple):
     def __str__(self) -> str:
         names = (self.resource, self.database) if self.table is None else (self.resource, self.database, self.table)
         return _SCHEME + "/".join(quote(name, safe="") for name in names)
+
+    def folded(self) -> "Uri":
+        """The URI with the names that a server with ``lower_case_table_names = 1`` has."""
+        return Uri(self.resource, folded(self.database), None if self.table is None else folded(self.table))
 
     @classmethod
     def parse(cls, text: str) -> Self:

@@ -40,7 +40,7 @@ from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.filter_changes import Asked
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
-from cdc.producer.resume import starting_entry
+from cdc.producer.resume import has_column_names, require_same_names, starting_entry
 from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_sink import KafkaSink, await_successor
 from cdc.producer.sink.kafka_transactions import BatchSize
@@ -52,6 +52,7 @@ from cdc.service.retry import Retry
 
 __all__ = [
     "StartOptions",
+    "as_on_leader",
     "asked",
     "find_leader",
     "former_filters",
@@ -70,6 +71,11 @@ def find_leader(profile: Profile, problems: list[UserError] | None = None) -> Le
     database = profile.database
     apply = profile.producer.partial_json == "apply"
     return inspect(database.settings(), name=str(database), partial_json=apply, problems=problems)
+
+
+def as_on_leader(profile: Profile, leader: Leader) -> Profile:
+    """The profile with the names as the leader's records have them."""
+    return profile.folded() if leader.folds_names else profile
 
 
 def topic_admin(profile: Profile) -> TopicAdmin:
@@ -124,6 +130,7 @@ def make_decoder(
         xa=XaTransactions(entry.prepared, read_again=read_again),
         log=log,
         other_events=profile.kafka.events,
+        folds_names=leader.folds_names,
     )
 
 
@@ -231,7 +238,7 @@ def run(
             if options.until_current:
                 target = target or leader.position
             with closing(producer.open_sink()) as sink:
-                producer.replicate(leader, sink, target)
+                producer.named_as(leader).replicate(leader, sink, target)
             if target is not None and not stop.is_set():
                 options.skips.check_end(target)
             return
@@ -256,6 +263,10 @@ class _Producer:
 
     def leader(self) -> Leader:
         return find_leader(self.profile)
+
+    def named_as(self, leader: Leader) -> "_Producer":
+        """The producer with the names in its profile as the leader's records have them."""
+        return replace(self, profile=as_on_leader(self.profile, leader))
 
     def open_sink(self) -> KafkaSink:
         """Connects to Kafka; from then on no other producer of this leader can write."""
@@ -327,10 +338,12 @@ class _Producer:
         )
         if change.widened is not None:
             filters = change.widened.before.listed()
-        entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters)
+        named = partial(has_column_names, leader, make_dumps(profile, leader), self.stop)
+        entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters, named=named)
         if change.lets_in and change.widened is None:
             # The topic begins here for objects that pass from now on: a copy of the leader must contain all changes
             # before this place.
             entry = replace(entry, origin=entry.gtid_set or entry.origin)
-        entry = replace(entry, server_version=leader.version)
+        require_same_names(leader, newest)
+        entry = replace(entry, server_version=leader.version, folds_names=leader.folds_names)
         return replace(entry, instance=self.options.instance, filters=filters), change.widened

@@ -54,6 +54,8 @@ def audit_topics(
     """
     replication = Replication(profiles, consumer)
     topics = read_topics(spark, replication, state)
+    if topics.folds_names:
+        replication, terms = replication.folded(), terms.folded()
     try:
         with staged(folder) as aside:
             judgement = judge(topics, replication, aside, terms, for_state=state is not None)

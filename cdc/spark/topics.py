@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -11,7 +12,7 @@ from cdc.config.topic_names import PER_TABLE
 from cdc.spark.ddl.scope import Scope
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.records import FOLLOWER, LEADER, before_limits, parse, read
-from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
+from cdc.spark.input.renaming import own_schema, renames, with_leaders_names, with_lower_case_names
 from cdc.spark.input.small_data import cached, in_background, in_one_part, set_tiny
 from cdc.spark.input.spans import Span, span, topic_ids
 from cdc.spark.job.session import configure_for
@@ -31,6 +32,11 @@ class Replication:
 
     profiles: Mapping[str, Profile]
     consumer: Profile | None = None
+
+    def folded(self) -> Self:
+        """The replication with all names in lower case, as they are on a server with lower_case_table_names = 1."""
+        profiles = {side: profile.folded() for side, profile in self.profiles.items()}
+        return type(self)(profiles, self.consumer.folded() if self.consumer else None)
 
     @property
     def resource(self) -> str:
@@ -59,7 +65,7 @@ class Topics:
 
     The records (columns of ``input.records``) have the leader's names of databases and tables. ``arrivals`` contains
     the times at which the records were in Kafka. ``spans`` maps each side to the offsets of all records, and ``ids``
-    to the topics' ids in Kafka.
+    to the topics' ids in Kafka. ``folds_names``: the names are in lower case, since one of the servers folds them.
     """
 
     records: DataFrame
@@ -67,6 +73,7 @@ class Topics:
     spans: Mapping[str, Span]
     ids: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     held: Held | None = None
+    folds_names: bool = False
 
 
 def read_topics(spark: SparkSession, replication: Replication, state: StateStore | None) -> Topics:
@@ -79,6 +86,8 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
     # The follower's end is read first. All records before it were applied from records that were in the leader's topic
     # by then, so these records of the leader come before the leader's end, which is read later.
     spans = {side: span(profiles[side].kafka) for side in (FOLLOWER, LEADER)}
+    if folds_names := any(each.folds_names for each in spans.values()):
+        replication = replication.folded()
     ids = {side: topic_ids(profiles[side].kafka, each) for side, each in spans.items()}
     held = state.load(ids) if state else None
     new = {side: each.after(held.offsets[side]) if held else each for side, each in spans.items()}
@@ -96,6 +105,7 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
         spans=spans,
         ids=ids,
         held=held,
+        folds_names=folds_names,
     )
 
 
@@ -106,6 +116,8 @@ def _records(spark: SparkSession, replication: Replication, spans: Mapping[str, 
     ]
     with_events = [side for side, profile in profiles.items() if profile.kafka.layout == PER_TABLE]
     records = parse(messages[0].unionByName(messages[1]), events_of=with_events)
+    if spans[FOLLOWER].folds_names and not spans[LEADER].folds_names:
+        records = with_lower_case_names(records, LEADER)
     return with_leaders_names(records, replication.renames, schema=replication.own_schema)
 
 

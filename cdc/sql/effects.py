@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from cdc.model.folding import folded
 from cdc.sql.numbering import dropped_columns, filled_column, in_order_of_key, numbers_rows
 from cdc.sql.parser import SqlReader
 from cdc.sql.tokens import Token
@@ -24,6 +25,7 @@ __all__ = [
     "adds_foreign_keys",
     "alter_table",
     "connects",
+    "folded_effect",
     "has_query",
     "made_like",
     "needing_more",
@@ -149,6 +151,17 @@ def made_like(reader: SqlReader) -> tuple[str, str] | None:
     move."""
     ahead = replace(reader)
     return ahead.name() if ahead.take("LIKE") or (ahead.mark("(") and ahead.take("LIKE")) else None
+
+
+def folded_effect(effect: Effect) -> Effect:
+    """The effect on a server with ``lower_case_table_names = 1``: databases, tables and views have names in lower
+    case, other objects keep theirs.
+    """
+    name = effect.name
+    if name is not None and effect.action.endswith(("Table", "View", "Index")):
+        name = folded(name)
+    to, like = (each and (folded(each[0]), folded(each[1])) for each in (effect.to, effect.like))
+    return effect._replace(database=folded(effect.database), name=name, to=to, like=like)
 
 
 def has_query(reader: SqlReader) -> bool:

@@ -51,7 +51,8 @@ _THERE = (
 # versions accept.
 _OF_VERSIONS = (1063, 1064, 1115, 1193, 1235, 1273, 1286, 1305, 1503, 3763, 3770, 3814, 6123, 6125)
 _LACKS = 1227
-_PRIVILEGES = re.compile(r"\b([A-Z_]{4,}(?:, [A-Z_]{4,})*) privilege")
+# The server's words: "the SUPER or SYSTEM_VARIABLES_ADMIN and TABLE_ENCRYPTION_ADMIN privilege(s)"
+_PRIVILEGES = re.compile(r"\b([A-Z_]{4,}(?:(?:,| or| and) [A-Z_]{4,})*) privilege")
 _OF_ACCOUNTS = (1449, _LACKS)
 _HINTS = {
     # The object exists or is missing already, or another key or constraint has its name.
@@ -160,6 +161,10 @@ class DdlLedger:
         """Closes the connection for statements if it has been idle for a while; must be called now and then."""
         self._connection.rest()
 
+    def note_names(self, *, after: int, through: int) -> list[Statement]:
+        """The statements that note the names that came and went after the sequence ``after``, up to ``through``."""
+        return self._statements.notes(after=after, through=through)
+
     def note_left_out(self, record: Record) -> Statement:
         """The note for the ledger that the producer has left an event out (its option --skip)."""
         if self._copied.has(record):
@@ -228,7 +233,7 @@ class DdlLedger:
         # The claims are checked for statements that will be executed: now, or by an operator who promotes the follower
         # if the statement acts only on the leader.
         if reason in (None, ledger_table.ACTS_ON_LEADER):
-            check_claims(record, version=self._session.version)
+            check_claims(record, version=self._session.version, folds_names=self._session.folds_names)
         return reason
 
     def _why_not(self, record: Record) -> str | None:
@@ -306,8 +311,9 @@ class DdlLedger:
         # Only a user with SYSTEM_USER may name a system user, such as root@localhost, as definer.
         if error.code == _LACKS and (lacking := _PRIVILEGES.search(error.text)):
             hint = (
-                f"on the follower: GRANT {lacking[1]} ON *.* TO the user of the consumer's profile (of several one is "
-                "enough), and start again: nothing is lost"
+                f"on the follower: GRANT {_one_of_each(lacking[1])} ON *.* TO the user of the consumer's profile, and "
+                "start again: nothing is lost; where the server grants none, do on the follower by hand what the "
+                "statement does, such as with another definer, and go on with --skip"
             )
         return Unapplicable(
             f"the follower refuses a statement: {error}; tried: {excerpt(record.query)}",
@@ -316,6 +322,11 @@ class DdlLedger:
             refused=None if error.code in _OF_ACCOUNTS else error,
             hint=hint,
         )
+
+
+def _one_of_each(privileges: str) -> str:
+    """The privileges to grant: of alternatives in the server's words the last, which is the narrowest."""
+    return ", ".join(re.split(r", | or ", each)[-1] for each in privileges.split(" and "))
 
 
 def _tell_doubles(record: Record) -> None:

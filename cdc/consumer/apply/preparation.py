@@ -102,6 +102,8 @@ class Preparation:
         self._filtered += batch.rows - sum(len(record.rows) for record in records)
         batch = self._run_statements(batch, commit)
         self._notes += map(self._ledger.note_left_out, batch.left_out)
+        if batch.ends:
+            self._notes += self._ledger.note_names(after=self._reached.sequence, through=batch.last.sequence)
         tail, self._reached = ending(batch, self._reached, self._notes)
         planned = PlannedBatch(batch, as_left(records), tail, self._reached, self._rows, self._filtered, started)
         self._plan(planned)

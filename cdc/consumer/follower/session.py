@@ -219,7 +219,8 @@ class Session:
         self.binlog_room = 0  # bytes of records that certainly fit into one transaction of the server's binlog
         self._row_format = b""  # the assignment that makes the server log rows, empty if its own value does
         self.version = 0
-        self.server = ""  # the server's UUID: after a failover another server answers at the same address
+        self.folds_names = False  # whether it has lower_case_table_names = 1
+        self.server = ""  # its UUID: after a failover another server answers at the same address
 
     def __enter__(self) -> Self:
         return self
@@ -319,11 +320,13 @@ class Session:
         default = [] if self._parent else [b"USE information_schema"]
         self.run([_SETUP.encode() + _KEPT, *default])
         what = "@@max_allowed_packet, VERSION(), @@server_uuid, @@GLOBAL.local_infile"
-        row = self.rows(f"SELECT {what}, @@GLOBAL.max_binlog_cache_size, @@binlog_format='ROW', {EXACT}")[0]
+        what += ", @@GLOBAL.max_binlog_cache_size, @@binlog_format='ROW'"
+        row = self.rows(f"SELECT {what}, {EXACT}, @@lower_case_table_names")[0]
         self.max_packet, self.version, self.server = int(row[0]), version_number(row[1]), row[2]
         self.local_infile, self.binlog_room, self.changes_doubles = bool(row[3]), int(row[4]) // 2, not row[6]
-        # binlog_format is set only if needed: newer servers warn of the assignment, and it needs a privilege, which a
-        # user who only reads the status lacks.
+        self.folds_names = int(row[7]) == 1
+        # Only if needed: newer servers warn of it, and it takes a privilege, which a user who only reads the status
+        # lacks.
         writes = self._lock is not None or self._parent is not None
         self._row_format = b", binlog_format='ROW'" if writes and not row[5] else b""
         if self._row_format:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cdc.consumer.errors import Unapplicable
+from cdc.consumer.plan.packets import Statement
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.statement_check import parsed, quoting, spliced
 from cdc.model.record import Record, Uri
@@ -42,6 +43,13 @@ class FollowerStatements:
     def __init__(self, renaming: Renaming, *, engine: str) -> None:
         self._renaming = renaming
         self._innodb = self.changes_engines = engine == _INNODB
+
+    def notes(self, *, after: int, through: int) -> list[Statement]:
+        """The statements that note the leader's names as of the sequence ``through`` if they were those of ``after``,
+        where the follower has names in lower case.
+        """
+        spellings = self._renaming.spellings
+        return spellings.notes(after=after, through=through) if spellings else []
 
     def of(self, record: Record) -> Record:
         """Returns a replicated Query record as the follower executes it.

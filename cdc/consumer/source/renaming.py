@@ -17,6 +17,7 @@ from cdc.config.renames import Renames
 from cdc.consumer.errors import Unapplicable, position_of
 from cdc.consumer.literals.values import identifier
 from cdc.consumer.source.assembler import Located
+from cdc.consumer.source.spellings import Spellings
 from cdc.consumer.source.statement_check import charset_of, parsed, quoting, spliced
 from cdc.errors import UserError
 from cdc.model.client_text import stored_name
@@ -38,10 +39,10 @@ def rewritten(record: Record, renames: Renames) -> Record:
     new name.
     """
     found = _spans(record)
-    occurrences = [span for name in renames.databases for span in _occurrences(record, found, name)]
+    occurrences = [span for name in renames.databases for span in _occurrences(record, found, name, renames)]
     charset = charset_of(record)
     for span in sorted(occurrences, key=lambda each: each.start, reverse=True):
-        record = _replaced(record, span, identifier(renames.new(stored_name(span.token.text, charset))))
+        record = _replaced(record, span, identifier(renames.new(renames.stored(stored_name(span.token.text, charset)))))
     return record
 
 
@@ -59,16 +60,16 @@ def _replaced(record: Record, span: Span, new: str) -> Record:
         ) from None
 
 
-def names_database(record: Record, name: str) -> bool:
+def names_database(record: Record, name: str, renames: Renames) -> bool:
     """Whether the statement names the database ``name``. Raises Unapplicable if that is ambiguous."""
-    return bool(_occurrences(record, _spans(record), name))
+    return bool(_occurrences(record, _spans(record), name, renames))
 
 
 def _spans(record: Record) -> list[Span]:
     return list(spans(parsed(record), **quoting(record)))
 
 
-def _occurrences(record: Record, found: list[Span], name: str) -> list[Span]:
+def _occurrences(record: Record, found: list[Span], name: str, renames: Renames) -> list[Span]:
     """The places where the statement names the database ``name``. Raises Unapplicable if that is ambiguous."""
     charset = charset_of(record)
     qualifiers: list[int] = []
@@ -76,7 +77,7 @@ def _occurrences(record: Record, found: list[Span], name: str) -> list[Span]:
     for at, (before, token, after) in enumerate(_neighbours(found)):
         if token.kind not in ("word", "quoted") or after.kind == "host":
             continue
-        if stored_name(token.text, charset) == name:
+        if renames.stored(stored_name(token.text, charset)) == name:
             (qualifiers if after == _DOT and before != _DOT else others).append(at)
     actions = [affect["action"] for affect in record.affects]
     if actions and all(action.endswith("Database") for action in actions):
@@ -86,7 +87,7 @@ def _occurrences(record: Record, found: list[Span], name: str) -> list[Span]:
         return [found[at] for at in others]
     has_body = any(action.endswith(_BODIES) and not action.startswith("Drop") for action in actions)
     head = 0 if has_body else _head(found)
-    if (others and any(at >= head for at in qualifiers)) or (has_body and _may_be_in_string(found, name)):
+    if (others and any(at >= head for at in qualifiers)) or (has_body and _may_be_in_string(found, name, renames)):
         raise _ambiguous(record, name)
     return [found[at] for at in qualifiers]
 
@@ -104,12 +105,11 @@ def _head(found: list[Span]) -> int:
     return len(found)
 
 
-def _may_be_in_string(found: list[Span], name: str) -> bool:
-    """Whether the body of a view or routine may take the name from a string, or use it in a statement
-    that it prepares.
-    """
+def _may_be_in_string(found: list[Span], name: str, renames: Renames) -> bool:
+    """Whether the body of a view or routine may use the name from a string, or in a statement that it prepares."""
     return any(
-        (span.token.kind == "string" and name in span.token.text) or span.token.word() == "PREPARE" for span in found
+        (span.token.kind == "string" and name in renames.stored(span.token.text)) or span.token.word() == "PREPARE"
+        for span in found
     )
 
 
@@ -123,13 +123,20 @@ def _ambiguous(record: Record, name: str) -> Unapplicable:
 
 
 class Renaming:
-    """Renames records; ``replicated(uri)`` decides whether an object is replicated; ``uri`` is its name
-    on the leader.
+    """Renames records; ``replicated(uri)`` decides whether an object, by its name on the leader, is replicated.
+
+    ``spellings`` are set where the follower has all names in lower case: then the leader's are folded first.
     """
 
-    def __init__(self, renames: Renames, *, replicated: Callable[[Uri], bool]) -> None:
+    def __init__(
+        self, renames: Renames, *, replicated: Callable[[Uri], bool], spellings: Spellings | None = None
+    ) -> None:
         self._renames = renames
         self._replicated = replicated
+        self.spellings = spellings
+
+    def __bool__(self) -> bool:
+        return bool(self._renames or self.spellings is not None)
 
     def passes(self, uri: Uri) -> bool:
         """Whether an object is replicated; ``uri`` is its name on the follower."""
@@ -140,14 +147,22 @@ class Renaming:
         return Uri(uri.resource, self._renames.new(uri.database), uri.table)
 
     def located(self, records: Iterable[Located | None]) -> Iterator[Located | None]:
-        """Renames rows records to the follower's names. Statements stay unchanged, since a statement that can't be
-        renamed may be skipped.
-        """
+        """Renames the records as ``of_stream`` does."""
         for item in records:
-            if item is None or item.record.operation in ("Query", SKIPPED):
-                yield item
-            else:
-                yield item._replace(record=self.rows(item.record))
+            yield item if item is None else item._replace(record=self.of_stream(item.record))
+
+    def of_stream(self, record: Record) -> Record:
+        """A rows record with the follower's names; the text of a statement stays unchanged, since a refused one may be
+        skipped. To be called in the order of the stream.
+        """
+        if self.spellings is not None:
+            record = self.spellings.folded(record)
+        return record if record.operation in ("Query", SKIPPED) else self.rows(record)
+
+    def committed(self, sequence: int) -> None:
+        """Notes that the follower has committed the records up to ``sequence``."""
+        if self.spellings is not None:
+            self.spellings.committed(sequence)
 
     def rows(self, record: Record) -> Record:
         """The rows record with its table's name on the follower.
@@ -171,10 +186,12 @@ class Renaming:
         Raises Unapplicable if it is ambiguous which words of the statement are databases, or if it names a database
         whose name another database has on the follower; UserError if it changes such a database.
         """
+        if self.spellings is not None:
+            self.spellings.check(record)
         for name in self._renames.taken:
             if _affects(record, name):
                 raise self._taken(record, name)
-            if names_database(record, name):
+            if names_database(record, name, self._renames):
                 raise Unapplicable(
                     f"a statement names the leader's {name}, but on the follower another database has that name: "
                     f"{excerpt(record.query)}",

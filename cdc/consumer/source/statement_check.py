@@ -7,7 +7,7 @@ producer's parser parses the text; a text that the server might read differently
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from cdc.consumer.errors import Unapplicable
 from cdc.model.client_text import NO_BLANKS, UTF8, blanks, client_decode, sent, units
 from cdc.model.record import Record, Uri
 from cdc.sql.ddl import Effect, classify
+from cdc.sql.effects import folded_effect
 from cdc.sql.text import as_stored, readable
 from cdc.sql.tokens import excerpt, spans
 
@@ -91,13 +92,14 @@ _HINT = (
 )
 
 
-def check_claims(record: Record, *, version: int) -> None:
+def check_claims(record: Record, *, version: int, folds_names: bool = False) -> None:
     """Raises Unapplicable if the statement is not of a replicated kind, or does not do what its record claims.
 
-    ``version`` is the follower's, in the form of executable comments (90704 for 9.7.4).
+    ``version`` is the follower's, in the form of executable comments (90704 for 9.7.4). ``folds_names``: the record has
+    the names in lower case, which the statement may have in any.
     """
     try:
-        problem = _problem(record, version)
+        problem = _problem(record, version, folded_effect if folds_names else Effect._replace)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         problem = f"its context or what it affects cannot be read ({type(error).__name__}: {error})"
     if problem:
@@ -117,7 +119,8 @@ def numbering(record: Record) -> Effect | None:
     return next((effect for effect in effects if effect.numbered or effect.any_order or effect.filled), None)
 
 
-def _problem(record: Record, version: int) -> str:
+def _problem(record: Record, version: int, here: Callable[[Effect], Effect]) -> str:
+    """The reason not to run the statement, or empty; ``here`` gives an effect the names of the follower's objects."""
     text, modes = parsed(record), quoting(record)
     if any(int(number) > version for part in _between(text, modes) for number in _VERSIONED.findall(part)):
         return "it has a comment that only a server newer than the follower executes"
@@ -132,8 +135,8 @@ def _problem(record: Record, version: int) -> str:
         (affect["action"], str(Uri.parse(affect["uri"])), str(Uri.parse(affect["to"])) if "to" in affect else None)
         for affect in record.affects
     }
-    # Older records contain the names as they are in the text.
-    if not any(_said(each, record) == claimed for each in (effects, found)):
+    # Older records have names as they are in the text.
+    if not any(_said(tuple(map(here, each)), record) == claimed for each in (effects, found)):
         return "its text affects other objects than its record says"
     return ""
 

@@ -7,6 +7,7 @@ from typing import Self
 
 from cdc.config.table_globs import named, table_named
 from cdc.errors import UserError
+from cdc.model.folding import folded
 from cdc.model.record import Record, Uri
 
 __all__ = ["Skips"]
@@ -52,6 +53,11 @@ class Skips:
                     hint="give what the consumer's error says, such as 4711, shop.orders or '`my.db`.orders'",
                 )
         return cls(numbers, tables, new=new)
+
+    def fold(self) -> None:
+        """Has the tables be compared by names in lower case."""
+        lower = {here: (folded(there[0]), folded(there[1])) for here, there in self._here.items()}
+        self._here = {(folded(here[0]), folded(here[1])): there for here, there in lower.items()}
 
     def again(self, after: int) -> tuple[list[int], list[str]]:
         """The options to repeat after a run that committed nothing after sequence ``after``: the sequences of records

@@ -21,6 +21,7 @@ __all__ = [
     "different",
     "end_of_binlog",
     "first_known",
+    "folds_names",
     "inspect",
     "objects",
     "translated",
@@ -45,15 +46,16 @@ _SETTINGS = {
     "binlog_format": ("ROW", "SET PERSIST binlog_format = ROW"),
     "binlog_row_metadata": ("FULL", "SET PERSIST binlog_row_metadata = FULL"),
     "binlog_row_image": ("FULL", "SET PERSIST binlog_row_image = FULL"),
-    # With the value 1 the server logs a table's name as typed in statements, but in lower case in rows events.
-    "lower_case_table_names": ("0", "only a new server can have another value"),
 }
 _WHOLE_DOCUMENTS = {
     "binlog_row_value_options": (
         "", "SET PERSIST binlog_row_value_options = '', or set producer.partial_json = \"apply\" in the profile"
     ),
 }  # fmt: skip
-_IDENTITY = ("version", "server_uuid", "server_id", "gtid_mode")
+_NAMES = "lower_case_table_names"
+# With 2, on macOS, the server logs a table under two names: as it was created, and as a statement wrote it.
+_ANY_SPELLING = f"{_NAMES} is 2, with which one table is logged under several names; only a new server can have 0 or 1"
+_IDENTITY = (_NAMES, "version", "server_uuid", "server_id", "gtid_mode")
 
 
 _GLOBAL_TRIGGER = re.compile(r"GRANT (ALL PRIVILEGES|(.*, )?TRIGGER(, .*)?) ON \*\.\* TO ")
@@ -64,7 +66,7 @@ class Leader:
     """The server's state at the time of the query. ``logs`` are its binlog files, oldest first, with sizes in bytes.
 
     ``before_gtids``: the server uses GTIDs now, but its oldest binlog files are from before; it does not send their
-    transactions, which have none.
+    transactions, which have none. ``folds_names``: its names of databases and tables are in lower case.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Leader:
     logs: tuple[tuple[str, int], ...]
     collations: dict[int, tuple[str, str]]
     before_gtids: bool = False
+    folds_names: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,13 @@ def objects(settings: dict[str, Any], *, name: str) -> Objects:
         tables = [(row[0], row[1]) for row in cursor.fetchall()]
     # A user sees the tables on which it has a privilege; it sees mysql.user only with a privilege on all tables.
     return Objects(databases, tables, all_seen=("mysql", "user") in tables)
+
+
+def folds_names(settings: dict[str, Any], *, name: str) -> bool:
+    """Whether the server has names in lower case (``lower_case_table_names = 1``). Raises the errors of ``inspect``."""
+    with _cursor(settings, name) as cursor:
+        cursor.execute(f"SELECT @@{_NAMES}")
+        return bool(cursor.fetchone()[0] == 1)
 
 
 def update_triggers(settings: dict[str, Any], database: str, table: str, *, name: str) -> list[tuple[str, str]]:
@@ -166,6 +176,7 @@ def _not_followed(cursor: Any, name: str, partial_json: bool) -> UserError | Non
         for setting, (wanted, change) in (_SETTINGS if partial_json else _SETTINGS | _WHOLE_DOCUMENTS).items()
         if variables.get(setting, "") != wanted
     ]
+    problems += [_ANY_SPELLING] if variables[_NAMES] == "2" else []
     missing = list(_missing_grants(cursor, partial_json))
     # Only without missing grants: the statement needs them.
     problems += missing or _unlogged_replica(cursor)
@@ -211,6 +222,7 @@ def _ask(cursor: Any, name: str) -> Leader:
         logs=logs,
         collations=collations,
         before_gtids=variables["gtid_mode"] == "ON" and _begins_before_gtids(cursor, [file for file, _ in logs]),
+        folds_names=variables[_NAMES] == "1",
     )
 
 

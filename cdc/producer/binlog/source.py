@@ -249,6 +249,10 @@ class Dumps:
         gtid_set = GtidSet.parse(entry.gtid_set) if self._leader.gtid_on and entry.gtids_complete else None
         return self._open(self._name, entry.position, gtid_set, server_id=self._server_id)
 
+    def beside(self, position: Position) -> BinlogSource:
+        """The events from ``position`` on, which does not end a dump that follows the binlog."""
+        return self._open(f"{self._name} beside", position, None, server_id=0)
+
     def read_again(self, xa: PreparedXa, others: GtidSet | None, stop: threading.Event) -> Iterator[RawEvent]:
         """The events of the prepared XA transaction ``xa`` that change data: in general table maps and rows.
 

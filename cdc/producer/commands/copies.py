@@ -14,7 +14,7 @@ import pymysql
 from confluent_kafka import KafkaException
 
 from cdc.config.profile import Profile
-from cdc.config.table_globs import TableGlobs
+from cdc.config.table_globs import selected
 from cdc.errors import UserError
 from cdc.kafka.errors import open_error
 from cdc.kafka.follower_places import places_now
@@ -39,9 +39,9 @@ def ask_for_copies(profile: Profile, globs: Sequence[str], *, log: Callable[...,
     """Requests a copy of the tables that match ``globs``; returns the exit status. Raises UserError and
     Disconnected."""
     leave_out = partial(ProgressLog(log).left_out, repair=False)
-    tables = selected_tables(
-        profile.database.settings(), pipeline.find_leader(profile), globs, profile.filters, leave_out
-    )
+    leader = pipeline.find_leader(profile)
+    filters = pipeline.as_on_leader(profile, leader).filters
+    tables = selected_tables(profile.database.settings(), leader, globs, filters, leave_out)
     write_request(profile.kafka, profile.mysql_resource_name, tables)
     log("asked for a copy", tables=len(tables))
     return 0
@@ -54,10 +54,9 @@ def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., No
     Disconnected.
     """
     pending, requests = current_state(profile)
-    wanted = TableGlobs.of(globs, key=_STOP, names_database=True)
     asked = {table for request in requests if not request.stop for table in request.tables}
     known = pending or Pending()
-    tables = [table for table in dict.fromkeys((*known.tables, *sorted(asked))) if wanted.match(*table)]
+    tables = selected(dict.fromkeys((*known.tables, *sorted(asked))), globs, key=_STOP)
     if not tables:
         raise UserError(
             f"no table that is to be copied matches {', '.join(globs)}",

@@ -4,8 +4,10 @@ prevents the start.
 It writes nothing to Kafka, to the leader or to disk, and does not disturb a running producer.
 """
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 
 import pymysql
 from confluent_kafka import KafkaException
@@ -23,7 +25,7 @@ from cdc.producer.copy.state import Pending, Table
 from cdc.producer.copy.status import Estimate, estimates
 from cdc.producer.copy.structure import copied_tables, creations_of
 from cdc.producer.filter_changes import FilterEffect, change_of
-from cdc.producer.resume import starting_entry
+from cdc.producer.resume import has_column_names, require_same_names, starting_entry, why_copied
 from cdc.service.logs import print_error
 from cdc.service.mysql_connection import connected
 
@@ -72,6 +74,7 @@ class _Look:
         with self._noting():
             problems: list[UserError] = []
             self.leader = pipeline.find_leader(profile, problems)
+            self._profile = pipeline.as_on_leader(profile, self.leader)
             self.errors += problems
         with self._noting():
             try:
@@ -93,7 +96,9 @@ class _Look:
             filters = profile.filters.listed()
             if change.widened is not None and newest is not None and newest.filters is not None:
                 filters = newest.filters
-            entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters)
+            named = partial(has_column_names, leader, pipeline.make_dumps(profile, leader), threading.Event())
+            entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters, named=named)
+            require_same_names(leader, newest)
             _say(_place(leader, newest, entry, profile.producer.start))
         if entry is None:
             return
@@ -159,8 +164,7 @@ def _place(leader: Leader, newest: Entry | None, entry: Entry, start: str) -> st
     if newest is None or Pending.from_json(newest.copy).structure:
         reason = f'producer.start = "{start}"'
         if Pending.from_json(entry.copy).structure and start != "copy":
-            purged = "has purged its first binlogs" if not leader.before_gtids else "had no GTIDs at first"
-            reason += f", and the leader {purged}"
+            reason += f", and the leader {why_copied(leader)}"
         return f"the stream begins {at}: it has no record yet, {reason}"
     why = "the newest entry of the commit log"
     if newest.server_uuid != leader.server_uuid:

@@ -7,7 +7,7 @@ from typing import Any
 import pymysql
 
 from cdc.config.filters import SYSTEM_DATABASES, FilterChange, Filters
-from cdc.config.table_globs import TableGlobs
+from cdc.config.table_globs import selected
 from cdc.errors import UserError
 from cdc.producer.binlog.leader import Leader, translated
 from cdc.producer.copy.definition import GONE, TableDefinition, read_definition
@@ -52,8 +52,7 @@ def selected_tables(
 
 def matching(settings: dict[str, Any], leader: Leader, globs: Sequence[str], filters: Filters) -> list[Table]:
     """The base tables that match one of ``globs`` and pass the filters, whether they can be copied or not."""
-    wanted = TableGlobs.of(globs, key="--copy", names_database=True)
-    tables = [table for table in base_tables(settings, leader.name, filters) if wanted.match(*table)]
+    tables = selected(base_tables(settings, leader.name, filters), globs, key="--copy")
     if not tables:
         raise UserError(
             f"no table that passes the filters matches {', '.join(globs)}, or our user can't see it",

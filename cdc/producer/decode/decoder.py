@@ -131,17 +131,24 @@ class Decoder:
 
     ``tables`` decodes the rows of the tables that pass the filters; ``xa`` keeps prepared transactions; ``log(event,
     **fields)`` is called for each statement that is not replicated by design. ``other_events``: events that are part of
-    no record are yielded, too.
+    no record are changes too. ``folds_names``: the leader has ``lower_case_table_names = 1``.
     """
 
     def __init__(
-        self, tables: TableCache, *, xa: XaTransactions, log: Callable[..., None], other_events: bool = False
+        self,
+        tables: TableCache,
+        *,
+        xa: XaTransactions,
+        log: Callable[..., None],
+        other_events: bool = False,
+        folds_names: bool = False,
     ) -> None:
         self._tables = tables
         self._whole_transactions = WholeTransactions(tables)
         self._xa = xa
         self._log = log
         self._other_events = other_events
+        self._folds_names = folds_names
         self._named: Gtid | None = None  # from the newest GTID event, until its transaction begins
         self._named_at: Position | None = None
         self._in_transaction = False
@@ -259,7 +266,7 @@ class Decoder:
         elif kind == et.FORMAT_DESCRIPTION:
             return  # only the reader of packets needs it
         elif kind == et.EXECUTE_LOAD_QUERY:
-            yield from self._statement(event, logged_statement(ev.load_query(event), self._tables.collations))
+            yield from self._statement(event, self._logged(ev.load_query(event)))
         elif kind in et.OF_A_STATEMENT:
             self._needs_more = True
         elif kind not in et.HARMLESS and not (kind in et.OTHER_ROWS and self._tables.is_left_out(event)):
@@ -324,7 +331,10 @@ class Decoder:
         if event.data.endswith(BEGIN):
             yield self._begin(event, row_mode(event.data))
             return
-        yield from self._statement(event, logged_statement(event, self._tables.collations))
+        yield from self._statement(event, self._logged(event))
+
+    def _logged(self, query: RawEvent) -> LoggedStatement:
+        return logged_statement(query, self._tables.collations, folds_names=self._folds_names)
 
     def _statement(self, event: RawEvent, statement: LoggedStatement) -> Iterator[Change]:
         kind, text = statement.kind, statement.text

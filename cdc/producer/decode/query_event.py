@@ -2,18 +2,19 @@
 depends on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from cdc.errors import PromiseError
+from cdc.model.folding import folded
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.changes import passed_over
 from cdc.sql.accounts import accounts
 from cdc.sql.ddl import Effect, classify
 from cdc.sql.dml import changed_by
-from cdc.sql.effects import ANY_DATABASE, adds_foreign_keys, numbered_otherwise
+from cdc.sql.effects import ANY_DATABASE, adds_foreign_keys, folded_effect, numbered_otherwise
 from cdc.sql.text import StatementText, as_stored, readable, statement_text
 from cdc.sql.tokens import excerpt
 
@@ -48,8 +49,11 @@ class LoggedStatement:
     exact: bytes | None = None
 
 
-def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement:
-    """Parses a Query event; ``collations`` maps the server's collation ids to (character set, collation)."""
+def logged_statement(event: RawEvent, collations: Collations, *, folds_names: bool = False) -> LoggedStatement:
+    """Parses a Query event; ``collations`` maps the server's collation ids to (character set, collation).
+
+    ``folds_names``: the server stores names in lower case, and logs statements as they were typed.
+    """
     query = ev.query(event)
     charset, _ = collations.get(query.variables.get("charset", 0), ("utf8mb4", ""))
     modes = query.variables.get("sql_mode", "").split(",")
@@ -84,8 +88,23 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
     if "ddl_xid" in query.variables and adds_foreign_keys(effects, text):
         context["engine"] = "InnoDB"
     shown = excerpt(text) if effects else accounts(text, **quoting) or excerpt(text)
-    return LoggedStatement(
+    found = LoggedStatement(
         kind, text, query.database, effects, context, shown, read.unreadable(effects), failed, changed, read.exact
+    )
+    return _folded(found) if folds_names else found
+
+
+def _folded(statement: LoggedStatement) -> LoggedStatement:
+    """The statement with its objects under the names that they have on a server that folds names."""
+    context = statement.context
+    if "database" in context:
+        context = context | {"database": folded(context["database"])}
+    return replace(
+        statement,
+        database=folded(statement.database),
+        effects=tuple(map(folded_effect, statement.effects)),
+        changed=tuple(map(folded_effect, statement.changed)),
+        context=context,
     )
 
 

@@ -13,7 +13,7 @@ from cdc.model.charset import bytes_of_character, member_texts
 from cdc.producer.binlog.events import TABLE_MAP_NAMES_AT, RawEvent, packed_integer
 from cdc.sql.column_types import character_type, members_type
 
-__all__ = ["Column", "Table", "column_type", "table_map", "table_name"]
+__all__ = ["Column", "Table", "column_type", "has_names", "table_map", "table_name"]
 
 JSON, ENUM, SET, STRING = 245, 247, 248, 254
 # Types whose metadata takes 0, 1 or 2 bytes; a type in none of these lists is refused.
@@ -107,11 +107,20 @@ def table_map(event: RawEvent, collations: Mapping[int, tuple[str, str]]) -> Tab
             "the table map has no column names: binlog_row_metadata is not FULL",
             code="CDC-EVENT-ROW-METADATA",
             where=where,
-            hint="on the leader: SET PERSIST binlog_row_metadata = FULL; events logged before stay unreadable, "
-            'so start from a later position: start = "now" with a new topic and a fresh copy',
+            hint="on the leader: SET PERSIST binlog_row_metadata = FULL; rows logged before stay unreadable, so begin "
+            'a new topic with a copy: producer.start = "copy"',
         )
     columns = tuple(_columns(types, metas, optional, collations))
     return Table(database, name, columns, _key(optional, [column.name for column in columns]))
+
+
+def has_names(event: RawEvent, collations: Mapping[int, tuple[str, str]]) -> bool:
+    """Whether a table map has the names of the columns."""
+    try:
+        table_map(event, collations)
+    except PromiseError as error:
+        return error.code != "CDC-EVENT-ROW-METADATA"
+    return True
 
 
 def _metas(types: list[int], data: bytes, where: str) -> list[int]:

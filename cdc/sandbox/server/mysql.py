@@ -29,6 +29,7 @@ _GRANTS = Path(__file__).parents[1] / "grants.sql"
 _START_SECONDS = 300  # a limit only for a start that hangs: on an idle machine a start takes ten seconds
 _ATTEMPTS = 5
 _LONGEST_SOCKET = 100  # bytes; unix(7) allows 107, and mysqld adds ".lock"
+_FROM_THE_START = "--lower-case-table-names="  # a setting that only a server without data takes
 _COMMON = (
     "--mysqlx=OFF",
     "--skip-name-resolve",
@@ -92,7 +93,7 @@ class MySql:
                 where=str(self.socket),
                 hint="a shorter --dir",
             )
-        _new_data(programs, self.data)
+        _new_data(programs, self.data, [option for option in self.extra_args if option.startswith(_FROM_THE_START)])
         if not self.running():
             # A killed server leaves its socket's lock file behind, with a pid that another program may have now.
             self.socket.with_name(f"{self.socket.name}.lock").unlink(missing_ok=True)
@@ -194,22 +195,26 @@ def _first_error(process: Process) -> str:
     return errors[0] if errors else said.rpartition("\n")[2] or f"no answer in {_START_SECONDS} s"
 
 
-def _new_data(programs: MySqlPrograms, data: Path) -> None:
-    """Creates the data of a new server, including the user ``fluvio``, as a copy from the cache: initialising takes
-    seconds."""
+def _new_data(programs: MySqlPrograms, data: Path, settings: Sequence[str]) -> None:
+    """Creates the data of a new server with our user, as a copy from the cache, since initialising takes seconds.
+
+    ``settings`` are those that a server must be initialised with.
+    """
     if data.exists():
         return
-    stamp = hashlib.sha256(programs.banner.encode() + _GRANTS.read_bytes()).hexdigest()[:12]
-    template = cached(f"mysql-data-{stamp}", lambda folder: _initialise(programs, folder)) / "data"
+    known = (programs.banner.encode(), _GRANTS.read_bytes(), *map(str.encode, settings))
+    stamp = hashlib.sha256(b"".join(known)).hexdigest()[:12]
+    template = cached(f"mysql-data-{stamp}", lambda folder: _initialise(programs, folder, settings)) / "data"
     aside = data.with_name("data.new")
     shutil.rmtree(aside, ignore_errors=True)
     shutil.copytree(template, aside)
     aside.rename(data)
 
 
-def _initialise(programs: MySqlPrograms, folder: Path) -> None:
+def _initialise(programs: MySqlPrograms, folder: Path, chosen: Sequence[str]) -> None:
     data = folder / "data"
-    command = [*_server(programs, data), "--initialize-insecure", f"--log-error={folder / 'initialize.log'}"]
+    server = [*_server(programs, data), *chosen]
+    command = [*server, "--initialize-insecure", f"--log-error={folder / 'initialize.log'}"]
     if subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode:
         raise UserError(
             f"mysqld cannot initialise its data: {(folder / 'initialize.log').read_text()[-300:]}",
@@ -218,8 +223,8 @@ def _initialise(programs: MySqlPrograms, folder: Path) -> None:
     # --initialize cannot create accounts, so a first start, without a binlog, creates them.
     process = Process("first-start", folder=folder)
     settings = ["--skip-networking", "--skip-log-bin", "--mysqlx=OFF", "--socket=mysqld.sock"]
-    process.start([*_server(programs, data), *settings, f"--init-file={_GRANTS}"])
-    # The server prints this line after it has run the init file; a clean shutdown then writes all to the data files.
+    process.start([*server, *settings, f"--init-file={_GRANTS}"])
+    # Printed after the init file has run; a clean shutdown then writes everything to the data files.
     ready = process.comes_up(lambda: "ready for connections" in process.said(), seconds=_START_SECONDS)
     if not (ready and process.stop()):
         raise UserError(

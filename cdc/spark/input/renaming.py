@@ -13,10 +13,19 @@ from pyspark.sql import functions as F
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
+from cdc.model.folding import FOLDED
 from cdc.model.record import Uri
 from cdc.spark.input.records import FOLLOWER, LEADER
 
-__all__ = ["OF_LEADER", "name_on_leader", "names_in_use", "own_schema", "renames", "with_leaders_names"]
+__all__ = [
+    "OF_LEADER",
+    "name_on_leader",
+    "names_in_use",
+    "own_schema",
+    "renames",
+    "with_leaders_names",
+    "with_lower_case_names",
+]
 
 
 OF_LEADER = f"{CHECKPOINT_DATABASE} of the leader"
@@ -59,6 +68,41 @@ def with_leaders_names(records: DataFrame, renames: Renames, *, schema: str = CH
         if names_of_side:
             records = _renamed(records, side, names_of_side)
     return records
+
+
+def with_lower_case_names(records: DataFrame, side: str) -> DataFrame:
+    """``records`` of ``input.records.parse``; those of ``side`` have the names of databases, tables and views that a
+    server with ``lower_case_table_names = 1`` has.
+    """
+    of_side = F.col("side") == side
+
+    def uri(field: Column, *, whole: Column) -> Column:
+        parts = F.split(field, "/")
+        last = F.slice(parts, 5, 1)
+        names = F.when(whole, F.transform(last, _lower_segment)).otherwise(last)
+        database = _lower_segment(F.element_at(parts, 4))
+        return F.when(field.isNotNull(), F.concat_ws("/", F.slice(parts, 1, 3), database, names))
+
+    def lowered(each: Column) -> Column:
+        whole = each["action"].rlike("(Table|View|Index)$")
+        fields = (uri(each[name], whole=whole).alias(name) for name in ("uri", "to", "like"))
+        return F.struct(each["action"].alias("action"), *fields)
+
+    affects = F.transform("affects", lowered)
+    names = {name: F.when(of_side, _lower(F.col(name))).otherwise(F.col(name)) for name in ("database", "table")}
+    return records.withColumns(names | {"affects": F.when(of_side, affects).otherwise(F.col("affects"))})
+
+
+def _lower(name: Column) -> Column:
+    return F.translate(name, "".join(FOLDED), "".join(FOLDED.values()))
+
+
+def _lower_segment(segment: Column) -> Column:
+    """``segment``, a name as a segment of a URI, for the name in lower case."""
+    encoded = F.url_encode(_lower(F.url_decode(segment)))
+    for java, ours in (("+", "%20"), ("*", "%2A"), ("%7E", "~")):
+        encoded = F.replace(encoded, F.lit(java), F.lit(ours))
+    return F.when(segment.contains("%"), encoded).otherwise(_lower(segment))
 
 
 def _renamed(records: DataFrame, side: str, names: Mapping[str, str]) -> DataFrame:

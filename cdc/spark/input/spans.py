@@ -32,16 +32,18 @@ _OPEN_TRANSACTION_SECONDS = 70.0  # the brokers abort a transaction that stays o
 class Span:
     """The part of one server's topics to read: each partition's first offset, and the offset after its last.
 
-    ``limit`` is the first sequence that is not read, if the offsets alone can't define the part: Kafka commits a
-    transaction in one topic after the other, so a reader of several topics may see only a part of the newest
-    transaction. ``fragmented``: some records were written as several messages (module cdc.kafka.fragments). ``marks``
-    define which messages are void, if records were written without Kafka transactions (module cdc.kafka.epochs).
+    ``limit`` is the first sequence that is not read, if the offsets alone can't define it: Kafka commits a transaction
+    in one topic after the other, so a reader of several topics may see a part of the newest transaction.
+    ``fragmented``: some records were written as several messages (module cdc.kafka.fragments). ``marks`` define which
+    messages count, if records were written without Kafka transactions (module cdc.kafka.epochs). ``folds_names``: the
+    server has all names of databases and tables in lower case.
     """
 
     partitions: Mapping[Partition, tuple[int, int]]
     limit: int | None = None
     fragmented: bool = False
     marks: tuple[Mark, ...] = ()
+    folds_names: bool = False
 
     @property
     def size(self) -> int:
@@ -101,7 +103,8 @@ def span(kafka: Kafka) -> Span:
             return _whole(properties, Span(ranges), newest)
         # Without Kafka transactions, a record that no entry counts may come from a producer that was replaced.
         _await_readable(properties, newest, names.commits)
-        return Span(_ranges(properties, list(ranges)), newest.next_sequence, True, newest.marks)
+        ranges = _ranges(properties, list(ranges))
+        return Span(ranges, newest.next_sequence, True, newest.marks, newest.folds_names)
 
 
 def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
@@ -196,7 +199,8 @@ def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None)
                     ranges[partition] = ranges[partition][0], each.offset() or 0
             elif _sequence(each) < next_sequence:
                 break
-    return replace(span, partitions=ranges, fragmented=fragmented)
+    folds = announced is not None and announced.folds_names
+    return replace(span, partitions=ranges, fragmented=fragmented, folds_names=folds)
 
 
 def _fragment(message: Message) -> Fragment | None:

@@ -2,13 +2,15 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Self
 
 from cdc import __version__
 from cdc.config.profile import KAFKA_ONLY, Profile, load
 from cdc.errors import UserError
+from cdc.model.folding import folded
 from cdc.spark.ddl.accepted_drift import Entry
 
 __all__ = ["NO_TERMS", "SMALL", "Terms", "consumer_profile", "is_small", "parse_options", "side_profiles"]
@@ -28,6 +30,10 @@ class Terms:
     max_age: float | None = None
     exact: bool = False
     accepted: tuple[Entry, ...] = ()
+
+    def folded(self) -> Self:
+        """The terms with the names of accepted objects in lower case."""
+        return replace(self, accepted=tuple(replace(each, name=folded(each.name)) for each in self.accepted))
 
     def in_force(self, audited_at: str) -> tuple[Entry, ...]:
         """The accepted entries that have not expired at the time ``audited_at`` (ISO 8601, in UTC)."""
