@@ -23,7 +23,7 @@ from cdc.model.commit_entry import Entry, PreparedXa
 from cdc.model.position import Position
 from cdc.producer import equal_members, filter_changes
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.leader import Leader, count_different, inspect, objects, update_triggers
+from cdc.producer.binlog.leader import Leader, count_different, objects, update_triggers
 from cdc.producer.binlog.source import Dumps
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.interleaver import Interleaver
@@ -36,8 +36,12 @@ from cdc.producer.copy.throttle import Followers, LeaderLoad, Replicas, RowRate,
 from cdc.producer.decode import json_differences
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.table_cache import TableCache
+from cdc.producer.decode.table_map import CHARACTERS
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.filter_changes import Asked
+from cdc.producer.flavor import mariadb_columns, mariadb_leader, mariadb_statements
+from cdc.producer.flavor.inspection import inspect
+from cdc.producer.flavor.mariadb_events import Translator
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
 from cdc.producer.resume import has_column_names, require_same_names, starting_entry
@@ -62,6 +66,7 @@ __all__ = [
     "make_event_messages",
     "make_router",
     "run",
+    "start_of",
     "topic_admin",
 ]
 
@@ -101,7 +106,22 @@ def make_dumps(profile: Profile, leader: Leader) -> Dumps:
         server_id=profile.producer.server_id,
         # While the leader writes nothing, only its heartbeats wake the producer to commit a sign of life.
         heartbeat_seconds=min(profile.producer.heartbeat_seconds, profile.producer.alive_seconds),
+        translate=Translator(leader.session).translate if leader.session is not None else None,
     )
+
+
+def start_of(
+    profile: Profile, leader: Leader, newest: Entry | None, filters: dict[str, list[str]], *, stop: threading.Event
+) -> Entry:
+    """The entry to continue after, or to begin with, checked against the leader.
+
+    ``filters`` are in the form of ``Filters.listed``.
+    """
+    named = partial(has_column_names, leader, make_dumps(profile, leader), stop)
+    entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters, named=named)
+    if leader.session is None:
+        return entry
+    return mariadb_leader.with_history(profile.database.settings(), leader, newest, entry)
 
 
 def make_decoder(
@@ -119,18 +139,22 @@ def make_decoder(
     database = profile.database
     ask = partial(update_triggers, database.settings(), name=str(database))
     count = partial(count_different, database.settings(), name=str(database))
-    applies = profile.producer.partial_json == "apply"
+    applies, is_mariadb = profile.producer.partial_json == "apply", leader.session is not None
+    own_columns = partial(mariadb_columns.own_columns, database.settings(), name=str(database))
     return Decoder(
         TableCache(
             wants_table=filters.wants_table,
             collations=leader.collations,
             allow_differences=json_differences.unless_triggers(ask) if applies else json_differences.refuse,
             equal_members=equal_members.asking(count),
+            require_columns=mariadb_columns.asking(own_columns) if is_mariadb else lambda _: None,
+            characters=mariadb_columns.MARIADB_CHARACTERS if is_mariadb else CHARACTERS,
         ),
         xa=XaTransactions(entry.prepared, read_again=read_again),
         log=log,
         other_events=profile.kafka.events,
         folds_names=leader.folds_names,
+        rewrite=mariadb_statements.rewritten if is_mariadb else lambda statement: statement,
     )
 
 
@@ -338,8 +362,7 @@ class _Producer:
         )
         if change.widened is not None:
             filters = change.widened.before.listed()
-        named = partial(has_column_names, leader, make_dumps(profile, leader), self.stop)
-        entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters, named=named)
+        entry = start_of(profile, leader, newest, filters, stop=self.stop)
         if change.lets_in and change.widened is None:
             # The topic begins here for objects that pass from now on: a copy of the leader must contain all changes
             # before this place.

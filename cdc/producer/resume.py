@@ -230,8 +230,8 @@ def _require_same_history(leader: Leader, entry: Entry) -> None:
             _require_file(leader, entry.position)
     elif leader.server_uuid != entry.server_uuid:
         raise UserError(
-            f"this is another server than before (its UUID is {leader.server_uuid}, ours {entry.server_uuid}), and "
-            "without GTIDs its binlog cannot be matched with ours",
+            f"this is another server than before ({leader.server_uuid}, not {entry.server_uuid}), and its binlog can't "
+            "be matched with ours by GTIDs",
             code="CDC-LEADER-REPLACED",
             where=leader.name,
             hint=f"point the profile at the old leader, or {_FRESH_COPY}",

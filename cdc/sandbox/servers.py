@@ -8,10 +8,11 @@ from typing import Self
 
 from cdc.errors import UserError
 from cdc.sandbox.fetch.jars import java
-from cdc.sandbox.fetch.mysql_programs import mysql_programs
+from cdc.sandbox.fetch.mysql_programs import mariadb_programs, mysql_programs
 from cdc.sandbox.profiles import ProfileFiles
 from cdc.sandbox.server.kafka import VERSION as KAFKA_VERSION
 from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mariadb import maria_db
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from cdc.service.private_files import make_folder
 
@@ -20,14 +21,25 @@ __all__ = ["Servers"]
 _NAMES = ("leader", "follower", "kafka")
 _MARKER = ".cdc-sandbox"
 _PORTS = "ports.json"
+_MYSQL, _MARIADB = "mysql", "mariadb"
 
 
 class Servers:
-    """The leader, the follower and the broker below ``folder``; port 0 means any free port."""
+    """Leader, follower and broker below ``folder``; port 0 means any free one. ``leader`` is "mysql" or "mariadb"."""
 
-    def __init__(self, folder: Path, *, leader_port: int = 0, follower_port: int = 0, kafka_port: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        leader: str = _MYSQL,
+        leader_port: int = 0,
+        follower_port: int = 0,
+        kafka_port: int = 0,
+    ) -> None:
         self.folder = folder.absolute()
-        self.leader = MySql(self.folder / "leader", port=leader_port, server_id=1, name="leader")
+        self._kind = leader
+        make = maria_db if leader == _MARIADB else MySql
+        self.leader = make(self.folder / "leader", port=leader_port, server_id=1, name="leader")
         self.follower = MySql(self.folder / "follower", port=follower_port, server_id=2, name="follower")
         self.kafka = Kafka(self.folder / "kafka", port=kafka_port)
         self.profiles = ProfileFiles.below(self.folder)
@@ -69,7 +81,7 @@ class Servers:
                 server.kill()
             raise
         ports = {f"{name}_port": server.port for name, server in self._each()}
-        (self.folder / _PORTS).write_text(json.dumps(ports))
+        (self.folder / _PORTS).write_text(json.dumps({"leader": self._kind, **ports}))
         self.profiles.write(**ports)
         if mysql_programs().client:
             self.leader.write_client(self.folder / "mysql-leader")
@@ -119,9 +131,12 @@ class Servers:
     def directions(self) -> str:
         """A text that explains to the user how to connect."""
         version = ".".join(map(str, mysql_programs().version))
+        leader = f"MySQL {version}"
+        if self._kind == _MARIADB:
+            leader = "MariaDB " + ".".join(map(str, mariadb_programs().version))
         clients = [f"{self.folder}/mysql-{name}" for name in ("leader", "follower")]
         lines = [
-            f"leader     MySQL {version} on 127.0.0.1:{self.leader.port}, user {USER}, password {PASSWORD}",
+            f"leader     {leader} on 127.0.0.1:{self.leader.port}, user {USER}, password {PASSWORD}",
             f"follower   MySQL {version} on 127.0.0.1:{self.follower.port}, the same",
             f"kafka      Apache Kafka {KAFKA_VERSION} on {self.kafka.bootstrap_servers}",
             f"profiles   {self.folder}/*_profile.toml",

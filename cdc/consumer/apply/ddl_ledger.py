@@ -351,7 +351,8 @@ def _filtered(affect: dict[str, Any], end: str) -> Uri:
 def _other_form(record: Record, version: int, leader: str) -> str:
     """The hint for a statement that the follower's version refuses; ``leader`` is the leader's version, empty if
     unknown."""
-    leaders = f"MySQL {leader}" if leader and version_text(version) not in leader else "of another version"
+    maker = "" if "MariaDB" in leader else "MySQL "
+    leaders = f"{maker}{leader}" if leader and version_text(version) not in leader else "of another version"
     table = any("Table" in affect["action"] for affect in record.affects)
     same = " with the same columns (one that it can't compute as a plain column of its type) and keys," if table else ""
     return (

@@ -12,7 +12,7 @@ from typing import Any, Self
 from cdc.consumer.source.assembler import Transaction
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.errors import UserError
-from cdc.model.gtid import is_gtid
+from cdc.model.gtid import gtid_parts, is_gtid
 from cdc.model.record import Record
 
 __all__ = ["OPTION", "Place", "Reached", "Until"]
@@ -38,7 +38,7 @@ class Place:
         """Parses the option's value. Raises UserError."""
         if re.fullmatch(r"\d{1,18}", text, re.ASCII):
             return cls(text, sequence=int(text))
-        if is_gtid(text.lower()):
+        if is_gtid(text.lower()) and not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):  # a date has no zone
             return cls(text, gtid=text.lower())
         try:
             time = datetime.fromisoformat(text)
@@ -47,8 +47,8 @@ class Place:
                 f"{text!r} names no place in the stream",
                 code="CDC-UNTIL-ARGUMENT",
                 where=OPTION,
-                hint="write a record's sequence (4711), a transaction's GTID (uuid:1234), or a time with its zone "
-                "(2026-03-01T12:30:00+01:00)",
+                hint="write a record's sequence (4711), a transaction's GTID (uuid:1234, of MariaDB 0-1-1234), or a "
+                "time with its zone (2026-03-01T12:30:00+01:00)",
             ) from None
         if time.utcoffset() is None:
             raise UserError(
@@ -199,8 +199,7 @@ class Until:
 
     def _check_comes(self, begun: Record) -> None:
         """Raises UserError if the transaction of the place can't follow ``begun``, since GTIDs are in order."""
-        source, _, number = self.place.gtid.rpartition(":")
-        theirs, _, other = begun.transaction.rpartition(":")
+        source, number = gtid_parts(self.place.gtid)
         hint = "everything before is applied; start again, or name a sequence or a time with --until"
         where = f"{OPTION}, before sequence {begun.sequence}"
         if not is_gtid(begun.transaction):
@@ -210,6 +209,7 @@ class Until:
                 where=where,
                 hint=hint,
             )
+        theirs, other = gtid_parts(begun.transaction)
         if theirs == source and int(other) > int(number):
             raise UserError(
                 f"{self.place.gtid} has no records in the topic, or comes out of order: {begun.transaction} is next",

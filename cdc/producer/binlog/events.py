@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from cdc.errors import PromiseError
 from cdc.model.position import Position
-from cdc.producer.binlog.event_types import GTID, GTID_TAGGED, HEARTBEAT
+from cdc.producer.binlog.event_types import GTID, GTID_TAGGED, HEARTBEAT, MARIADB_GTID
 from cdc.producer.binlog.spool import Spool
 
 __all__ = [
@@ -214,8 +214,23 @@ _SQL_MODES = {
 _NO_FOREIGN_KEY_CHECKS, _RELAXED_UNIQUE_CHECKS = 1 << 26, 1 << 27
 
 
+# Modes of MariaDB without a like in MySQL, at the bits where ``cdc.producer.flavor`` puts them.
+MARIADB_MODES = {
+    48: "IGNORE_BAD_TABLE_OPTIONS", 49: "POSTGRESQL", 50: "ORACLE", 51: "MSSQL", 52: "DB2", 53: "MAXDB",
+    54: "MYSQL323", 55: "MYSQL40", 56: "EMPTY_STRING_IS_NULL", 57: "SIMULTANEOUS_ASSIGNMENT",
+}  # fmt: skip
+
+
 def _sql_mode(bits: int, where: str) -> str:
     unknown = [bit for bit in range(64) if bits >> bit & 1 and bit not in _SQL_MODES]
+    if unknown and unknown[0] in MARIADB_MODES:
+        raise PromiseError(
+            f"a statement has MariaDB's sql_mode {MARIADB_MODES[unknown[0]]}, which MySQL does not have",
+            code="CDC-MARIADB-STATEMENT",
+            where=where,
+            hint="do on the follower by hand what it did, and skip it; give sessions that change tables another "
+            "sql_mode",
+        )
     if unknown:
         raise PromiseError(f"unknown sql_mode bit {unknown[0]} of a statement", code="CDC-EVENT-UNKNOWN", where=where)
     return ",".join(name for bit, name in _SQL_MODES.items() if bits >> bit & 1)
@@ -304,6 +319,7 @@ def _named(found: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 _FIELDS = Struct("<16sq17xQ").unpack_from  # UUID, number, 17 bytes of the logical clock, commit time (7 of 8 bytes)
+_MARIADB_GTID = Struct("<QI").unpack_from
 _COMMIT_US = (1 << 55) - 1
 _new_gtid = tuple.__new__  # Gtid(…) itself takes twice as long
 
@@ -331,11 +347,23 @@ def gtid(event: RawEvent) -> Gtid:
 def named(data: bytes) -> Gtid:
     """Parses the bytes of a GTID event of any kind. Raises struct.error if it has no commit time."""
     kind = data[TYPE_AT]
-    if kind == GTID_TAGGED:
-        return _tagged(data)
+    if kind != GTID:
+        if kind == GTID_TAGGED:
+            return _tagged(data)
+        if kind == MARIADB_GTID:
+            return _of_mariadb(data)
     source, number, commit_us = _FIELDS(data, GTID_UUID_AT)
     # The top bit of the 7-byte time means that the original server's time follows; the rest is this server's time.
     return _new_gtid(Gtid, (f"{_uuid(source)}:{number}" if kind == GTID else None, commit_us & _COMMIT_US))
+
+
+def _of_mariadb(data: bytes) -> Gtid:
+    """Parses MariaDB's GTID event: sequence number (8), domain (4), flags (1); the server is that of the header, and so
+    is the time, in seconds.
+    """
+    time, _, server, _, _, _ = header_fields(data)
+    number, domain = _MARIADB_GTID(data, HEADER_BYTES)
+    return Gtid(f"{domain}-{server}-{number}", time * 1_000_000)
 
 
 def _tagged(data: bytes) -> Gtid:

@@ -54,7 +54,8 @@ _new = tuple.__new__
 _INTEGER = Struct("<I").unpack_from
 _LOW_32_BITS = 0xFFFFFFFF
 # Events that change neither the file nor the connection's state.
-_ORDINARY = frozenset({et.QUERY, et.XID, et.TABLE_MAP, *et.GTIDS, *et.ROWS})
+_ORDINARY = frozenset({et.QUERY, et.XID, et.TABLE_MAP, *et.GTIDS, *et.ROWS, *et.OTHER_ROWS})
+_BEGINNING = et.GTIDS - {et.MARIADB_GTID}  # events behind which a simple transaction may follow
 _SMALLEST_PACKET = PACKET_EVENT_AT + HEADER_BYTES + CHECKSUM_BYTES  # a shorter packet has a message instead of an event
 # Unpacks the start of a packet with an event: the packet header, the status, and the type, length and next position
 # from the event's header.
@@ -122,7 +123,7 @@ def cut(
         after = at + PACKET_HEADER_BYTES + (length & PACKET_LENGTH_MASK)
         if after > arrived or status or kind not in _ORDINARY or not _SMALLEST_PACKET < after - at < LARGEST_PAYLOAD:
             break
-        if kind in et.GTIDS and checksum_bytes and (found := _simple_transaction(data, at, after, file, end)):
+        if kind in _BEGINNING and checksum_bytes and (found := _simple_transaction(data, at, after, file, end)):
             transaction, at = found
             end = transaction[-1]
             events.append(transaction)

@@ -34,18 +34,21 @@ from cdc.producer.binlog.leader import Leader
 from cdc.producer.binlog.packets import Packets, SimpleTransaction, flat
 from cdc.service.mysql_connection import connected
 
-__all__ = ["BinlogSource", "Dumps", "Replica"]
+__all__ = ["BinlogSource", "Dumps", "Replica", "Translate"]
 
 _CHUNK_BYTES = 1 << 16  # bytes read at once: more would not stay in the processor's cache
 _PACKET_LENGTH_BYTES = 3
 _TIMEOUTS = {"read_timeout": 30, "write_timeout": 30}  # seconds, until the dump begins
 _SELECT_SECONDS = 0.2
-# Announcing CRC32 is right for files with and without checksums: each file's format description names its algorithm.
 _SESSION = {
-    "init_command": "SET @source_binlog_checksum='CRC32', @master_binlog_checksum='CRC32', "
+    # MariaDB sends its GTID events to replicas of this capability only.
+    "init_command": "SET @mariadb_slave_capability=4, "
+    # Announcing CRC32 is right for files with and without checksums: a file's format description names its algorithm.
+    "@source_binlog_checksum='CRC32', @master_binlog_checksum='CRC32', "
     # The connection is not read while the stream waits for the copy of a table.
     "SESSION net_write_timeout=86400"
 }
+Translate = Callable[[Iterable[RawEvent | SimpleTransaction]], list[RawEvent | SimpleTransaction]]
 
 
 class _GtidSet:
@@ -72,8 +75,11 @@ class Replica(NamedTuple):
 class BinlogSource:
     """One dump connection. ``with BinlogSource.open(…) as source: for events in source.chunks(stop): …``"""
 
-    def __init__(self, reader: BinLogStreamReader, *, name: str, heartbeat_seconds: int) -> None:
+    def __init__(
+        self, reader: BinLogStreamReader, *, name: str, heartbeat_seconds: int, translate: Translate | None = None
+    ) -> None:
         self._reader = reader
+        self._translate = translate
         self._name = name
         self._max_silence = max(10.0, 3.0 * heartbeat_seconds)
         self._socket = reader._stream_connection._sock
@@ -92,8 +98,10 @@ class BinlogSource:
         heartbeat_seconds: int,
         position: Position,
         gtid_set: GtidSet | None,
+        translate: Translate | None = None,
     ) -> Self:
-        """Starts the dump after ``gtid_set`` if it is given and not empty, else at ``position``.
+        """Starts the dump after ``gtid_set`` if it is given and not empty, else at ``position``. ``translate`` makes
+        the events of another kind of server MySQL's.
 
         ``settings`` are pymysql's connection arguments, ``name`` is the server's name in errors. Raises Disconnected if
         the server cannot be reached.
@@ -113,7 +121,7 @@ class BinlogSource:
             pymysql_wrapper=connected,
         )
         _connect(reader, name=name, position=position)
-        return cls(reader, name=name, heartbeat_seconds=heartbeat_seconds)
+        return cls(reader, name=name, heartbeat_seconds=heartbeat_seconds, translate=translate)
 
     def __enter__(self) -> Self:
         return self
@@ -148,6 +156,8 @@ class BinlogSource:
             events: list[RawEvent | SimpleTransaction] = []
             if arrived := self._receive():
                 events, self._data = self._packets.cut(self._data)
+                if self._translate is not None:
+                    events = self._translate(events)
             # Decoding a compressed transaction takes minutes in which the socket is not read: that does not count as
             # silence.
             self._busy_since = time.monotonic()
@@ -224,7 +234,7 @@ class Dumps:
     """Dump connections to ``leader``, each as a replica whose name is derived from ``topic`` and ``resource``.
 
     ``settings`` are pymysql's connection arguments. ``server_id`` is the replica's server id; with 0 it is derived from
-    the name.
+    the name. ``translate`` as in ``BinlogSource.open``.
     """
 
     def __init__(
@@ -236,8 +246,10 @@ class Dumps:
         resource: str,
         server_id: int,
         heartbeat_seconds: int,
+        translate: Translate | None = None,
     ) -> None:
         self._settings = settings
+        self._translate = translate
         self._leader = leader
         # A leader ends the dump of an older replica with the same UUID; a server id in the profile makes another UUID.
         self._name = f"{topic} {resource}" + (f" {server_id}" if server_id else "")
@@ -274,6 +286,7 @@ class Dumps:
             heartbeat_seconds=self._heartbeat_seconds,
             position=position,
             gtid_set=gtid_set,
+            translate=self._translate,
         )
 
 

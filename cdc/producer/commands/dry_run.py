@@ -7,7 +7,6 @@ It writes nothing to Kafka, to the leader or to disk, and does not disturb a run
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
 
 import pymysql
 from confluent_kafka import KafkaException
@@ -25,7 +24,7 @@ from cdc.producer.copy.state import Pending, Table
 from cdc.producer.copy.status import Estimate, estimates
 from cdc.producer.copy.structure import copied_tables, creations_of
 from cdc.producer.filter_changes import FilterEffect, change_of
-from cdc.producer.resume import has_column_names, require_same_names, starting_entry, why_copied
+from cdc.producer.resume import require_same_names, why_copied
 from cdc.service.logs import print_error
 from cdc.service.mysql_connection import connected
 
@@ -96,8 +95,7 @@ class _Look:
             filters = profile.filters.listed()
             if change.widened is not None and newest is not None and newest.filters is not None:
                 filters = newest.filters
-            named = partial(has_column_names, leader, pipeline.make_dumps(profile, leader), threading.Event())
-            entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters, named=named)
+            entry = pipeline.start_of(profile, leader, newest, filters, stop=threading.Event())
             require_same_names(leader, newest)
             _say(_place(leader, newest, entry, profile.producer.start))
         if entry is None:

@@ -120,7 +120,15 @@ def definitions(settings: dict[str, Any], name: str, tables: Sequence[Table]) ->
 
 
 def require_gtids(leader: Leader) -> None:
-    """Raises UserError if the leader's GTID settings prevent copying its tables."""
+    """Raises UserError if the leader's GTID settings prevent copying its tables, or it is a MariaDB."""
+    if leader.session is not None:
+        raise UserError(
+            "tables of a MariaDB leader can't be copied into the stream yet",
+            code="CDC-COPY-NO-GTIDS",
+            where=leader.name,
+            hint="copy them by hand, with mariadb-dump --single-transaction --master-data=2, and set producer.start to "
+            "the file and position in that dump (docs/deployment.md)",
+        )
     if not leader.gtid_on:
         raise UserError(
             "tables can only be copied from a leader with GTIDs, whose gtid_executed tells what a SELECT sees",

@@ -46,9 +46,9 @@ BEGIN = b"\0BEGIN"  # the end of a Query event that begins a transaction
 # The errors that readers of events raise for broken bytes.
 UNREADABLE = (ValueError, LookupError, StructError, RuntimeError, OverflowError)
 # Matches event types, one byte each. A transaction of rows consists of GTID, Query, table maps and rows, and Xid.
-_ROWS_ONLY = re.compile(rb"[\x21\x22\x2a]\x02(?:\x13+[\x1e-\x20\x27]+)+\x10")
+_ROWS_ONLY = re.compile(rb"[\x21\x22\x2a\xa2]\x02(?:\x13+[\x1e-\x20\x27]+)+\x10")
 # Matches the start of such a transaction at the end of a chunk.
-_INCOMPLETE = re.compile(rb"[\x21\x22\x2a](?:\x02\x13[\x13\x1e-\x20\x27]*)?\Z")
+_INCOMPLETE = re.compile(rb"[\x21\x22\x2a\xa2](?:\x02\x13[\x13\x1e-\x20\x27]*)?\Z")
 _LONGEST_INCOMPLETE = 1_000_000  # bytes
 _new = tuple.__new__  # RowsTransaction(…) itself takes twice as long
 
@@ -131,7 +131,8 @@ class Decoder:
 
     ``tables`` decodes the rows of the tables that pass the filters; ``xa`` keeps prepared transactions; ``log(event,
     **fields)`` is called for each statement that is not replicated by design. ``other_events``: events that are part of
-    no record are changes too. ``folds_names``: the leader has ``lower_case_table_names = 1``.
+    no record are changes too. ``folds_names``: the leader has ``lower_case_table_names = 1``. ``rewrite`` makes a
+    statement of another kind of leader a statement of MySQL.
     """
 
     def __init__(
@@ -142,6 +143,7 @@ class Decoder:
         log: Callable[..., None],
         other_events: bool = False,
         folds_names: bool = False,
+        rewrite: Callable[[LoggedStatement], LoggedStatement] = lambda statement: statement,
     ) -> None:
         self._tables = tables
         self._whole_transactions = WholeTransactions(tables)
@@ -149,6 +151,7 @@ class Decoder:
         self._log = log
         self._other_events = other_events
         self._folds_names = folds_names
+        self._rewrite = rewrite
         self._named: Gtid | None = None  # from the newest GTID event, until its transaction begins
         self._named_at: Position | None = None
         self._in_transaction = False
@@ -334,7 +337,7 @@ class Decoder:
         yield from self._statement(event, self._logged(event))
 
     def _logged(self, query: RawEvent) -> LoggedStatement:
-        return logged_statement(query, self._tables.collations, folds_names=self._folds_names)
+        return self._rewrite(logged_statement(query, self._tables.collations, folds_names=self._folds_names))
 
     def _statement(self, event: RawEvent, statement: LoggedStatement) -> Iterator[Change]:
         kind, text = statement.kind, statement.text

@@ -102,6 +102,7 @@ def column_code(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode
 
 _REFUSED = {
     7: "TIMESTAMP of MySQL before 5.6", 11: "TIME of MySQL before 5.6", 12: "DATETIME of MySQL before 5.6",
+    140: "COMPRESSED of MariaDB", 141: "COMPRESSED of MariaDB",
 }  # fmt: skip
 _INTEGERS = {1: "b", 2: "h", 9: "3s", 3: "i", 8: "q"}
 

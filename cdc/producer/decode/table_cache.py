@@ -27,15 +27,16 @@ from cdc.producer.binlog.events import (
 from cdc.producer.binlog.packets import SimpleTransaction, rows_event
 from cdc.producer.decode.changes import RowDecoder, Rows, ShapeCache, TableShape
 from cdc.producer.decode.row_codegen import large_column, row_decoder, row_decoders
-from cdc.producer.decode.table_map import ENUM, JSON, SET, Table, column_type, table_map, table_name
+from cdc.producer.decode.table_map import CHARACTERS, ENUM, JSON, SET, Table, column_type, table_map, table_name
 from cdc.producer.large_rows.row_images import LargeColumn, large_rows
 from cdc.sql.column_types import types_json
 from cdc.sql.effects import ANY_DATABASE, Effect
 
-__all__ = ["AllowDifferences", "EqualMembers", "TableCache", "columns_json"]
+__all__ = ["AllowDifferences", "EqualMembers", "RequireColumns", "TableCache", "columns_json"]
 
 AllowDifferences = Callable[[str, str, Sequence[str]], None]
 EqualMembers = Callable[[tuple[bytes, ...], str, str], bool]
+RequireColumns = Callable[[Table], None]
 _OPERATIONS = {
     et.WRITE_ROWS: "Add", et.UPDATE_ROWS: "Update", et.DELETE_ROWS: "Delete", et.PARTIAL_UPDATE_ROWS: "Update",
 }  # fmt: skip
@@ -56,9 +57,11 @@ class TableCache:
     ``wants_table(database, table)`` is called once per table map: the rows of tables that it rejects are never decoded.
     ``collations`` maps the server's collation ids to the names of character set and collation.
     ``allow_differences(database, table, columns)`` is called before differences are applied to documents of a table
-    with these JSON columns; it raises PromiseError if they may not be applied. ``equal_members(members, charset,
-    collation)`` returns whether some members of an ENUM or SET are equal. ``filtered`` counts the rows events of tables
-    that do not pass the filters.
+    with these JSON columns; it raises PromiseError if they may not be. ``equal_members(members, charset, collation)``
+    returns whether some members of an ENUM or SET are equal. ``require_columns(table)`` is called once per table map of
+    a table that passes the filters; it raises PromiseError for columns whose rows can't be replicated exactly.
+    ``characters`` are the types of columns with a collation.
+    ``filtered`` counts the rows events of tables that do not pass the filters.
     """
 
     def __init__(
@@ -68,11 +71,15 @@ class TableCache:
         collations: Mapping[int, tuple[str, str]],
         allow_differences: AllowDifferences,
         equal_members: EqualMembers,
+        require_columns: RequireColumns = lambda _: None,
+        characters: frozenset[int] = CHARACTERS,
     ) -> None:
         self._wants_table = wants_table
         self.collations = collations
         self._allow_differences = allow_differences
         self._equal_members = equal_members
+        self._require_columns = require_columns
+        self._characters = characters
         self._allowed: set[tuple[str, str, tuple[str, ...]]] = set()
         # The shape is None if the table does not pass the filters.
         self._by_id: dict[bytes, TableShape | None] = {}
@@ -110,7 +117,7 @@ class TableCache:
         self._by_id[data[TABLE_ID]] = shape
 
     def _table(self, event: RawEvent) -> Table:
-        table = table_map(event, self.collations)
+        table = table_map(event, self.collations, characters=self._characters)
         columns = tuple(
             column._replace(equal_members=self._equal_members(column.members, column.charset, column.collation))
             if column.members
@@ -124,6 +131,7 @@ class TableCache:
         names = columns_json([column.name for column in table.columns], table.key)
         shape = TableShape(table.database, table.name, names, {}, len(table.columns))
         try:
+            self._require_columns(table)
             shape.decoders = row_decoders(table, compile_for=partial(self._compile, shape, description))
             shape.large_columns = partial(self._large_columns, description)
             shape.types_json = types_json(map(column_type, table.columns))

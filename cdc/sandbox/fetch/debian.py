@@ -12,7 +12,7 @@ from pathlib import Path
 from cdc.errors import UserError
 from cdc.sandbox.fetch.cache import cached, run_fetch
 
-__all__ = ["NoDebian", "Packages", "mirror", "unpacked", "unpacked_mysql", "unpacked_mysql_80"]
+__all__ = ["NoDebian", "Packages", "mirror", "unpacked", "unpacked_mariadb", "unpacked_mysql", "unpacked_mysql_80"]
 
 _KEYRINGS = Path("/usr/share/keyrings")
 _APT = Path("/etc/apt")
@@ -64,6 +64,13 @@ _MYSQL_80 = Packages(
     ),
 )
 
+_MARIADB = Packages(
+    label="MariaDB 10.11 server and client",
+    suite="bookworm",
+    names=("mariadb-server-core", "mariadb-client-core"),
+    hint="set CDC_MARIADB to the folder of a MariaDB, with bin/mariadbd or usr/sbin/mariadbd in it",
+)
+
 
 def unpacked_mysql() -> Path:
     """The root folder of the unpacked MySQL packages, with ``usr/sbin/mysqld`` and all libraries that it needs.
@@ -76,6 +83,11 @@ def unpacked_mysql() -> Path:
 def unpacked_mysql_80() -> Path:
     """The root folder of the last MySQL 8.0 that Debian distributed, unpacked; see ``unpacked_mysql``."""
     return unpacked("mysql-8.0", _MYSQL_80)
+
+
+def unpacked_mariadb() -> Path:
+    """The root folder of MariaDB 10.11, unpacked as ``unpacked_mysql`` does."""
+    return unpacked("mariadb-10.11", _MARIADB)
 
 
 def unpacked(name: str, packages: Packages) -> Path:

@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,16 +22,18 @@ from cdc.sandbox.server.process import Process
 from cdc.service.mysql_connection import connected
 from cdc.service.private_files import write_text
 
-__all__ = ["PASSWORD", "USER", "MySql"]
+__all__ = ["MYSQL", "PASSWORD", "USER", "Dialect", "MySql", "grants", "server_command"]
 
 USER = "fluvio"
 PASSWORD = "fluvio4cdc!"
-_GRANTS = Path(__file__).parents[1] / "grants.sql"
 _START_SECONDS = 300  # a limit only for a start that hangs: on an idle machine a start takes ten seconds
 _ATTEMPTS = 5
 _LONGEST_SOCKET = 100  # bytes; unix(7) allows 107, and mysqld adds ".lock"
 _FROM_THE_START = "--lower-case-table-names="  # a setting that only a server without data takes
+# The setting is NULL because the default folder for SELECT … INTO OUTFILE exists only in an installed package.
+_NO_FOLDER = "--secure-file-priv=NULL"
 _COMMON = (
+    _NO_FOLDER,
     "--mysqlx=OFF",
     "--skip-name-resolve",
     "--bind-address=127.0.0.1",
@@ -53,11 +56,28 @@ _REPLICATION = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The settings of a kind of server; ``initialise`` writes the data of a new server, with our user, into ``data`` in
+    a folder; its last argument are options that the server keeps for ever. ``grants`` is the file with the statements
+    that create that user.
+    """
+
+    settings: tuple[str, ...]
+    grants: Path
+    initialise: Callable[[MySqlPrograms, Path, Sequence[str]], None]
+
+
+def grants(name: str) -> Path:
+    """The file of this name with the statements that create our user."""
+    return Path(__file__).parents[1] / name
+
+
 class MySql:
     """A MySQL server. Its folder contains its data, socket, log and pid file; ``port`` 0 means any free port.
 
     The user ``fluvio`` has the grants in grants.sql; ``root`` has no password, and can connect only over the socket.
-    ``extra_args`` override the settings of this module; ``find`` returns the programs.
+    ``extra_args`` override the settings of this module; ``find`` returns the programs of a server of this ``dialect``.
     """
 
     def __init__(
@@ -69,12 +89,14 @@ class MySql:
         name: str = "mysqld",
         extra_args: Sequence[str] = (),
         find: Callable[[], MySqlPrograms] = mysql_programs,
+        dialect: "Dialect | None" = None,
     ) -> None:
         self.folder = folder.absolute()
         self.port = port
         self.server_id = server_id
         self.extra_args = tuple(extra_args)
         self._find = find
+        self.dialect = dialect or MYSQL
         self.process = Process(name, folder=self.folder)
         self.data = self.folder / "data"
         self.socket = self.folder / "mysqld.sock"
@@ -93,7 +115,8 @@ class MySql:
                 where=str(self.socket),
                 hint="a shorter --dir",
             )
-        _new_data(programs, self.data, [option for option in self.extra_args if option.startswith(_FROM_THE_START)])
+        chosen = [option for option in self.extra_args if option.startswith(_FROM_THE_START)]
+        _new_data(programs, self.dialect, self.data, chosen)
         if not self.running():
             # A killed server leaves its socket's lock file behind, with a pid that another program may have now.
             self.socket.with_name(f"{self.socket.name}.lock").unlink(missing_ok=True)
@@ -116,13 +139,12 @@ class MySql:
 
     def _command(self, programs: MySqlPrograms, port: int) -> list[str]:
         return [
-            *_server(programs, self.data),
+            *server_command(programs, self.data),
             f"--port={port}",
             f"--socket={self.socket}",
             f"--pid-file={self.data / 'mysqld.pid'}",
             f"--server-id={self.server_id}",
-            *_COMMON,
-            *_REPLICATION,
+            *self.dialect.settings,
             *self.extra_args,
         ]
 
@@ -182,11 +204,10 @@ class MySql:
         script.chmod(0o755)
 
 
-def _server(programs: MySqlPrograms, data: Path) -> list[str]:
+def server_command(programs: MySqlPrograms, data: Path) -> list[str]:
+    """The command line of a server of either kind on ``data``, without the settings of its kind."""
     user = ["--user=root"] if os.geteuid() == 0 else []
-    # The setting is NULL because the default folder for SELECT … INTO OUTFILE exists only in an installed package.
-    options = [*programs.options, f"--datadir={data}", "--secure-file-priv=NULL", *user]
-    return [*programs.server, "--no-defaults", *options]
+    return [*programs.server, "--no-defaults", *programs.options, f"--datadir={data}", *user]
 
 
 def _first_error(process: Process) -> str:
@@ -195,16 +216,16 @@ def _first_error(process: Process) -> str:
     return errors[0] if errors else said.rpartition("\n")[2] or f"no answer in {_START_SECONDS} s"
 
 
-def _new_data(programs: MySqlPrograms, data: Path, settings: Sequence[str]) -> None:
+def _new_data(programs: MySqlPrograms, dialect: Dialect, data: Path, settings: Sequence[str]) -> None:
     """Creates the data of a new server with our user, as a copy from the cache, since initialising takes seconds.
 
     ``settings`` are those that a server must be initialised with.
     """
     if data.exists():
         return
-    known = (programs.banner.encode(), _GRANTS.read_bytes(), *map(str.encode, settings))
+    known = (programs.banner.encode(), dialect.grants.read_bytes(), *map(str.encode, settings))
     stamp = hashlib.sha256(b"".join(known)).hexdigest()[:12]
-    template = cached(f"mysql-data-{stamp}", lambda folder: _initialise(programs, folder, settings)) / "data"
+    template = cached(f"mysql-data-{stamp}", lambda folder: dialect.initialise(programs, folder, settings)) / "data"
     aside = data.with_name("data.new")
     shutil.rmtree(aside, ignore_errors=True)
     shutil.copytree(template, aside)
@@ -213,17 +234,18 @@ def _new_data(programs: MySqlPrograms, data: Path, settings: Sequence[str]) -> N
 
 def _initialise(programs: MySqlPrograms, folder: Path, chosen: Sequence[str]) -> None:
     data = folder / "data"
-    server = [*_server(programs, data), *chosen]
-    command = [*server, "--initialize-insecure", f"--log-error={folder / 'initialize.log'}"]
+    log = folder / "initialize.log"
+    server = [*server_command(programs, data), _NO_FOLDER, *chosen]
+    command = [*server, "--initialize-insecure", f"--log-error={log}"]
     if subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode:
         raise UserError(
-            f"mysqld cannot initialise its data: {(folder / 'initialize.log').read_text()[-300:]}",
+            f"mysqld cannot initialise its data: {log.read_text()[-300:]}",
             code="CDC-SANDBOX-START",
         )
     # --initialize cannot create accounts, so a first start, without a binlog, creates them.
     process = Process("first-start", folder=folder)
     settings = ["--skip-networking", "--skip-log-bin", "--mysqlx=OFF", "--socket=mysqld.sock"]
-    process.start([*server, *settings, f"--init-file={_GRANTS}"])
+    process.start([*server, *settings, f"--init-file={MYSQL.grants}"])
     # Printed after the init file has run; a clean shutdown then writes everything to the data files.
     ready = process.comes_up(lambda: "ready for connections" in process.said(), seconds=_START_SECONDS)
     if not (ready and process.stop()):
@@ -234,3 +256,6 @@ def _initialise(programs: MySqlPrograms, folder: Path, chosen: Sequence[str]) ->
         )
     # Without auto.cnf, each copy of the data creates its own server UUID at its first start.
     (data / "auto.cnf").unlink()
+
+
+MYSQL = Dialect((*_COMMON, *_REPLICATION), grants("grants.sql"), _initialise)
