@@ -1,7 +1,7 @@
-"""Sets of GTIDs, parsed from MySQL's text form and written in it.
+"""Implements sets of GTIDs, which are parsed from MySQL's text form and written in it.
 
-The text is that of the MySQL manual, "GTID Format and Storage": ``uuid[:tag]:first[-last][:…],…``. A GTID of MariaDB is
-``domain-server-sequence``; in a set, which MariaDB has no text for, its source is ``domain-server``:
+The MySQL manual, "GTID Format and Storage", describes this text: ``uuid[:tag]:first[-last][:…],…``. A GTID of MariaDB
+is ``domain-server-sequence``. MariaDB has no text for such a set; here its source is ``domain-server``:
 ``domain-server:first[-last][:…]``.
 """
 
@@ -82,7 +82,7 @@ class GtidSet:
         })  # fmt: skip
 
     def of_sources(self, other: "GtidSet") -> "GtidSet":
-        """The GTIDs of this set whose source (and tag) ``other`` has, too."""
+        """The GTIDs of this set whose source (and tag) is in ``other``, too."""
         return GtidSet({source: each for source, each in self._sources.items() if other._sources.get(source)})
 
     def intervals(self) -> list[tuple[str, Intervals]]:
@@ -90,7 +90,7 @@ class GtidSet:
         return [(source, list(each)) for source, each in sorted(self._sources.items()) if each]
 
     def without(self, gtid: str) -> "GtidSet":
-        """This set except for one GTID."""
+        """This set without one GTID."""
         source, number = gtid_parts(gtid)
         gno = int(number)
         parts = [
@@ -196,7 +196,7 @@ def _outside(intervals: Intervals, others: Intervals) -> Intervals:
         low = first
         while at < len(others) and others[at][1] < low:
             at += 1
-        inside = at  # the last one may reach into the next interval
+        inside = at  # the last one of ``others`` may reach into the next interval
         while inside < len(others) and others[inside][0] <= high:
             if low < others[inside][0]:
                 found.append((low, others[inside][0] - 1))

@@ -1,4 +1,4 @@
-"""Starts, finds and stops the sandbox's three servers in one folder: leader, follower, Kafka."""
+"""Starts, finds and stops the sandbox's three servers in one folder: leader, follower and Kafka."""
 
 import json
 import shutil
@@ -46,7 +46,7 @@ class Servers:
 
     @classmethod
     def found(cls, folder: Path) -> Self:
-        """The servers that another process started in this folder. Raises UserError if there are none."""
+        """The servers that a process started in ``folder``. Raises UserError if the folder is no sandbox."""
         if not (folder / _MARKER).exists():
             raise UserError(
                 "there is no sandbox", code="CDC-SANDBOX-MISSING", where=str(folder), hint="start one: cdc-sandbox up"
@@ -58,7 +58,8 @@ class Servers:
         yield from zip(_NAMES, (self.leader, self.follower, self.kafka), strict=True)
 
     def start(self, *, outlive: bool = False, say: Callable[[str], None]) -> Self:
-        """Starts all three servers, or none: if one does not start, the others are stopped again. Raises UserError."""
+        """Starts all three servers, or none: if a server does not start, the others are stopped again. Raises
+        UserError."""
         for name, server in self._each():
             if server.running():
                 raise UserError(
@@ -88,7 +89,7 @@ class Servers:
         return self
 
     def stop(self) -> list[str]:
-        """Stops the running servers, last started first; returns their names."""
+        """Stops the running servers, in the reverse order of their start; returns their names."""
         running = [(name, server) for name, server in self._each() if server.running()]
         for _, server in reversed(running):
             server.stop()
@@ -100,8 +101,8 @@ class Servers:
             server.kill()
 
     def _claim(self) -> None:
-        """Marks the folder as a sandbox. Raises UserError if it contains other files with our names, which `wipe` would
-        remove.
+        """Marks the folder as a sandbox. Raises UserError if it contains other files with the sandbox's names, which
+        ``wipe`` would remove.
         """
         existing = [name for name in _NAMES if (self.folder / name).exists()]
         if existing and not (self.folder / _MARKER).exists():
@@ -124,11 +125,11 @@ class Servers:
             (self.folder / name).unlink(missing_ok=True)
 
     def status(self) -> dict[str, bool]:
-        """Whether each server runs, by name and address."""
+        """Maps the name and address of each server to whether it runs."""
         return {f"{name:9} 127.0.0.1:{server.port}": server.running() for name, server in self._each()}
 
     def directions(self) -> str:
-        """Directions for connecting, as text for the user."""
+        """A text that explains to the user how to connect."""
         version = ".".join(map(str, mysql_programs().version))
         leader = f"MySQL {version}"
         if self._kind == _MARIADB:

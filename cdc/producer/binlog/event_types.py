@@ -12,7 +12,7 @@ OTHER_ROWS = frozenset({23, 24, 25})
 # Events that belong to the statement after them: Intvar, Rand, UserVar, the data of LOAD DATA.
 OF_A_STATEMENT = frozenset({5, 13, 14, 9, 11, 17})
 EXECUTE_LOAD_QUERY = 18
-# The last type are updates whose after-images may have differences in place of JSON documents.
+# The last type contains updates whose after-images may have differences in place of JSON documents.
 WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS, PARTIAL_UPDATE_ROWS = ROWS = 30, 31, 32, 39
 UPDATES = frozenset({UPDATE_ROWS, PARTIAL_UPDATE_ROWS})
 GTID, ANONYMOUS_GTID, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE, HEARTBEAT_V2 = 33, 34, 35, 36, 37, 41
@@ -22,8 +22,8 @@ MARIADB_GTID = 162  # the only event of MariaDB that reaches the decoder: cdc.pr
 MARIADB_PHASE, MARIADB_UNREADABLE = 253, 254
 GTIDS = frozenset({GTID, ANONYMOUS_GTID, GTID_TAGGED, MARIADB_GTID})
 HEARTBEATS = frozenset({HEARTBEAT, HEARTBEAT_V2})
-# Events of these types that take several packets go to disk. Differences of JSON documents can't be applied on disk, so
-# partial updates are not among them.
+# Events of these types that take several packets are written to disk. Differences of JSON documents can't be applied on
+# disk, so partial updates are not among these types.
 SPOOLED = frozenset({TRANSACTION_PAYLOAD, WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS})
 # The records contain the content of these events, as far as it passes the filters; no record contains other events.
 IN_RECORDS = frozenset({QUERY, TABLE_MAP, *ROWS})

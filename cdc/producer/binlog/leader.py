@@ -22,6 +22,7 @@ __all__ = [
     "different",
     "end_of_binlog",
     "first_known",
+    "folds_names",
     "inspect",
     "inspect_with",
     "inspected",
@@ -46,21 +47,22 @@ _MISSING_GRANT = frozenset({1142, 1227})
 _SYNTAX_ERROR = 1064
 _ANSWER_SECONDS = 10
 _NO_BINARY_LOG = 1381
-_LOOKED_INTO = 10  # files to look into: the first ones may contain no transaction
+_LOOKED_INTO = 10  # number of files to look into: the first files may contain no transaction
 _SETTINGS = {
     "log_bin": ("ON", "start the server with --log-bin"),
     "binlog_format": ("ROW", "SET PERSIST binlog_format = ROW"),
     "binlog_row_metadata": ("FULL", "SET PERSIST binlog_row_metadata = FULL"),
     "binlog_row_image": ("FULL", "SET PERSIST binlog_row_image = FULL"),
-    # With 1 the server logs a table's name as typed in statements, but in lower case with its rows.
-    "lower_case_table_names": ("0", "only a new server can have another value"),
 }
 _WHOLE_DOCUMENTS = {
     "binlog_row_value_options": (
         "", "SET PERSIST binlog_row_value_options = '', or set producer.partial_json = \"apply\" in the profile"
     ),
 }  # fmt: skip
-_IDENTITY = ("version", "server_uuid", "server_id", "gtid_mode")
+_NAMES = "lower_case_table_names"
+# With 2, on macOS, the server logs a table under two names: as it was created, and as a statement wrote it.
+_ANY_SPELLING = f"{_NAMES} is 2, with which one table is logged under several names; only a new server can have 0 or 1"
+_IDENTITY = (_NAMES, "version", "server_uuid", "server_id", "gtid_mode")
 
 
 _GLOBAL_TRIGGER = re.compile(r"GRANT (ALL PRIVILEGES|(.*, )?TRIGGER(, .*)?) ON \*\.\* TO ")
@@ -70,8 +72,9 @@ _GLOBAL_TRIGGER = re.compile(r"GRANT (ALL PRIVILEGES|(.*, )?TRIGGER(, .*)?) ON \
 class Leader:
     """The server's state at the time of the query. ``logs`` are its binlog files, oldest first, with sizes in bytes.
 
-    ``gtid_on``: it sends its binlog by a GTID set. ``before_gtids``: the server uses GTIDs now, but its oldest binlog
-    files are from before; it does not send their transactions, which have none.
+    ``gtid_on``: the server sends its binlog by a GTID set. ``before_gtids``: the server uses GTIDs now, but its oldest
+    binlog files are from before; it does not send their transactions, which have no GTIDs. ``folds_names``: its names
+    of databases and tables are in lower case.
     """
 
     name: str
@@ -85,6 +88,7 @@ class Leader:
     logs: tuple[tuple[str, int], ...]
     collations: dict[int, tuple[str, str]]
     before_gtids: bool = False
+    folds_names: bool = False
     session: Any = None  # the settings of a MariaDB that its events do not have; None for MySQL
 
 
@@ -139,8 +143,15 @@ def objects(settings: dict[str, Any], *, name: str) -> Objects:
         databases = [row[0] for row in cursor.fetchall()]
         cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES")
         tables = [(row[0], row[1]) for row in cursor.fetchall()]
-    # A user sees the tables that it has a privilege on; mysql.user only with a privilege on all tables.
+    # A user sees the tables on which it has a privilege; it sees mysql.user only with a privilege on all tables.
     return Objects(databases, tables, all_seen=("mysql", "user") in tables)
+
+
+def folds_names(settings: dict[str, Any], *, name: str) -> bool:
+    """Whether the server has names in lower case (``lower_case_table_names = 1``). Raises the errors of ``inspect``."""
+    with connected_cursor(settings, name) as cursor:
+        cursor.execute(f"SELECT @@{_NAMES}")
+        return bool(cursor.fetchone()[0] == 1)
 
 
 def update_triggers(settings: dict[str, Any], database: str, table: str, *, name: str) -> list[tuple[str, str]]:
@@ -189,6 +200,7 @@ def _not_followed(cursor: Any, name: str, partial_json: bool) -> UserError | Non
     variables = _variables(cursor)
     _require_version(variables["version"], name)
     problems = list(settings_problems(variables, _SETTINGS if partial_json else _SETTINGS | _WHOLE_DOCUMENTS))
+    problems += [_ANY_SPELLING] if variables[_NAMES] == "2" else []
     missing = list(_missing_grants(cursor, partial_json))
     # Only without missing grants: the statement needs them.
     return not_followed(name, problems + (missing or list(unlogged_replica(cursor))))
@@ -224,7 +236,7 @@ def _ask(cursor: Any, name: str) -> Leader:
     collations = {number: (charset, collation) for number, charset, collation in cursor.fetchall()}
     cursor.execute("SHOW BINARY LOGS")
     logs = tuple((row[0], int(row[1])) for row in cursor.fetchall())
-    # In one statement, so that the GTIDs are exactly those up to the position.
+    # One statement returns both, so that the GTIDs are exactly the GTIDs up to the position.
     file, offset, only, ignored, executed = first_known(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
     if only or ignored:
         raise UserError(
@@ -245,6 +257,7 @@ def _ask(cursor: Any, name: str) -> Leader:
         logs=logs,
         collations=collations,
         before_gtids=variables["gtid_mode"] == "ON" and _begins_before_gtids(cursor, [file for file, _ in logs]),
+        folds_names=variables[_NAMES] == "1",
     )
 
 
@@ -271,7 +284,7 @@ def _variables(cursor: Any) -> dict[str, str]:
 
 
 def _purged(cursor: Any) -> GtidSet:
-    # Not from SHOW VARIABLES, which cuts a value at 1024 characters.
+    # Not read with SHOW VARIABLES, which cuts a value at 1024 characters.
     cursor.execute("SELECT @@GLOBAL.gtid_purged")
     return GtidSet.parse(cursor.fetchone()[0])
 
@@ -288,7 +301,8 @@ def _require_version(version: str, name: str) -> None:
 
 
 def _missing_grants(cursor: Any, partial_json: bool) -> Iterator[str]:
-    """Tries statements that need each privilege: SHOW GRANTS would need roles and wildcards to be resolved here."""
+    """Finds missing privileges by trying statements that need them: for SHOW GRANTS, this program would have to resolve
+    roles and wildcards."""
     probes = {
         "REPLICATION CLIENT": ("SHOW BINARY LOGS",),
         "REPLICATION SLAVE": ("SHOW REPLICAS", "SHOW SLAVE HOSTS"),
@@ -314,14 +328,14 @@ def missing_grant(cursor: Any, privilege: str) -> str:
 
 
 def _sees_triggers(cursor: Any) -> bool:
-    """Whether the server shows all triggers: it hides those of tables without the privilege TRIGGER. No harmless
-    statement fails without that privilege, so it cannot be tested by trying one.
+    """Whether the server shows all triggers: it hides the triggers of tables on which the user lacks the privilege
+    TRIGGER. No harmless statement fails without this privilege, so trying a statement can't test it.
     """
     cursor.execute("SELECT CURRENT_ROLE()")
     (roles,) = cursor.fetchone()
     cursor.execute("SHOW GRANTS FOR CURRENT_USER()" + ("" if roles == "NONE" else f" USING {roles}"))
     lines = [row[0] for row in cursor.fetchall()]
-    # A REVOKE line is one of partial_revokes: a database is left out.
+    # A REVOKE line comes from partial_revokes: a database is left out.
     return any(_GLOBAL_TRIGGER.match(line) for line in lines) and not any(line.startswith("REVOKE") for line in lines)
 
 
@@ -348,7 +362,8 @@ def first_known(cursor: Any, *statements: str) -> list[Any]:
 
 
 def translated(error: pymysql.MySQLError, name: str) -> UserError | Disconnected:
-    """The error of this program for one of the server ``name``: Disconnected if it is away, else UserError."""
+    """Translates pymysql's error about the server ``name``: to Disconnected if the server is away, else to
+    UserError."""
     code, text = error.args[0], str(error.args[-1]) or "the connection is closed"
     if code in _UNREACHABLE:
         return Disconnected(

@@ -1,8 +1,9 @@
-"""Decodes rows events to JSON text, and keeps the table maps that rows events refer to by number.
+"""Decodes rows events to JSON text, and keeps the table maps that rows events refer to by table id.
 
 This and module row_codegen are the hot path of decoding. Facts that are the same for all events of a table are computed
-once and cached, by the bytes of its table map without the table id: everything known of a table comes from these bytes,
-so that they never find another table's description. A table id has no meaning beyond its transaction.
+once and cached; the cache's key is the bytes of the table map without the table id. Everything known about a table
+comes from these bytes, so that they never find another table's description. A table id has no meaning beyond its
+transaction.
 """
 
 import json
@@ -51,9 +52,9 @@ _UNKNOWN = TableShape("", "", "", {}, 0)
 
 
 class TableCache:
-    """The tables of one leader by the table ids in its events.
+    """Keeps the tables of one leader by the table ids in its events.
 
-    ``wants_table(database, table)`` is called once per table map: the rows of other tables are never decoded.
+    ``wants_table(database, table)`` is called once per table map: the rows of tables that it rejects are never decoded.
     ``collations`` maps the server's collation ids to the names of character set and collation.
     ``allow_differences(database, table, columns)`` is called before differences are applied to documents of a table
     with these JSON columns; it raises PromiseError if they may not be. ``equal_members(members, charset, collation)``
@@ -80,7 +81,7 @@ class TableCache:
         self._require_columns = require_columns
         self._characters = characters
         self._allowed: set[tuple[str, str, tuple[str, ...]]] = set()
-        # None if the table does not pass the filters.
+        # The shape is None if the table does not pass the filters.
         self._by_id: dict[bytes, TableShape | None] = {}
         self._shapes = ShapeCache(_SHAPES_BYTES)
         self.filtered = 0
@@ -166,14 +167,15 @@ class TableCache:
             self._allowed.add((database, table, documents))
 
     def is_left_out(self, event: RawEvent) -> bool:
-        """Whether a rows event of any version is of a table that does not pass the filters; counts it then."""
+        """Whether a rows event of any version belongs to a table that does not pass the filters; if so, counts the
+        event."""
         found = self._by_id.get(event[1][TABLE_ID], _UNKNOWN) is None
         self.filtered += found
         return found
 
     def drop(self, event: RawEvent) -> tuple[Effect, ...]:
-        """The effects that an event which can't be replicated may have had. With a table map, its rows are left out
-        too.
+        """The effects that an event which can't be replicated may have had. If it is a table map, its rows are left
+        out, too.
         """
         number = event.data[TABLE_ID]
         try:
@@ -208,7 +210,7 @@ class TableCache:
     def rows_of(self, transaction: SimpleTransaction) -> list[Rows] | None:
         """The rows of a transaction with one rows event, an empty list if the table does not pass the filters.
 
-        None if its table map is new, or is not that of the rows. Raises the errors of ``rows``.
+        Returns None if the table map is new, or belongs to another table than the rows. Raises the errors of ``rows``.
         """
         _, _, _, table_map, data, _, _, _ = transaction
         if table_map[TABLE_ID] != data[TABLE_ID]:
@@ -246,7 +248,7 @@ def _decoded(event: RawEvent, table: TableShape) -> Rows:
 
 
 def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
-    """The offset of the rows: after the extra data and the bitmaps of the columns that the images have.
+    """The offset of the rows, which follow the extra data and the bitmaps of the columns that the images contain.
 
     Layout: MySQL source, class Rows_event. Raises PromiseError if an image lacks columns.
     """
@@ -288,7 +290,7 @@ def _size(table: Table) -> int:
 
 
 def columns_json(columns: Sequence[str], key: Sequence[str] | None) -> str:
-    """The part of a record that names its table's columns, and those of its key."""
+    """The part of a record that names its table's columns, and the columns of the table's key."""
     names = json.dumps(columns, ensure_ascii=False)
     key_names = f',"key":{json.dumps(key, ensure_ascii=False)}' if key else ""
     return f'"columns":{names}{key_names}'

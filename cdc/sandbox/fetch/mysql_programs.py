@@ -18,9 +18,10 @@ _OLDEST = (8, 0)
 
 @dataclass(frozen=True, slots=True)
 class MySqlPrograms:
-    """Command lines to which options are added; ``client`` is empty if only a server is installed.
+    """The command lines of ``server`` and ``client``, without options; ``client`` is empty if only a server is
+    installed.
 
-    ``options`` are those that this server always needs, after ``--no-defaults``.
+    ``options`` are the options that this server always needs, after ``--no-defaults``.
     """
 
     server: tuple[str, ...]
@@ -30,7 +31,7 @@ class MySqlPrograms:
 
     @property
     def version(self) -> tuple[int, ...]:
-        """(major, minor, patch) of the server."""
+        """The version of the server: (major, minor, patch)."""
         return _version(self.banner)
 
 
@@ -49,9 +50,10 @@ def mysql_programs() -> MySqlPrograms:
 
 @functools.cache
 def mysql_programs_80() -> MySqlPrograms:
-    """The programs of a MySQL 8.0: those in ``$CDC_MYSQL_80``, or those on PATH if they are 8.0, or Debian's last.
+    """The programs of a MySQL 8.0: from the folder ``$CDC_MYSQL_80``, or from PATH if they are version 8.0, or from
+    Debian's last packages of it.
 
-    Raises UserError when they cannot be found or fetched.
+    Raises UserError if the programs cannot be found or fetched.
     """
     if named := os.environ.get("CDC_MYSQL_80"):
         return _of_80(_in_folder(named, "CDC_MYSQL_80", "mysqld", "mysql"))

@@ -1,6 +1,7 @@
 """The settings and the first start of a MariaDB server, which is a leader only."""
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def maria_db(folder: Path, **options: Any) -> MySql:
     return MySql(folder, find=mariadb_programs, dialect=MARIADB, **options)
 
 
-def _initialise(programs: MySqlPrograms, folder: Path) -> None:
+def _initialise(programs: MySqlPrograms, folder: Path, chosen: Sequence[str]) -> None:
     data = folder / "data"
     data.mkdir()
     shared = _shared_files(programs)
@@ -43,7 +44,7 @@ def _initialise(programs: MySqlPrograms, folder: Path) -> None:
     statements += [(shared / name).read_text() for name in _TABLES]
     # The tables of privileges are read now; accounts can't be created before.
     statements += ["FLUSH PRIVILEGES;", MARIADB.grants.read_text()]
-    command = [*server_command(programs, data), "--bootstrap", "--skip-log-bin"]
+    command = [*server_command(programs, data), *chosen, "--bootstrap", "--skip-log-bin"]
     done = subprocess.run(command, check=False, input="\n".join(statements), capture_output=True, text=True)
     if done.returncode or "ERROR:" in done.stderr:
         raise UserError(f"mariadbd cannot initialise its data: {done.stderr[-300:]}", code="CDC-SANDBOX-START")
