@@ -55,6 +55,8 @@ def test_an_id_that_came_before_is_never_new(spark: SparkSession, records: int) 
 def test_a_servers_ids_are_one_interval_and_those_not_covered_none(spark: SparkSession) -> None:
     ranges = found(spark, [f"a:{number}" for number in range(1, 5001)], records=5000)
     assert with_ranges({}, ranges, ENDS) == {("leader", "a:"): [(1, 5000)]}
+    of_mariadb = found(spark, [f"0-7-{number}" for number in range(1, 51)])
+    assert with_ranges({}, of_mariadb, ENDS) == {("leader", "0-7-"): [(1, 50)]}
     known = with_ranges({}, found(spark, [f"a:{number}" for number in range(1, 101)]), {"leader": 49})
     assert known == {("leader", "a:"): [(1, 50)]}
     assert with_ranges(known, found(spark, ["a:51", "a:60"]), ENDS) == {("leader", "a:"): [(1, 51), (60, 60)]}

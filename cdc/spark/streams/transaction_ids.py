@@ -1,8 +1,8 @@
 """Keeps the ids of transactions as intervals of numbers for each prefix, like a GTID set, to recognize new ids.
 
 An id consists of a **prefix** and a number: a GTID's prefix is its server's UUID, its tag if there is one, and the
-colon. An id without a number is a prefix with the number 0. The intervals contain each id that occurred, and perhaps
-others: an id outside of the intervals is new.
+colon; in MariaDB it is domain and server, each with a hyphen. An id without a number is a prefix with the number 0. The
+intervals contain each id that occurred, and perhaps others: an id outside of the intervals is new.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,8 @@ _EXACT = 4_096  # up to this number, each transaction is a range of its own, so 
 TransactionIds = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
 """By side and prefix the intervals of numbers, first and last, in ascending order."""
 
-_LAST_PART = "substring_index(transaction, ':', -1)"
+# The number of MariaDB's domain-server-number comes after a hyphen.
+_LAST_PART = "substring_index(transaction, IF(contains(transaction, ':'), ':', '-'), -1)"
 # A number in a form that servers do not write, such as a number with leading zeros, does not count as a number.
 _NUMBERED = f"coalesce(string(try_cast({_LAST_PART} AS BIGINT)) = {_LAST_PART}, false)"
 
