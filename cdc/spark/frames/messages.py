@@ -19,6 +19,7 @@ from cdc.errors import UserError
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.first_partition import FIRST
 from cdc.kafka.fragments import HEADER
+from cdc.model.folding import folded
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.input.kafka_options import kafka_options
@@ -36,12 +37,14 @@ _ROWS, _TELLING = '"rows":[', ('"types":', '"upto":null', '"after":null', '"Skip
 @dataclass(frozen=True, slots=True)
 class Source:
     """A leader's topics as they are now: records up to the ``newest`` sequence, which ends a transaction, can be read
-    (-1 if there is none). ``cut``: retention has deleted the oldest records."""
+    (-1 if there is none). ``cut``: retention has deleted the oldest records. ``folds_names``: the records have names in
+    lower case, and so has the ``profile`` here."""
 
     spark: SparkSession
     profile: Profile
     span: Span
     newest: int
+    folds_names: bool = False
 
     @classmethod
     def of(cls, spark: SparkSession, profile: Profile) -> Self:
@@ -53,7 +56,12 @@ class Source:
         # contains all of them.
         newest = newest_commits({**kafka.properties(), "log_level": 0}, kafka.topics().commits)
         end = -1 if newest is None else newest.next_sequence - 1 - newest.of_open
-        return cls(spark, profile, span(kafka), end)
+        folds = newest is not None and newest.folds_names
+        return cls(spark, profile.folded() if folds else profile, span(kafka), end, folds)
+
+    def stored(self, name: Name) -> Name:
+        """The name of a table as the records have it."""
+        return (folded(name[0]), folded(name[1])) if self.folds_names else name
 
     @property
     def kafka(self) -> Kafka:

@@ -34,7 +34,7 @@ class Follower:
         if "`checkpoint`" not in sql:
             return []  # there is no other table
         sequence = self.sequences[self.server]
-        return [] if sequence is None else [("srv", "topic", "id", sequence, "{}", None)]
+        return [] if sequence is None else [("srv", "topic", "id", sequence, "{}", None, None, None)]
 
     def run(self, packet: list[bytes]) -> None:
         assert packet == [b"COMMIT"]
