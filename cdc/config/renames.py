@@ -11,11 +11,11 @@ __all__ = ["Renames", "folded_renames", "require_own"]
 
 _KEY = "profile key renames"
 _OWN = re.compile(r"[0-9A-Za-z_$-]{1,64}", re.ASCII)
-_LONGEST = 64  # characters of a name (manual, "Identifier Length Limits")
+_LONGEST = 64  # the most characters of a name (manual, "Identifier Length Limits")
 
 
 class Renames:
-    """Maps the leader's names to the follower's by ``databases``; other databases keep their names.
+    """Maps the leader's names to the follower's with ``databases``; other databases keep their names.
 
     ``own`` is the consumer's own database on the follower, whose name no other database can have. ``taken`` are names
     that a database of the leader cannot keep, since another one gets them. ``folds``: all names are in lower case, but
@@ -40,7 +40,9 @@ class Renames:
 
     @property
     def leaders(self) -> dict[str, str]:
-        """Maps the follower's database names to the leader's; if the leader has none, to ``… of the follower``."""
+        """Maps the follower's database names to the leader's; a name that the leader lacks is mapped to ``… of the
+        follower``.
+        """
         return {old: f"{old} of the follower" for old in self.databases} | self._former
 
     def __bool__(self) -> bool:

@@ -24,8 +24,8 @@ _QUOTED = re.compile(rf"({_NAME})\.({_NAME})")
 
 @dataclass(frozen=True, slots=True)
 class TableGlobs:
-    """Compiled globs: ``whole`` matches ``db.table``, each of ``pairs`` the two names; ``databases`` are globs over
-    databases.
+    """Compiled globs: ``whole`` matches ``db.table``, each pair in ``pairs`` matches the two names; ``databases`` are
+    globs over databases.
     """
 
     whole: re.Pattern[str]
@@ -34,7 +34,7 @@ class TableGlobs:
 
     @classmethod
     def of(cls, globs: Iterable[str], *, key: str, names_database: bool) -> Self:
-        """Compiles the globs of the profile key ``key``; with ``names_database`` each must name the database.
+        """Compiles the globs of the profile key ``key``; with ``names_database`` each glob must name the database.
 
         Raises UserError for a glob in which the two names cannot be distinguished.
         """
@@ -88,7 +88,7 @@ def copy_command(*tables: tuple[str, str]) -> str:
 
 
 def named(database: str, table: str) -> str:
-    """``db.table``, with backquotes if it could be misread otherwise, also as an option."""
+    """``db.table``, with backquotes if the text could be misread without them, also as an option."""
     names = database, table
     if database.startswith("-") or any("." in name or "`" in name for name in names):
         return ".".join(f"`{name.replace('`', '``')}`" for name in names)
@@ -96,7 +96,7 @@ def named(database: str, table: str) -> str:
 
 
 def table_named(text: str) -> tuple[str, str] | None:
-    """Parses the table that ``named`` gave; None for a text that names none."""
+    """Parses a text that ``named`` returned; None for a text that names no table."""
     if found := _QUOTED.fullmatch(text):
         return unquoted(found[1]), unquoted(found[2])
     return None

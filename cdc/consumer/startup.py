@@ -16,7 +16,7 @@ from typing import Self, TypeVar
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
 from cdc.config.topic_names import PER_TABLE
-from cdc.consumer import preflight
+from cdc.consumer import preflight, topic_checks
 from cdc.consumer.apply.applier import Applier
 from cdc.consumer.apply.chunks import Chunks
 from cdc.consumer.apply.committed import Committed
@@ -62,8 +62,8 @@ _ASK_SECONDS, _LOG_SECONDS = 0.5, 10.0
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """Starts a consumer with the follower's ``session`` and the ``source`` of the records, which ``reader`` receives
-    and ``parser`` parses; ``calls`` waits for both servers.
+    """Starts a consumer. ``session`` is connected to the follower; ``source`` returns the records, which ``reader``
+    receives and ``parser`` parses; ``calls`` repeats a call until the server answers.
     """
 
     profile: Profile
@@ -151,10 +151,11 @@ class Startup:
             event(_LOG, NOT_TAKEN, hint=SWITCH_ON)
 
     def topic(self, *, wait: bool) -> Topic | None:
-        """The topic whose id the checkpoint has: the one topic, or the commit log of the layout ``per_table``. If
-        it is missing, waits for the producer to create it. None if the wait was stopped.
+        """Returns the topic whose id the checkpoint contains: the only topic, or the commit log in the layout
+        ``per_table``.
 
-        Raises UserError for a missing topic unless ``wait``, ServerGone.
+        Waits for the producer to create a missing topic; returns None if the wait was stopped. Raises UserError for a
+        missing topic if ``wait`` is false, ServerGone.
         """
         name = self.profile.kafka.topics().main
         hint = "start cdc-producer, which creates it, or fix kafka.topic in the profile"
@@ -170,11 +171,13 @@ class Startup:
             self.calls.pause(_ASK_SECONDS)
         return topic
 
-    def checkpoint(self, topic: Topic, *, attachment: Beginning) -> tuple[Checkpoint, BaseCopy]:
-        """The follower's checkpoint, once it is known to belong to these topics, and the base copy with which the
-        follower began.
+    def checkpoint(self, topic: Topic, *, attachment: Beginning, continues: bool = True) -> tuple[Checkpoint, BaseCopy]:
+        """Loads the follower's checkpoint, and the base copy with which the follower began; checks that the checkpoint
+        belongs to the topics.
 
-        Raises UserError, Stopped, ServerGone.
+        ``continues``: the checkpoint's offsets are behind its record; this is false while the follower is loaded.
+
+        Raises UserError, PromiseError, Stopped, ServerGone.
         """
         names = self.profile.kafka.topics()
         many = names.layout == PER_TABLE
@@ -185,14 +188,17 @@ class Startup:
             checkpoint, copied = preflight.load_checkpoint(
                 self.session, resource=resource, topic=topic, first=first, attachment=attachment
             )
+            if continues and not many:
+                checkpoint = topic_checks.continued(checkpoint, topic, self.reader.places)
             others = self.source.topics({partition.topic for partition in checkpoint.offsets} - {topic.name})
-            preflight.check_topics(checkpoint, topic, others, first=first)
+            topic_checks.check_topics(checkpoint, topic, others, first=first)
             return checkpoint, copied
 
         return self._once_connected(load)
 
     def last_executed(self, checkpoint: Checkpoint) -> int:
-        """The sequence of the last statement that the follower has executed, at least the checkpoint's.
+        """The sequence of the last statement that the follower has executed; the checkpoint's sequence if none came
+        after it.
 
         A consumer that was killed may have executed statements after the checkpoint. Raises Stopped, ServerGone.
         """
@@ -223,7 +229,9 @@ class Startup:
         self._once_connected(load)
 
     def _once_connected(self, question: Callable[[], Answer]) -> Answer:
-        """The result of ``question``, which is called with a connected session until both servers answer."""
+        """Calls ``question`` with a connected session, again and again until both servers answer, and returns its
+        result.
+        """
         retry = self.calls.retry
         while not self.calls.stop.is_set():
             try:
@@ -242,8 +250,8 @@ class Startup:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The stages from a leader's transactions to commits of the follower: ``renaming`` gives records the follower's
-    names, ``ledger`` executes statements, ``applier`` applies batches.
+    """The stages from a leader's transactions to commits on the follower: ``renaming`` changes the names in records to
+    the follower's names, ``ledger`` executes statements, ``applier`` applies batches.
     """
 
     renaming: Renaming
@@ -260,8 +268,8 @@ class Stages:
         skips: Skips,
         others: Callable[[Uri], bool] = lambda uri: True,
     ) -> Self:
-        """The stages that continue from ``checkpoint``. ``others(uri)`` decides, too, which rows are applied, by the
-        names of their tables on the follower.
+        """Creates the stages that continue from ``checkpoint``. Rows are applied only if ``others(uri)`` is true, too;
+        ``uri`` is the name of their table on the follower.
         """
         settings, session = startup.profile.consumer, startup.session
         passes, spellings = replicated(startup.scope), None
@@ -284,9 +292,10 @@ class Stages:
 def _applier(
     startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool], copied: BaseCopy
 ) -> Applier:
-    """Connects the stages that apply batches: prepared, executed serially or in parallel, and row by row if that fails.
+    """Connects the stages that apply batches: a batch is prepared and then executed, serially or in parallel, and row
+    by row if that fails.
 
-    ``passes(uri)`` decides which tables are replicated, by their names on the follower.
+    ``passes(uri)`` decides whether a table is replicated; ``uri`` is its name on the follower.
     """
     session, settings, prefetch = startup.session, startup.profile.consumer, Prefetch(startup.source.read_ahead)
     triggers = Triggers(session, drop=settings.triggers == "drop", passes=passes)

@@ -1,4 +1,4 @@
-"""The URIs that name a leader's databases and tables (docs/record-format.md)."""
+"""Defines the URIs that name a leader's databases and tables (docs/record-format.md)."""
 
 from typing import NamedTuple, Self
 from urllib.parse import quote, unquote
@@ -27,7 +27,7 @@ class Uri(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parses a URI. Raises ValueError if ``text`` is not one."""
+        """Parses a URI. Raises ValueError if ``text`` is not a URI."""
         if not text.startswith(_SCHEME):
             raise ValueError(f"not an {_SCHEME} URI: {text!r}")
         names = [unquote(name, errors="strict") for name in text[len(_SCHEME) :].split("/")]

@@ -1,4 +1,5 @@
-"""Finds the position to start or continue at: from the commit log and the profile, checked against the leader."""
+"""Finds the position at which to start or continue, from the commit log and the profile, and checks it against the
+leader."""
 
 import re
 import threading
@@ -33,11 +34,11 @@ def starting_entry(
     filters: dict[str, list[str]],
     named: Callable[[], bool] = lambda: True,
 ) -> Entry:
-    """The entry to continue after: the commit log's ``entry``, or one for ``start`` if there is none yet.
+    """The entry to continue after: the commit log's ``entry``, or a first entry for ``start`` if there is no entry yet.
 
-    ``filters`` are the profile's, listed; ``named`` is called to find out whether the leader's first rows have the
-    names of their columns. Raises UserError if the leader cannot continue there without a loss or a
-    repetition.
+    ``filters`` are the profile's, in the form of ``Filters.listed``; ``named`` is called to find out whether the
+    leader's first rows were logged with the names of their columns. Raises UserError if the leader cannot continue
+    there without losing or repeating changes.
     """
     if entry is None or Pending.from_json(entry.copy).structure:
         return _first_entry(leader, start=start, named=named)
@@ -46,7 +47,8 @@ def starting_entry(
         _require_countable(entry.partial, entry.filters, filters)
     if entry.server_uuid == leader.server_uuid and _has(leader, entry.position):
         return entry
-    # Another server with the same history, or renumbered files: only the GTIDs show where to continue.
+    # The leader was replaced by a server with the same history, or its files were renumbered: only the GTIDs show where
+    # to continue.
     return replace(entry, server_uuid=leader.server_uuid, position=Position(leader.logs[0][0], 4))
 
 
@@ -105,7 +107,7 @@ def _with_unpacked(chunk: Iterable[RawEvent | SimpleTransaction]) -> Iterator[Ra
 def _first_entry(leader: Leader, *, start: str, named: Callable[[], bool]) -> Entry:
     """The entry of a producer without a commit log, for the profile's ``start``.
 
-    Raises UserError if the leader has purged the transactions that follow, or has not executed those before.
+    Raises UserError if the leader has purged the transactions that follow, or has not executed the transactions before.
     """
     position, executed = Position(leader.logs[0][0], 4), leader.purged
     copies = start == COPY or (start == AUTO and leader.gtid_on and not (_has_beginning(leader) and named()))
@@ -198,7 +200,7 @@ def _require_copy(leader: Leader, held: GtidSet) -> None:
 
 
 def _require_position(leader: Leader, position: Position) -> None:
-    """Raises UserError unless the leader's binlog can be read from there on."""
+    """Raises UserError unless the leader's binlog can be read from ``position`` on."""
     if leader.gtid_on:
         raise UserError(
             "the leader has GTIDs; a position would not be valid on another server, a GTID set is",
@@ -216,20 +218,20 @@ def _require_position(leader: Leader, position: Position) -> None:
 
 
 def _require_same_history(leader: Leader, entry: Entry) -> None:
-    """Raises UserError unless the server has everything that follows ``entry``, and has executed everything
+    """Raises UserError unless the server still has all transactions after ``entry``, and has executed all transactions
     before it.
     """
     ours = GtidSet.parse(entry.gtid_set)
     if leader.gtid_on and entry.gtids_complete and (ours or entry.partial):
         _require_gtids(leader, entry, ours)
         # Files are removed by purging the transactions in them, or by RESET BINARY LOGS with gtid_purged set again. If
-        # a file is gone or shorter and its transactions are not purged, the server was put back to an older state.
+        # a file is missing or shorter and its transactions are not purged, the server was put back to an older state.
         if leader.server_uuid == entry.server_uuid and not ours.issubset(leader.purged):
             _require_file(leader, entry.position)
     elif leader.server_uuid != entry.server_uuid:
         raise UserError(
-            f"this is another server than before (its UUID is {leader.server_uuid}, ours {entry.server_uuid}), and "
-            "without GTIDs its binlog cannot be matched with ours",
+            f"this is another server than before ({leader.server_uuid}, not {entry.server_uuid}), and its binlog can't "
+            "be matched with ours by GTIDs",
             code="CDC-LEADER-REPLACED",
             where=leader.name,
             hint=f"point the profile at the old leader, or {_FRESH_COPY}",
@@ -241,7 +243,7 @@ def _require_same_history(leader: Leader, entry: Entry) -> None:
 def _require_gtids(leader: Leader, entry: Entry, ours: GtidSet) -> None:
     held = GtidSet.parse(entry.gtid_set)
     if entry.partial:
-        held.add(entry.partial.transaction)  # a server without it can't send its rest
+        held.add(entry.partial.transaction)  # a server without this transaction can't send its rest
     if not held.issubset(leader.executed):
         if leader.server_uuid == entry.server_uuid and _has(leader, entry.position):
             # With rpl_semi_sync_source_wait_point = AFTER_SYNC a transaction is sent before it is executed.

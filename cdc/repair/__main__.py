@@ -1,4 +1,5 @@
-"""The program cdc-repair: makes the leader's producer send the rows again that an audit found drifted."""
+"""The program cdc-repair: requests that the leader's producer sends the rows again that drifted according to an
+audit."""
 
 import argparse
 import sys
@@ -33,7 +34,7 @@ _NO_ROW = "no such row"
 
 
 def row_lines(table: DriftedTable) -> Iterator[str]:
-    """The rows that the report shows, with leader and follower one below the other."""
+    """The lines for the rows in the report, with the leader's row above the follower's row."""
     for row in table.shown:
         yield visible(f"  {row['kind']}: {_image(row['identity'])}")
         ours, theirs = row["leader_image"], row["follower_image"]
@@ -51,7 +52,8 @@ def row_lines(table: DriftedTable) -> Iterator[str]:
 
 
 def definition_lines(drift: dict[str, Any]) -> Iterator[str]:
-    """Describes an object that is not defined as on the leader, with the correcting statement if it is known."""
+    """Describes an object whose definition differs from the leader's, with the statement that corrects it if the
+    statement is known."""
     name = ".".join(part for part in (drift["database"], drift["name"]) if part)
     yield visible(f"{drift['kind']} {name}: NOT repaired: {drift['cause']}: {drift['evidence']}")
     if (statement := statement_of(drift)) is not None:

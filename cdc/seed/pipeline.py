@@ -1,7 +1,6 @@
 """Connects the stages of a seed: folds the leader's topics, and loads the remaining rows into a follower."""
 
 import logging
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -38,6 +37,7 @@ from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment, sequence_at
 from cdc.spark.input.small_data import set_tiny
+from cdc.spark.job.error_text import raised_message
 from cdc.spark.job.session import configure_for
 
 __all__ = ["Loaded", "run"]
@@ -45,7 +45,6 @@ __all__ = ["Loaded", "run"]
 _LOG = logging.getLogger("cdc.seed")
 _LOG_SECONDS = 5.0
 _ROWS_OF_A_RECORD = 20
-_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: P0001|\n|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ def _load(startup: Startup, spark: Callable[[], SparkSession], leader: Profile, 
     startup.require_same_names(leader_folds=source.folds_names)
     seed = _seed(begun, source, at, listed(follower))
     stream = _stream(startup, source, topic, seed.upto)
-    checkpoint, copied = startup.checkpoint(topic, attachment=SeedBeginning(resource, seed))
+    checkpoint, copied = startup.checkpoint(topic, attachment=SeedBeginning(resource, seed), continues=False)
     event(_LOG, "seed", follower=str(follower.database), upto=seed.upto, after=checkpoint.sequence)
     loaded = _applied(startup, source, stream, checkpoint, copied)
     if loaded is not None:
@@ -231,7 +230,7 @@ def _told(found: Iterator[Line]) -> Iterator[Line]:
     try:
         yield from found
     except PySparkException as error:
-        raised = _RAISED.search(str(error))
-        if raised is None:
+        message = raised_message(error)
+        if message is None:
             raise
-        raise UserError(raised[1], where="the topics, read with Spark") from None
+        raise UserError(message, where="the topics, read with Spark") from None

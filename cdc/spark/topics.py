@@ -27,7 +27,8 @@ __all__ = ["Replication", "Topics", "read_topics"]
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """The audited replication: the ``profiles`` of both producers by side, and the consumer's, None if not given."""
+    """The audited replication: the ``profiles`` of both producers, by side, and the profile of the ``consumer``, None
+    if it is not given."""
 
     profiles: Mapping[str, Profile]
     consumer: Profile | None = None
@@ -60,11 +61,11 @@ class Replication:
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Both topics as they are now: ``held`` is what earlier audits covered, ``records`` are all others.
+    """Both topics as they are now: ``held`` is the part that earlier audits covered, ``records`` are all other records.
 
-    The records (columns of ``input.records``) have the leader's names. ``arrivals`` has the times at which they were in
-    Kafka. ``spans`` are the offsets of all records, and ``ids`` Kafka's ids of the topics, both by side.
-    ``folds_names``: the names are in lower case, since one of the servers has them so.
+    The records (columns of ``input.records``) have the leader's names of databases and tables. ``arrivals`` contains
+    the times at which the records were in Kafka. ``spans`` maps each side to the offsets of all records, and ``ids``
+    to the topics' ids in Kafka. ``folds_names``: the names are in lower case, since one of the servers folds them.
     """
 
     records: DataFrame
@@ -76,14 +77,14 @@ class Topics:
 
 
 def read_topics(spark: SparkSession, replication: Replication, state: StateStore | None) -> Topics:
-    """Reads both topics from where ``state`` ends to their present ends, and set Spark for their size.
+    """Reads both topics from where ``state`` ends to their present ends, and configures Spark for their size.
 
-    Raises UserError if the brokers do not answer, if a topic does not exist or is not the one that the state is of, and
-    if files of the state are missing or damaged.
+    Raises UserError if the brokers do not answer, if a topic does not exist or is not the topic of the state, and if
+    files of the state are missing or damaged.
     """
     profiles = replication.profiles
-    # The follower's end is read first. All records before it were applied from records that the leader's topic has by
-    # then, so they come before the leader's end, which is read later.
+    # The follower's end is read first. All records before it were applied from records that were in the leader's topic
+    # by then, so these records of the leader come before the leader's end, which is read later.
     spans = {side: span(profiles[side].kafka) for side in (FOLLOWER, LEADER)}
     if folds_names := any(each.folds_names for each in spans.values()):
         replication = replication.folded()
@@ -99,7 +100,7 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
         arrivals = their_arrivals()
     return Topics(
         records=records,
-        # For a state they are read once more, to find out where the next audit continues.
+        # With a state, the arrivals are read once more to determine where the next audit continues.
         arrivals=cached(arrivals) if state else arrivals,
         spans=spans,
         ids=ids,

@@ -27,7 +27,7 @@ from cdc.sql.tokens import Span, Token, excerpt, spans
 __all__ = ["Renaming", "names_database", "rewritten"]
 
 _DOT, _BRACKET, _NOTHING = Token("mark", "."), Token("mark", "("), Token("mark", "")
-# Words that may be followed by column names: those of a query, and ORDER BY of ALTER TABLE.
+# Words after which column names may come: the words of a query, and ORDER BY of ALTER TABLE.
 _COLUMNS = {"SELECT", "WITH", "AS", "ORDER"}
 _BODIES = ("View", "Procedure", "Function", "Library")
 
@@ -35,7 +35,8 @@ _BODIES = ("View", "Procedure", "Function", "Library")
 def rewritten(record: Record, renames: Renames) -> Record:
     """The record with the follower's names in its statement.
 
-    Raises Unapplicable if it is ambiguous which names are databases, or the statement's character set lacks a new name.
+    Raises Unapplicable if it is ambiguous which names are databases, or if the statement's character set can't encode a
+    new name.
     """
     found = _spans(record)
     occurrences = [span for name in renames.databases for span in _occurrences(record, found, name, renames)]
@@ -80,7 +81,7 @@ def _occurrences(record: Record, found: list[Span], name: str, renames: Renames)
             (qualifiers if after == _DOT and before != _DOT else others).append(at)
     actions = [affect["action"] for affect in record.affects]
     if actions and all(action.endswith("Database") for action in actions):
-        # Such a statement names only its object, and ALTER DATABASE may leave the name out.
+        # A statement on a database names only that database, and ALTER DATABASE may omit the name.
         if qualifiers or len(others) > 1:
             raise _ambiguous(record, name)
         return [found[at] for at in others]
@@ -138,11 +139,11 @@ class Renaming:
         return bool(self._renames or self.spellings is not None)
 
     def passes(self, uri: Uri) -> bool:
-        """Whether an object, by its name on the follower, is replicated."""
+        """Whether an object is replicated; ``uri`` is its name on the follower."""
         return self._replicated(Uri(uri.resource, self._renames.former(uri.database), uri.table))
 
     def on_follower(self, uri: Uri) -> Uri:
-        """The follower's name of an object, given the leader's."""
+        """The follower's name of an object; ``uri`` is the leader's name."""
         return Uri(uri.resource, self._renames.new(uri.database), uri.table)
 
     def located(self, records: Iterable[Located | None]) -> Iterator[Located | None]:
@@ -166,7 +167,7 @@ class Renaming:
     def rows(self, record: Record) -> Record:
         """The rows record with its table's name on the follower.
 
-        Raises UserError if another database has that name there.
+        Raises UserError if another database has that name on the follower.
         """
         uri = record.uri
         new = self._renames.new(uri.database)
@@ -182,8 +183,8 @@ class Renaming:
     def statement(self, record: Record) -> Record:
         """A replicated Query record with the follower's names in its text and context; ``affects`` is unchanged.
 
-        Raises Unapplicable if it is ambiguous which of its words are databases, or if it names a database whose name
-        another database gets; UserError if it changes such a database.
+        Raises Unapplicable if it is ambiguous which words of the statement are databases, or if it names a database
+        whose name another database has on the follower; UserError if it changes such a database.
         """
         if self.spellings is not None:
             self.spellings.check(record)
@@ -200,7 +201,7 @@ class Renaming:
                 )
         context = dict(record.context or {})
         database = context.get("database", "")
-        # No default database is safer than the wrong one: the server then refuses names without a database.
+        # No default database is safer than a wrong default database: the server then refuses names without a database.
         context["database"] = "" if database in self._renames.taken else self._renames.new(database)
         return replace(rewritten(record, self._renames), context=context)
 

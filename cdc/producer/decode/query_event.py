@@ -1,4 +1,5 @@
-"""Reads a Query event as a statement: text, kind, affected objects and the session variables it depends on."""
+"""Reads a Query event as a statement: its text, its kind, the affected objects and the session variables that it
+depends on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -28,7 +29,8 @@ Collations = Mapping[int, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatement:
-    """A statement of the binlog. ``kind`` is one of ``cdc.sql.ddl.classify``; ``shown`` is its text without secrets.
+    """A statement of the binlog. ``kind`` is a kind that ``cdc.sql.ddl.classify`` returns; ``shown`` is its text
+    without secrets.
 
     ``unreadable`` is the reason why the ``text`` can't be sent to followers; else it is empty. ``failed``: the error of
     a statement that the leader executed only in part. ``changed`` are the objects that may have changed, as its text
@@ -107,17 +109,18 @@ def _folded(statement: LoggedStatement) -> LoggedStatement:
 
 
 def _on_real_table(variables: Mapping[str, Any], effects: tuple[Effect, ...]) -> bool:
-    """Whether the log shows that a statement was on a table of InnoDB and not on a temporary one that hides it.
+    """Whether the log shows that a statement was on a table of InnoDB and not on a temporary table that hides it.
 
-    On a temporary table ALTER and the statements on indexes are logged without the number of a DDL transaction, and
-    TRUNCATE with the database that it used, which it is not on others. This holds from MySQL 8.0 to 9.7.
+    On a temporary table, ALTER and the statements on indexes are logged without the number of a DDL transaction, and
+    TRUNCATE is logged with the database that it used, which is not logged for other tables. This holds from MySQL 8.0
+    to 9.7.
     """
     truncates = [effect.action for effect in effects] == ["TruncateTable"]
     return "ddl_xid" in variables and not (truncates and "databases" in variables)
 
 
 def _context(query: ev.Query, event: RawEvent, collations: Collations, read: StatementText) -> dict[str, Any]:
-    """The values that the statement's meaning depends on, by the names of session variables."""
+    """Maps the names of session variables to the values that the statement's meaning depends on."""
     context: dict[str, Any] = {"database": query.database}
     for name in (
         "sql_mode", "time_zone", "foreign_key_checks", "unique_checks", "lc_time_names",

@@ -1,8 +1,8 @@
-"""Renames the databases in both sides' records to the names that the audit compares: those of the leader.
+"""Renames the databases in both sides' records to the leader's names, which the audit compares.
 
-The consumer may apply a leader's database under another name; the follower's records get the leader's name again.
-The consumer's own database, whatever its name is, is called ``CHECKPOINT_DATABASE`` from here on. If it has another
-name, the leader may have a database called ``CHECKPOINT_DATABASE``; that one is called ``OF_LEADER`` on both sides.
+The consumer may apply a leader's database under another name; the follower's records get the leader's name again. The
+consumer's own database, whatever its name is, is called ``CHECKPOINT_DATABASE`` from here on. If its real name differs,
+the leader may have a database called ``CHECKPOINT_DATABASE``; this database is called ``OF_LEADER`` on both sides.
 """
 
 from collections.abc import Mapping
@@ -32,17 +32,18 @@ OF_LEADER = f"{CHECKPOINT_DATABASE} of the leader"
 
 
 def own_schema(profiles: Mapping[str, Profile], consumer: Profile | None) -> str:
-    """The name of the consumer's own database, from its profile or, without that, from the follower's profile."""
+    """The name of the consumer's own database, from the consumer's profile or, without it, from the follower's
+    profile."""
     return (consumer or profiles[FOLLOWER]).consumer.schema
 
 
 def name_on_leader(database: str) -> str:
-    """The name that ``database``, as the audit calls it, has on the leader."""
+    """Converts ``database``, a name that the audit uses, to the database's real name on the leader."""
     return CHECKPOINT_DATABASE if database == OF_LEADER else database
 
 
 def renames(profiles: Mapping[str, Profile], consumer: Profile | None) -> Renames:
-    """The consumer's renames, from its profile or, without that, from the follower's profile."""
+    """The consumer's renames, from the consumer's profile or, without it, from the follower's profile."""
     return Renames((consumer or profiles[FOLLOWER]).renames, own=own_schema(profiles, consumer))
 
 
@@ -54,7 +55,7 @@ def names_in_use(profiles: Mapping[str, Profile], consumer: Profile | None) -> d
 
 
 def with_leaders_names(records: DataFrame, renames: Renames, *, schema: str = CHECKPOINT_DATABASE) -> DataFrame:
-    """``records`` of ``input.records.parse`` with renamed databases; ``schema`` is the consumer's own database."""
+    """Renames the databases in ``records`` (see ``input.records.parse``); ``schema`` is the consumer's own database."""
     names = {FOLLOWER: renames.leaders}
     if schema != CHECKPOINT_DATABASE:
         leaders = {
@@ -105,7 +106,7 @@ def _lower_segment(segment: Column) -> Column:
 
 
 def _renamed(records: DataFrame, side: str, names: Mapping[str, str]) -> DataFrame:
-    """Renames the databases in the ``records`` of ``side``, by ``names`` from old to new."""
+    """Renames the databases in the ``records`` of ``side``; ``names`` maps old names to new names."""
     of_side = F.col("side") == side
     segments = {_segment(old): _segment(new) for old, new in names.items()}
 
@@ -134,5 +135,5 @@ def _mapped(name: Column, names: Mapping[str, str]) -> Column:
 
 
 def _segment(database: str) -> str:
-    """A database's name as a segment of a URI."""
+    """Encodes a database's name as a segment of a URI."""
     return str(Uri("", database)).rpartition("/")[2]
