@@ -9,8 +9,9 @@ The data path:
     follower's binlog → a second producer, with follower_profile.toml → Kafka
     both leader's and follower's topics → spark.input → spark.streams, spark.ddl → spark.compare → spark.report
 
-Each program is wired in its ``pipeline``: cdc.producer, cdc.consumer, cdc.spark (the audit); cdc.tail prints records,
-cdc.sandbox runs real servers. They share, each built on the next: kafka, service, config and sql, model, errors.
+In cdc.producer, cdc.consumer and cdc.spark (the audit), the module ``pipeline`` connects the parts of the program.
+cdc.tail prints records, and cdc.sandbox runs real servers. The programs share kafka, service, config, sql, model and
+errors; each of these imports only those after it.
 """
 
 __version__ = "0.1.0"

@@ -1,12 +1,12 @@
-"""The errors that users meet: each names what failed, where and what to do, and has the program's exit status.
+"""Defines the errors that users see: each describes what failed, where, and what to do, and defines an exit status.
 
 CdcError
-├── UserError      2  the user must change something: profile, server setting, grant
+├── UserError      2  the user must change something: the profile, a server setting, a grant
 │   └── Unreachable   a server does not answer; producer and consumer wait for it, other programs end
-├── PromiseError   3  stopped to keep a promise: a gap, an unknown event, a conflict under "stop"
+├── PromiseError   3  the program stopped to keep a promise, at a gap, an unknown event, or a conflict with "stop"
 └── ServerGone     4  a server was unreachable until the retries ran out
-    └── Disconnected  a connection failed; retrying from the last commit is safe, so producer and consumer do
-        └── Fenced    Kafka rejects this producer, because another one took over or a transaction took too long
+    └── Disconnected  a connection failed; producer and consumer retry, which is safe from the last commit on
+        └── Fenced    Kafka rejects this producer: another producer took over, or a transaction took too long
 """
 
 from collections.abc import Iterable
@@ -16,11 +16,11 @@ __all__ = ["CdcError", "Disconnected", "Fenced", "PromiseError", "ServerGone", "
 
 
 class CdcError(Exception):
-    """An error with ``what`` failed, ``where`` (binlog position, topic offset, profile key), and a ``hint`` at what to
-    do.
+    """An error that describes ``what`` failed and ``where`` (at a binlog position, a topic offset, a profile key), with
+    a ``hint`` at what to do.
 
-    ``code`` names the kind of error, and stays the same when its words change: docs/what-if.md lists all codes.
-    ``each`` lists the failures one by one if ``what`` summarises several.
+    ``code`` identifies the kind of error, and stays the same when the text changes: docs/what-if.md lists all codes.
+    ``each`` contains the single failures if ``what`` summarises several.
     """
 
     exit_status: ClassVar[int] = 3
@@ -36,7 +36,7 @@ class CdcError(Exception):
         self.each = tuple(each)
 
     def __str__(self) -> str:
-        """Joins the parts into one line: what failed; where; what to do. Line breaks in the parts become spaces."""
+        """Joins what failed, where, and what to do into one line. Line breaks in these parts become spaces."""
         parts = [self.what]
         if self.where:
             parts.append(f"at {self.where}")
@@ -52,23 +52,23 @@ class UserError(CdcError):
 
 
 class Unreachable(UserError):
-    """A server does not answer: its address may be wrong, or it may come back."""
+    """A server does not answer: its address may be wrong, or it may answer again later."""
 
 
 class PromiseError(CdcError):
-    """The stream stops here, because going on would lose, repeat or alter a change."""
+    """The program stops here: if it continued, it would lose, repeat or alter a change."""
 
     exit_status = 3
 
 
 class ServerGone(CdcError):
-    """A server did not come back while the retries lasted."""
+    """A server stayed unreachable until the retries ran out."""
 
     exit_status = 4
 
 
 class Disconnected(ServerGone):
-    """A connection to a server was lost or could not be made; retrying from the last commit is safe."""
+    """A connection to a server was lost or could not be established; retrying from the last commit is safe."""
 
 
 class Fenced(Disconnected):

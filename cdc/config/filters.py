@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import translate
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from cdc.config.table_globs import TableGlobs, unquoted
 from cdc.errors import UserError
+from cdc.model.folding import folded
 
 __all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "FilterChange", "Filters", "filtered_name", "swap"]
 
@@ -18,10 +19,11 @@ _PLACE = "{table}"
 
 
 def filtered_name(action: str, name: str | None) -> str | None:
-    """The name by which the filters decide about an object that a statement affects; None if its database decides.
+    """The name with which the filters decide about an object that a statement affects; None if the name of its database
+    decides.
 
-    ``action`` is the ``action`` of an Effect. Filters can name tables and views; an index is decided by the name of its
-    table.
+    ``action`` is the ``action`` of an Effect. Filters can name tables and views; for an index the name of its table
+    decides.
     """
     return name if action.endswith(("Table", "View", "Index")) else None
 
@@ -33,11 +35,12 @@ def _pattern(globs: Iterable[str]) -> re.Pattern[str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Globs over database names and over ``db.table`` (module table_globs), case-sensitive.
+    """Globs over database names and over ``db.table`` (module table_globs), case-sensitive: ``folded`` gives those for
+    a server with ``lower_case_table_names = 1``.
 
     At most one of include and exclude is given per kind; with none, everything passes. The server's own databases never
-    pass, since each server keeps its own. ``shadow_tables`` are the names, with ``{table}`` for a table's, under which
-    tools build and keep other versions of a table: these pass if the table passes.
+    pass, since each server keeps its own. ``shadow_tables`` are the names, with ``{table}`` in place of a table's name,
+    under which tools build and keep other versions of a table: such a version passes if the table passes.
     """
 
     include_dbs: tuple[str, ...] = ()
@@ -74,8 +77,12 @@ class Filters:
         their = map(translate, included.databases) if included else ()
         self._compiled["their_dbs"] = re.compile("|".join(their)) if included else None
 
+    def folded(self) -> Self:
+        """The filters for names that are folded to lower case."""
+        return type(self)(**{key: tuple(map(folded, getattr(self, key))) for key in _KEYS})
+
     def listed(self) -> dict[str, list[str]]:
-        """The lists that are not empty, each sorted, so that equal filters give equal results."""
+        """The lists that are not empty, each sorted, so that equal filters return equal results."""
         lists = {key: getattr(self, key) for key in _KEYS}
         return {key: sorted(set(globs)) for key, globs in lists.items() if globs}
 
@@ -92,7 +99,7 @@ class Filters:
         return True
 
     def wants_database(self, database: str) -> bool:
-        """Whether anything of this database may pass (a table filter can still leave out its tables)."""
+        """Whether any object of this database may pass (a table filter can still leave out its tables)."""
         if database in SYSTEM_DATABASES:
             return False
         include, exclude = self._compiled["include_dbs"], self._compiled["exclude_dbs"]
@@ -104,7 +111,7 @@ class Filters:
         return exclude is None or exclude.match(database) is None
 
     def wants(self, database: str, name: str | None) -> bool:
-        """Whether a table or view passes; with None for the name, whether anything in the database may."""
+        """Whether a table or view passes; without a ``name``, whether any object of the database may pass."""
         return self.wants_database(database) if name is None else self.wants_table(database, name)
 
     def wants_table(self, database: str, table: str) -> bool:
@@ -118,7 +125,7 @@ class Filters:
         return exclude is None or not any(exclude.match(database, name) for name in names)
 
     def _shadowed(self, table: str) -> Iterator[str]:
-        """The tables that this table may be a shadow of, judged by its name."""
+        """The tables whose shadow this table may be, judging by its name."""
         for pattern in self.shadow_tables:
             before, _, after = pattern.partition(_PLACE)
             name = table.removeprefix(before).removesuffix(after)
@@ -128,17 +135,17 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class FilterChange:
-    """A change of the filters: finds what passes ``after`` and did not pass ``before``."""
+    """A change of the filters: finds objects that pass ``after`` and did not pass ``before``."""
 
     before: Filters
     after: Filters
 
     def wants_database(self, database: str) -> bool:
-        """Whether something in this database may pass now, and nothing did before."""
+        """Whether an object of this database may pass now, and none passed before."""
         return self.after.wants_database(database) and not self.before.wants_database(database)
 
     def wants_table(self, database: str, table: str) -> bool:
-        """Whether changes of this table or view pass now, and did not before."""
+        """Whether changes of this table or view pass now, and did not pass before."""
         return self.after.wants_table(database, table) and not self.before.wants_table(database, table)
 
 
@@ -146,7 +153,9 @@ _Name = tuple[str, str]
 
 
 class Swap(NamedTuple):
-    """The ``table`` whose place ``new`` took, as (database, name), and the setting that lets the tool's names pass."""
+    """The ``table`` whose place the table ``new`` took, both as (database, name), and the setting that lets the names
+    of the tool pass.
+    """
 
     table: _Name
     new: _Name
@@ -156,8 +165,8 @@ class Swap(NamedTuple):
 def swap(renames: Iterable[tuple[_Name, _Name]]) -> Swap | None:
     """The swap that a statement with these renames, each from one name to another, performs; None if it is no swap.
 
-    A swap moves a table away and another one to its name; all are in one database, under names that contain the
-    table's.
+    A swap moves a table away, and moves another table to its name; all tables are in one database, and their names
+    contain the table's name.
     """
     before = {after: name for name, after in renames}
     both = before.keys() & set(before.values())

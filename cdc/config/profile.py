@@ -4,16 +4,17 @@ import os
 import re
 import ssl
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from cdc.config.filters import CHECKPOINT_DATABASE, Filters
-from cdc.config.renames import Renames, require_own
+from cdc.config.renames import Renames, folded_renames, require_own
 from cdc.config.start_position import AUTO, WORDS, parsed_copy, parsed_start
 from cdc.config.toml_tables import build, lacking, parsed, text_of
 from cdc.config.topic_names import PER_TABLE, SINGLE, Topics
 from cdc.errors import UserError
+from cdc.model.folding import folded
 
 __all__ = [
     "BOTH_SERVERS",
@@ -59,8 +60,8 @@ class ServerAddress(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-# The largest message by default. With its key and headers it must fit into a request, for which Kafka's brokers have a
-# limit of 104857600 bytes (socket.request.max.bytes).
+# The size of the largest message by default. With its key and headers the message must fit into a request, for which
+# Kafka's brokers have a limit of 104857600 bytes (socket.request.max.bytes).
 MESSAGE_BYTES = 100_000_000
 # By default librdkafka takes an answer of more than 100 MB for a broken connection, and requests it again for ever.
 _ANSWER_BYTES = 2_147_483_647
@@ -68,7 +69,7 @@ _ANSWER_BYTES = 2_147_483_647
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """TLS to the database: PEM files, and how strictly the server's certificate is checked."""
+    """The settings for TLS to the database: PEM files, and the strictness of the check of the server's certificate."""
 
     ca: str = ""
     cert: str = ""
@@ -95,7 +96,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """The MySQL server: the one whose binlog the producer reads, or the consumer's follower."""
+    """The address and account of the MySQL server whose binlog the producer reads, or of the consumer's follower."""
 
     ip_or_host: str = "127.0.0.1"
     port: int = field(default=3306, metadata={"range": (1, 65535)})
@@ -202,7 +203,8 @@ class Kafka:
                 hint="leave it out; ACLs for it are in docs/deployment.md",
             )
         largest = self.librdkafka.get("message.max.bytes", MESSAGE_BYTES)
-        # librdkafka takes 0x5f5e100 too, but the brokers, which get the value as a topic's setting, do not.
+        # librdkafka accepts 0x5f5e100, too, but the brokers, which get the value as a topic's setting, do not accept
+        # it.
         if not str(largest).isdecimal():
             raise UserError(
                 f"the largest message has {largest!r} bytes, which is no whole number in decimal digits",
@@ -216,7 +218,9 @@ class Kafka:
         return Topics(self.topic, layout=self.layout, prefix=self.prefix, tables=self.tables)
 
     def properties(self, **defaults: object) -> dict[str, Any]:
-        """librdkafka's properties: ``defaults`` (``_`` for ``.``), overridden by the profile's."""
+        """librdkafka's properties: the profile's properties override ``defaults``, whose names contain
+        ``_`` for ``.``.
+        """
         named = {name.replace("_", "."): value for name, value in defaults.items()}
         own = {"receive.message.max.bytes": _ANSWER_BYTES, "bootstrap.servers": self.bootstrap_servers}
         return named | own | self.librdkafka
@@ -224,7 +228,7 @@ class Kafka:
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """Settings of the producer: how it reads and commits."""
+    """The settings of the producer for reading the binlog and committing to Kafka."""
 
     start: str = AUTO
     server_id: int = field(default=0, metadata={"range": (0, 4294967295)})
@@ -256,7 +260,7 @@ class Producer:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """Settings of the consumer: how it applies."""
+    """The settings of the consumer for applying records."""
 
     on_conflict: str = field(default="converge", metadata={"choices": ("converge", "stop")})
     before_images: str = field(default="compare", metadata={"choices": ("compare", "ignore")})
@@ -311,9 +315,21 @@ class Profile:
         """Raises UserError for invalid renames."""
         Renames(self.renames, own=self.consumer.schema)
 
+    def folded(self) -> Self:
+        """The profile with all names of databases and tables in lower case, for a server with
+        ``lower_case_table_names = 1``. Raises UserError for renames that are then ambiguous.
+        """
+        return replace(
+            self,
+            filters=self.filters.folded(),
+            renames=folded_renames(self.renames),
+            kafka=replace(self.kafka, tables=tuple(map(folded, self.kafka.tables))),
+            consumer=replace(self.consumer, schema=folded(self.consumer.schema)),
+        )
+
     @classmethod
     def parse(cls, text: str, *, name: str) -> Self:
-        """Parses a profile's text; ``name`` is its file in errors. Raises UserError."""
+        """Parses a profile's text; ``name`` is the name of its file in errors. Raises UserError."""
         return cls._of(parsed(text, name=name), name=name)
 
     @classmethod
@@ -338,12 +354,12 @@ KAFKA_ONLY, BOTH_SERVERS = ("kafka",), ("database", "kafka")
 def load(path: Path, *, servers: Collection[str] = ()) -> Profile:
     """Reads the profile from a file, which must contain the addresses of the ``servers`` (tables of the profile).
 
-    Raises UserError: no such file, broken TOML, unknown key, wrong type or value, a table without any key.
+    Raises UserError for a missing file, broken TOML, an unknown key, a wrong type or value, or a table without any key.
     """
     content = parsed(text_of(path, key="PROFILE"), name=str(path))
     profile = Profile._of(content, name=str(path))
     if any(not content.get(table) for table in servers):
-        # With default addresses the program could reach another server than the intended one, or wait for it.
+        # With default addresses the program could reach a server that is not the intended one, or wait for it.
         wanted = lacking(content, [*_RESOURCE, *(key for table in servers for key in _ADDRESS[table])])
         raise UserError(
             f"the profile lacks {', '.join(wanted)}",

@@ -5,24 +5,27 @@ from collections.abc import Mapping
 
 from cdc.config.filters import CHECKPOINT_DATABASE, SYSTEM_DATABASES
 from cdc.errors import UserError
+from cdc.model.folding import folded
 
-__all__ = ["Renames", "require_own"]
+__all__ = ["Renames", "folded_renames", "require_own"]
 
 _KEY = "profile key renames"
 _OWN = re.compile(r"[0-9A-Za-z_$-]{1,64}", re.ASCII)
-_LONGEST = 64  # characters of a name (manual, "Identifier Length Limits")
+_LONGEST = 64  # the most characters of a name (manual, "Identifier Length Limits")
 
 
 class Renames:
-    """Maps the leader's names to the follower's by ``databases``; other databases keep their names.
+    """Maps the leader's names to the follower's with ``databases``; other databases keep their names.
 
     ``own`` is the consumer's own database on the follower, whose name no other database can have. ``taken`` are names
-    that a database of the leader cannot keep, since another one gets them. Raises UserError for invalid names, and for
-    two databases that would get the same name.
+    that a database of the leader cannot keep, since another one gets them. ``folds``: all names are in lower case, but
+    statements may have them in any. Raises UserError for invalid names, and for two databases that would get the same
+    name.
     """
 
-    def __init__(self, databases: Mapping[str, str], *, own: str = CHECKPOINT_DATABASE) -> None:
+    def __init__(self, databases: Mapping[str, str], *, own: str = CHECKPOINT_DATABASE, folds: bool = False) -> None:
         self.databases = dict(databases)
+        self._folds = folds
         for old, new in self.databases.items():
             _check(old, new, own)
         self._former = {new: old for old, new in self.databases.items()}
@@ -37,11 +40,17 @@ class Renames:
 
     @property
     def leaders(self) -> dict[str, str]:
-        """Maps the follower's database names to the leader's; if the leader has none, to ``… of the follower``."""
+        """Maps the follower's database names to the leader's; a name that the leader lacks is mapped to ``… of the
+        follower``.
+        """
         return {old: f"{old} of the follower" for old in self.databases} | self._former
 
     def __bool__(self) -> bool:
         return bool(self.databases)
+
+    def stored(self, database: str) -> str:
+        """The name of a database that a statement names so."""
+        return folded(database) if self._folds else database
 
     def new(self, database: str) -> str:
         """The follower's name for a database of the leader."""
@@ -50,6 +59,20 @@ class Renames:
     def former(self, database: str) -> str:
         """The leader's name for a database of the follower."""
         return self._former.get(database, database)
+
+
+def folded_renames(databases: Mapping[str, str]) -> dict[str, str]:
+    """The renames with all names in lower case. Raises UserError if a database then has two new names."""
+    pairs = {(folded(old), folded(new)) for old, new in databases.items()}
+    if len(dict(pairs)) < len(pairs):
+        raise UserError(
+            "names that differ in case only are one to a server with lower_case_table_names = 1, and one of them would "
+            "get two new names",
+            code="CDC-PROFILE-RENAMES",
+            where=_KEY,
+            hint="keep one of the two",
+        )
+    return dict(sorted(pairs))
 
 
 def require_own(schema: str) -> None:

@@ -1,7 +1,7 @@
 """Parses ``producer.start`` and ``consumer.start``.
 
-The first is where a producer without a commit log starts in the binlog. The second is the GTID set of the copy that a
-follower without a checkpoint began with.
+``producer.start`` is the place in the binlog at which a producer without a commit log starts. ``consumer.start`` is the
+GTID set of the copy with which a follower without a checkpoint began.
 """
 
 import re
@@ -38,7 +38,7 @@ def parsed_start(text: str) -> GtidSet | Position:
 
 
 def parsed_copy(text: str) -> GtidSet:
-    """The GTIDs in ``consumer.start``, which a copy of the leader holds. Raises UserError for other text."""
+    """The GTIDs in ``consumer.start``, which a copy of the leader contains. Raises UserError for other text."""
     try:
         held = GtidSet.parse(text)
     except UserError as error:

@@ -14,8 +14,9 @@ from shlex import quote
 from typing import Self
 
 from cdc.errors import UserError
+from cdc.model.folding import folded
 
-__all__ = ["TableGlobs", "copy_command", "named", "table_named", "unquoted"]
+__all__ = ["TableGlobs", "copy_command", "named", "selected", "table_named", "unquoted"]
 
 _NAME = r"`(?:[^`]|``)+`|[^`.]+"
 _QUOTED = re.compile(rf"({_NAME})\.({_NAME})")
@@ -23,8 +24,8 @@ _QUOTED = re.compile(rf"({_NAME})\.({_NAME})")
 
 @dataclass(frozen=True, slots=True)
 class TableGlobs:
-    """Compiled globs: ``whole`` matches ``db.table``, each of ``pairs`` the two names; ``databases`` are globs over
-    databases.
+    """Compiled globs: ``whole`` matches ``db.table``, each pair in ``pairs`` matches the two names; ``databases`` are
+    globs over databases.
     """
 
     whole: re.Pattern[str]
@@ -33,7 +34,7 @@ class TableGlobs:
 
     @classmethod
     def of(cls, globs: Iterable[str], *, key: str, names_database: bool) -> Self:
-        """Compiles the globs of the profile key ``key``; with ``names_database`` each must name the database.
+        """Compiles the globs of the profile key ``key``; with ``names_database`` each glob must name the database.
 
         Raises UserError for a glob in which the two names cannot be distinguished.
         """
@@ -60,6 +61,20 @@ class TableGlobs:
         return any(first.match(database) and second.match(table) for first, second in self.pairs)
 
 
+def selected(tables: Iterable[tuple[str, str]], globs: Iterable[str], *, key: str) -> list[tuple[str, str]]:
+    """The ``tables`` that match one of the globs of the option ``key``, in their order.
+
+    A glob that matches none is compared regardless of case: servers with ``lower_case_table_names = 1``, and what
+    they log, have names in lower case only. Raises UserError as ``TableGlobs.of``.
+    """
+    tables, found = list(tables), set[tuple[str, str]]()
+    for glob in globs:
+        exact, any_case = (TableGlobs.of([each], key=key, names_database=True) for each in (glob, folded(glob)))
+        matched = [table for table in tables if exact.match(*table)]
+        found.update(matched or [table for table in tables if any_case.match(*map(folded, table))])
+    return [table for table in tables if table in found]
+
+
 def unquoted(name: str) -> str:
     """A name or glob without its backquotes."""
     quoted = len(name) > 2 and name[0] == name[-1] == "`"
@@ -73,7 +88,7 @@ def copy_command(*tables: tuple[str, str]) -> str:
 
 
 def named(database: str, table: str) -> str:
-    """``db.table``, with backquotes if it could be misread otherwise, also as an option."""
+    """``db.table``, with backquotes if the text could be misread without them, also as an option."""
     names = database, table
     if database.startswith("-") or any("." in name or "`" in name for name in names):
         return ".".join(f"`{name.replace('`', '``')}`" for name in names)
@@ -81,7 +96,7 @@ def named(database: str, table: str) -> str:
 
 
 def table_named(text: str) -> tuple[str, str] | None:
-    """Parses the table that ``named`` gave; None for a text that names none."""
+    """Parses a text that ``named`` returned; None for a text that names no table."""
     if found := _QUOTED.fullmatch(text):
         return unquoted(found[1]), unquoted(found[2])
     return None

@@ -1,4 +1,4 @@
-"""Reads TOML text into dataclasses and checks each key: its name, its type, and its ``choices`` or ``range``."""
+"""Reads TOML text into dataclasses, and checks the name, the type, and the ``choices`` or ``range`` of each key."""
 
 import difflib
 import re
@@ -16,7 +16,8 @@ __all__ = ["build", "lacking", "parsed", "text_of"]
 def text_of(path: Path, *, key: str) -> str:
     """The text of the file that the profile key ``key`` names. Raises UserError."""
     try:
-        return path.read_text(encoding="utf-8-sig")  # with or without a byte order mark, which Windows editors write
+        # the file may begin with a byte order mark, which Windows editors write
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise UserError(
             f"no such file: {path}", code="CDC-FILE-UNREADABLE", where=f"profile key {key}", hint="check the path"
@@ -28,7 +29,7 @@ def text_of(path: Path, *, key: str) -> str:
 
 
 def parsed(text: str, *, name: str) -> dict[str, Any]:
-    """Parses the TOML ``text``; ``name`` is its file in errors. Raises UserError."""
+    """Parses the TOML ``text``; ``name`` is the name of its file in errors. Raises UserError."""
     try:
         return tomllib.loads(text)
     # tomllib raises its own error, and Python's ValueError for a number with more digits than Python parses.

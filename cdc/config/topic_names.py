@@ -1,15 +1,15 @@
-"""Gives the topic of a record from the names of its database and table alone, so that it never changes.
+"""Derives the topic of a record from the names of its database and table alone, so that it never changes.
 
-Layout "single": everything goes to ``kafka.topic``. Layout "per_table": a table's rows and statements go to
-``<prefix><database>_<table>``, all else to ``<prefix>mysql_binlog_events``. One rule keeps tables apart and
+In layout "single" everything goes to ``kafka.topic``. In layout "per_table" a table's rows and statements go to
+``<prefix><database>_<table>``, and all else goes to ``<prefix>mysql_binlog_events``. One rule keeps tables apart and
 names legal:
 
-    The name is used as it is where the database has no ``_``, both names have only ``A-Z a-z 0-9 _ -``, the whole has
-    at most 249 characters, is not the name of another topic of this leader, and does not end in ``-`` and 12 hex
-    digits. In any other name the other characters become ``-``, it is cut, and ``-`` is added with the first 12 hex
-    digits of the SHA-256 of ``database/table``, both percent-encoded.
+    The name is used as it is if the database's name contains no ``_``, both names contain only ``A-Z a-z 0-9 _ -``, and
+    the whole name has at most 249 characters, is not the name of another topic of this leader, and does not end in
+    ``-`` and 12 hex digits. In any other name the other characters become ``-``, the name is cut, and ``-`` is added
+    with the first 12 hex digits of the SHA-256 of ``database/table``, both percent-encoded.
 
-So ``a``.``b_c`` is ``a_b_c``, and ``a_b``.``c`` is ``a_b_c-`` and its digits. A dot is replaced too, because Kafka
+So ``a``.``b_c`` is ``a_b_c``, and ``a_b``.``c`` is ``a_b_c-`` and its digits. A dot is replaced, too, because Kafka
 refuses two names that differ only in ``.`` and ``_``. Letters keep their case: ``A`` is not ``a``.
 """
 
@@ -39,7 +39,7 @@ _MADE = re.compile(rf".*-[0-9a-f]{{{_DIGITS}}}")
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The names of one leader's topics. ``tables`` are globs over ``db.table``: tables with their own topic."""
+    """The names of one leader's topics. ``tables`` are globs over ``db.table`` for the tables with their own topic."""
 
     topic: str
     layout: str = SINGLE
@@ -57,8 +57,8 @@ class Topics:
 
     @property
     def main(self) -> str:
-        """The topic that exists from the start and stands for all: the records' topic in layout "single", else the
-        commit log.
+        """The topic that exists from the start and represents all topics: the records' topic in layout "single", else
+        the commit log.
         """
         return self.topic if self.layout == SINGLE else self.commits
 
@@ -79,11 +79,11 @@ class Topics:
 
     @property
     def events(self) -> str:
-        """The topic of statements that affect no single table, and of the binlog's other events."""
+        """The topic of statements that affect no single table, and of binlog events that are part of no record."""
         return self.prefix + _EVENTS
 
     def is_events(self, topic: str) -> bool:
-        """Whether ``topic`` is one of the binlog's other events, under this prefix or a former one."""
+        """Whether ``topic`` is a topic of ``events``, with this prefix or with a former prefix."""
         return topic.endswith(_EVENTS) and topic != self.topic
 
     def of_table(self, database: str, table: str) -> str:

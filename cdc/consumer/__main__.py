@@ -1,4 +1,6 @@
-"""The program cdc-consumer: reads a leader's records from Kafka and applies them to the follower, exactly once."""
+"""Runs the program cdc-consumer, which reads a leader's records from Kafka and applies them to the follower, exactly
+once.
+"""
 
 import argparse
 import gc
@@ -142,7 +144,7 @@ def _consume(profile: Profile, options: Options) -> int:
 
 
 def _on_signal(pause: Pause, wanted: bool, *_: object) -> None:
-    pause.wanted = wanted  # nothing else: a handler runs between any two instructions
+    pause.wanted = wanted  # does nothing else, since a handler runs between any two instructions
 
 
 if __name__ == "__main__":

@@ -23,8 +23,9 @@ _LOG = logging.getLogger("cdc.consumer")
 
 @dataclass(slots=True)
 class Tally:
-    """Sums over chunks since the program's start: their ``rows``, and how many were ``missing`` on the follower,
-    ``different`` there or ``extra``. ``first`` is the sequence of the first chunk.
+    """Counts rows in chunks since the program's start. ``rows`` counts all rows; ``missing`` and ``different`` count
+    rows that the follower lacked or had with other values; ``extra`` counts rows that only the follower had. ``first``
+    is the sequence of the first chunk.
     """
 
     first: int = -1
@@ -47,8 +48,8 @@ class Tally:
 
 
 class Copies:
-    """Sums over all chunks: ``total`` for all tables, and one for each table, since its first chunk or the program's
-    start.
+    """The sums over all chunks: ``total`` for all tables, and a sum for each table since its first chunk or the
+    program's start.
     """
 
     def __init__(self) -> None:
@@ -92,12 +93,13 @@ _LOOK_SECONDS = 2.0  # the pipeline polls an idle topic several times in this ti
 
 @dataclass(slots=True)
 class Counters:
-    """The consumer's counters. Nothing is counted record by record: only each batch, and each time the topic has no
-    more records.
+    """The consumer's counters. They change with each batch, not with each record, and whenever the topic has no more
+    records.
 
-    ``sequence`` is the last record applied, ``applied_at`` the ``time.monotonic()`` of its commit; ``offsets`` are the
-    next ones to apply. ``kafka_away()`` returns whether no broker answers. ``delay``, ``limit`` and ``pause`` hold
-    transactions back: by the profile's delay, by its rate, on the operator's signal.
+    ``sequence`` is the sequence of the last applied record, and ``applied_at`` is the ``time.monotonic()`` of its
+    commit; ``offsets`` are the offsets of the next records to apply. ``kafka_away()`` returns whether no broker
+    answers. ``delay``, ``limit`` and ``pause`` hold transactions back, because of the profile's delay, because of its
+    rate, or at the operator's signal.
     """
 
     started: bool = False
@@ -130,10 +132,10 @@ class Counters:
         self.started = True
 
     def applied(self, applied: Applied, *, conflicts: int, statements: int, left_out: int) -> None:
-        """Counts a commit of the follower; the other arguments are totals."""
+        """Counts a commit on the follower; the other arguments are totals."""
         if applied.chunk is not None:
             self.copies.applied(applied.chunk)
-        # After a failover to a server that lags behind, the sequence goes back; the count of records must not.
+        # After a failover to a server that lags behind, the sequence decreases; the count of records must not decrease.
         self.records += max(0, applied.last.sequence - self.sequence)
         self.sequence = applied.last.sequence
         self.offsets = self.offsets | dict(applied.offsets)
@@ -151,13 +153,15 @@ class Counters:
         return delayed or self.pause.holding or (self.limit is not None and self.limit.holding)
 
     def held_seconds(self) -> float:
-        """The seconds for which the next transaction is still held (``consumer.delay_seconds``); 0 if none is."""
+        """The seconds for which the next transaction is still held (``consumer.delay_seconds``); 0 if no transaction is
+        held.
+        """
         due_at = self.delay.due_at if self.delay is not None else None
         return 0.0 if due_at is None else max(0.0, due_at - time.time())
 
     def seconds_behind(self) -> float | None:
-        """The upper bound ``Behind.seconds``; while a transaction is held, the time since the leader committed it,
-        since none before it is unapplied.
+        """Returns the upper bound ``Behind.seconds``. While a transaction is held back, returns the time since the
+        leader committed it, because all transactions before it are applied.
         """
         committed_at = self.delay.committed_at if self.delay is not None else None
         if committed_at is None:

@@ -1,12 +1,12 @@
-"""All errors of the follower: MySQL's error numbers sorted into classes, and the error for a record that it refuses.
+"""Defines the errors of the follower: classes of MySQL's error numbers, and the error for a record that it refuses.
 
 Interrupted     the same statement may succeed later: the consumer waits and tries again
 ├── Locked      another consumer holds the follower's lock
 ├── Stopped     the consumer was stopped while it waited
 └── WaitedOut   a statement has waited for a lock for the longest time allowed
 Refused         the same statement fails again until an operator changes a row, a setting or a grant
-└── Denied      because of the account, its password or its grants
-Unapplicable    a record that the follower refuses; ``--skip`` may leave it out
+└── Denied      the account, its password or its grants do not allow the statement
+Unapplicable    the follower refuses a record; ``--skip`` may leave it out
 """
 
 from collections.abc import Callable, Iterable
@@ -38,13 +38,13 @@ __all__ = [
     "unreadable",
 ]
 
-# Numbers: MySQL manual, "Server Error Message Reference" and "Client Error Message Reference".
+# The error numbers are from the MySQL manual, "Server Error Message Reference" and "Client Error Message Reference".
 TRANSIENT = frozenset({
-    1021, 1114, 3, 20, 1026,  # disk or table full, a file can't be written: space may be made
+    1021, 1114, 3, 20, 1026,  # disk or table full, or a file can't be written: an operator may free space
     1040, 1203, 1226, 1129, 1637, 1135,  # too many connections, statements, failed attempts, transactions, threads
     1041, 1037, 5, 1206,  # out of memory, no room for more locks
     3032, 3168,  # offline mode, not available: an administrator is working on the server
-    1180, 1181,  # what failed in a COMMIT or ROLLBACK was a file or another part of the server, not our rows
+    1180, 1181,  # a COMMIT or ROLLBACK failed because of a file or another part of the server, not because of our rows
     1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031,  # shutdown, connection lost, killed
     1205, 1213, 3572, 3024,  # lock wait, deadlock, statement timeout
     1317,  # KILL QUERY
@@ -52,9 +52,9 @@ TRANSIENT = frozenset({
     3100, 3101,  # a plugin (group replication) refused the commit
     2002, 2003, 2006, 2013, 2055,
 })  # fmt: skip
-# These are not in the set, since the same statement fails again until a setting is changed, which the refusal names:
-# 1038 (sort_buffer_size), 1153 (max_allowed_packet), 1197 and 1705 (max_binlog_cache_size), 1598 and 3098 (content that
-# the binlog or group replication cannot contain).
+# The set does not contain the following errors: the same statement fails again until a setting is changed, which the
+# server's error message names. They are 1038 (sort_buffer_size), 1153 (max_allowed_packet), 1197 and 1705
+# (max_binlog_cache_size), 1598 and 3098 (content that the binlog or group replication cannot contain).
 UNREACHABLE = frozenset({0, 2002, 2003, 2006, 2013, 2055})
 _DENIED = frozenset({1044, 1045, 1698, 1142, 1143, 1227, 1370, 3118, 3159, 1862})
 DUPLICATE_KEY = frozenset({1062, 1586, 1859})
@@ -87,7 +87,7 @@ HINTS = {
 class Interrupted(Exception):
     """The server or the connection stopped a statement that may succeed later; its transaction is rolled back.
 
-    ``code`` is the server's error number, 0 if it sent none.
+    ``code`` is the server's error number, 0 if it sent no number.
     """
 
     def __init__(self, text: str, code: int = 0) -> None:
@@ -104,11 +104,11 @@ class Stopped(Interrupted):
 
 
 class WaitedOut(Interrupted):
-    """A statement has waited for a lock for ``consumer.retry_seconds``: only another start tries it again."""
+    """A statement has waited for a lock for ``consumer.retry_seconds``; it is tried again only after a restart."""
 
 
 class Refused(Exception):
-    """The server refuses a statement: ``code`` and ``text`` are its error."""
+    """The server refuses a statement with the error ``code`` and the message ``text``."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(code, text)
@@ -120,15 +120,15 @@ class Refused(Exception):
 
 
 class Denied(Refused):
-    """The server refuses because the account, its password or its grants do not allow it."""
+    """The server refuses a connection or statement because the account, its password or its grants do not allow it."""
 
 
 class Unapplicable(PromiseError):
     """The follower refuses ``record``, and the stream stops there. ``hint`` names the remedy; the option that skips the
-    record is added to it.
+    record is added to the hint.
 
-    ``refused`` is set if a table of the follower can't take the record, normally to the server's error: then the table
-    can also be left out until it is copied again.
+    ``refused`` is set, normally to the server's error, if the record does not fit a table of the follower. Then the
+    table can also be left out until it is copied again.
     """
 
     def __init__(self, what: str, *, code: str, record: Record, hint: str, refused: Refused | None = None) -> None:
@@ -149,8 +149,8 @@ class Unapplicable(PromiseError):
     def beside(self, skipped: Iterable[int], *, left: Iterable[str] = (), former: Callable[[str], str] = str) -> None:
         """Adds the options of this run to the hint: the records that it skipped were rolled back with this record.
 
-        ``skipped`` are the sequences of these records, ``left`` the tables that are left out. ``former`` returns the
-        leader's name of a database.
+        ``skipped`` are the sequences of these records, ``left`` are the tables that are left out. ``former`` returns
+        the leader's name of a database.
         """
         self._skipped, self._left, self._former = list(skipped), [*map(quote, left)], former
         self._say()
@@ -171,9 +171,9 @@ class Unapplicable(PromiseError):
 
 
 def tables_of(record: Record, *, former: Callable[[str], str] = str) -> list[tuple[str, str]]:
-    """The tables that a record changes, by the leader's names; empty if they can't be left out.
+    """The tables that a record changes, with the leader's names; empty if they can't be left out.
 
-    Those of a copied record can't: it repairs a table that was left out.
+    The table of a copied record can't be left out: the copy repairs tables that were left out.
     """
     if record.range is not None or record.copying:
         return []
@@ -187,7 +187,9 @@ def tables_of(record: Record, *, former: Callable[[str], str] = str) -> list[tup
 
 
 def server_error(code: int, text: str, *, connection_failed: bool) -> Interrupted | Refused:
-    """The exception for error ``code`` of the server or of the client library, 0 if there is none."""
+    """The exception for an error of the server or of the client library; ``code`` is its number, 0 if it
+    has no number.
+    """
     if code in _DENIED:
         return Denied(code, text)
     if code in TRANSIENT or connection_failed:

@@ -1,4 +1,4 @@
-"""Shows the consumer's counters: as Prometheus metrics, health checks, a line on a terminal and totals for the log."""
+"""Shows the consumer's counters as Prometheus metrics, health checks, a line on a terminal and totals for the log."""
 
 import time
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ class Activity:
     """The figures of a running consumer. ``retry`` knows whether the follower is away; ``brokers`` and ``follower`` are
     queried at each request.
 
-    ``commits`` is the topic with the producer's commit log, whose newest entry gives the last record in the topics. The
-    producer writes an entry at least every ``alive_seconds``.
+    ``commits`` is the topic with the producer's commit log, whose newest entry contains the sequence of the next
+    record. The producer writes an entry at least every ``alive_seconds``.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Activity:
         yield from self._distance()
 
     def _distance(self) -> Iterator[Metric]:
-        """The follower's distance to the leader."""
+        """The metrics of the follower's distance to the leader."""
         behind = self.seconds_behind()
         if behind is not None:
             what = "At most so long ago did the leader commit what is in Kafka but not applied yet; 0 when drained."
@@ -146,7 +146,7 @@ class Activity:
         return Check("follower", True, f"answered in {time.monotonic() - started:.3f} s")
 
     def line(self, *, rate: float) -> str:
-        """The line for a terminal; ``rate`` is in records a second."""
+        """The progress line for a terminal; ``rate`` is in records a second."""
         counters = self._counters
         if not counters.started:
             return "connecting"
@@ -165,7 +165,7 @@ class Activity:
         return "  ".join(paused + ([f"waiting for {waits}"] if waits else []) + words)
 
     def totals(self) -> dict[str, object]:
-        """The fields for the log; empty before the start."""
+        """The counters as fields for the log; empty before the start."""
         counters = self._counters
         if not counters.started:
             return {}

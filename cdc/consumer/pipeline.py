@@ -37,7 +37,9 @@ _LOG = logging.getLogger("cdc.consumer")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of the command line: the records that may be left out, and where to end."""
+    """The options of the command line: ``skips`` are the records that may be left out; ``until_current`` and ``until``
+    decide where to end.
+    """
 
     skips: Skips
     until_current: bool = False
@@ -47,11 +49,13 @@ class Options:
 def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options, stop: threading.Event) -> None:
     """Applies the leader's records to the follower until ``stop`` is set or an end of ``options`` is reached.
 
-    Raises UserError, PromiseError or ServerGone; complete transactions applied by then stay applied.
+    Raises UserError, PromiseError or ServerGone; complete transactions that were applied before stay applied.
     """
     with ExitStack() as opened, suppress(Stopped):  # a stop while waiting for the follower is not an error
         startup = Startup.open(profile, opened, retry=retry, stop=stop)
         reader, source = startup.reader, startup.source
+        if startup.session.folds_names:
+            options.skips.fold()
         topic = startup.topic(wait=not options.until_current)
         if topic is None:
             return
@@ -74,7 +78,9 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
 
 
 def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup) -> None:
-    """Raises UserError if a place or record in the options is behind the follower's, or can't come."""
+    """Raises UserError if the follower has passed a place or record of the options, or if that place or record can
+    never come.
+    """
     if options.skips:
         kafka = startup.profile.kafka
         following = Brokers(kafka.properties()).next_sequence(kafka.topics().commits)
@@ -85,18 +91,18 @@ def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup) -
 
 
 def _search(until: Until, checkpoint: Checkpoint, startup: Startup) -> None:
-    """Searches the topics for the transaction that ``--until`` names by its GTID, before anything is applied, and notes
-    in ``until`` that it was found; a GTID that the producer has not passed is left for later.
+    """Searches the topics, before anything is applied, for the transaction whose GTID ``--until`` names.
 
-    The source must be started again afterwards. Raises UserError if the producer has passed the GTID, and no record
-    after the checkpoint has it; otherwise the errors of the source.
+    Notes in ``until`` that the transaction was found; does not search for a GTID that the producer has not passed. The
+    source must be started again afterwards. Raises UserError if the producer has passed the GTID but no record after
+    the checkpoint has it, and the errors of the source.
     """
     gtid, source, calls = until.place.gtid, startup.source, startup.calls
     if not gtid or calls.call(lambda: _comes_later(gtid, startup)):
         return
 
     def start() -> None:
-        # The topic is requested now, so that it reaches as far as the commit log.
+        # The topic is requested only now, so that its end is not before the end of the commit log.
         topic = source.topic()
         if topic is not None:
             source.start(topic, checkpoint.offsets, sequence=checkpoint.sequence + 1, until_current=True)
@@ -139,6 +145,7 @@ def _replicate(
                     totals = {"statements": ledger.applied, "left_out": ledger.left_out}
                     counters.applied(applied, conflicts=applier.conflicts, **totals)
                     source.commit(applied.offsets, sequence=applied.last.sequence)
+                    stages.renaming.committed(applied.last.sequence)
                     skips.check_applied(applied.last.sequence)
                     continue
                 source.commit({})  # commits the last offsets now, without the usual delay
@@ -158,7 +165,7 @@ def _replicate(
 
 
 def _leader_version(profile: Profile) -> Callable[[], str]:
-    """A function that returns the leader's version by the newest entry of the commit log, "" without one."""
+    """A function that returns the leader's version from the newest entry of the commit log, "" if there is no entry."""
     brokers, commits = Brokers(profile.kafka.properties()), profile.kafka.topics().commits
 
     def leader_version() -> str:
@@ -169,7 +176,9 @@ def _leader_version(profile: Profile) -> Callable[[], str]:
 
 
 def _held(startup: Startup, counters: Counters) -> Held:
-    """The rules that hold transactions back: a delay, a pause and a rate limit, which ``counters`` show."""
+    """Connects the rules that hold transactions back: a delay, a pause and a rate limit. ``counters`` shows their
+    state.
+    """
     settings, stop = startup.profile.consumer, startup.calls.stop
     counters.delay = delay = Delay(settings.delay_seconds, stop=stop)
     counters.limit = limit = RateLimit(settings.rows_per_second, stop=stop)
@@ -185,15 +194,16 @@ def _tell_pause(session: Session, resource: str, paused: bool) -> None:
 def _applied(
     startup: Startup, stages: Stages, *, copied: BaseCopy, until: Until | None, held: Held
 ) -> Iterator[Applied | None]:
-    """Turns records, renamed, into transactions, these into batches, and each batch into a commit of the follower.
+    """Renames the records, assembles them into transactions and these into batches, and commits each batch on the
+    follower.
 
-    A None means that the topic has no more records for now, or none that are due, and that everything before is
-    applied.
+    Yields None when the topic has no more records for now, or none that are due, and all records before are applied.
     """
-    profile, applier = startup.profile, stages.applier
-    records = startup.source.records(startup.calls.stop)
-    if profile.renames:
-        records = stages.renaming.located(records)
+    profile, applier, renaming = startup.profile, stages.applier, stages.renaming
+    startup.load_names(renaming)
+    records = startup.known_names(startup.source.records(startup.calls.stop))
+    if renaming:
+        records = renaming.located(records)
     sequence = applier.checkpoint.sequence
     assembled = assemble(records, resource=profile.mysql_resource_name, next_sequence=sequence + 1)
     if copied.held:
@@ -210,9 +220,10 @@ def _applied(
 
 
 def _check_end(options: Options, sequence: int) -> None:
-    """Logs the follower's place, ``sequence``, at the end of the stream.
+    """Logs at the end of the stream whether the place of ``--until`` was reached; ``sequence`` is the last applied
+    record.
 
-    Raises UserError for a record that was not skipped, or a place that the follower has passed.
+    Raises UserError if a record of ``--skip`` was not skipped, or if the follower has passed the place.
     """
     until = options.until
     if until is not None and until.reached is not None:

@@ -1,8 +1,8 @@
-"""Checks before anything is applied: the follower's settings and grants, and that its checkpoint fits the topics."""
+"""Checks the follower's settings and grants before anything is applied, and loads its checkpoint."""
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 
 from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Stopped
 from cdc.consumer.follower.session import Session, require_mysql
@@ -10,36 +10,31 @@ from cdc.consumer.range.base_copy import Beginning
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.state import checkpoint, ledger_table, rewinds
 from cdc.consumer.state.base_copy import BaseCopy
-from cdc.consumer.state.checkpoint import CHECKPOINT, OFFSETS, Checkpoint, TopicIdPartition
+from cdc.consumer.state.checkpoint import CHECKPOINT, OFFSETS, Checkpoint
 from cdc.consumer.state.conflicts import CONFLICTS
 from cdc.consumer.state.ledger_table import LEDGER
+from cdc.consumer.state.names import NAMES
+from cdc.consumer.topic_checks import First, check_topics
 from cdc.errors import Disconnected, UserError
 from cdc.service.logs import event
 from cdc.service.mysql_connection import TLS_FAILED
 
-__all__ = ["First", "check_topics", "connect", "load_checkpoint"]
+__all__ = ["connect", "load_checkpoint"]
 
 _LOG = logging.getLogger("cdc.consumer")
-First = Callable[[], int | None]
-# A follower that keeps its executed GTIDs would skip the statements of the new topic as executed.
-_FRESH = (
-    "start with a new topic and a fresh follower: drop its schema cdc (consumer.schema) and the replicated "
-    "databases, and run RESET BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another "
-    "mysql_resource_name in all profiles"
-)
 _START = "start the server, or fix the address"
 _STATIC = (
     "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW",
     "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE",
-    # Without these two the server hides events and triggers.
+    # Without EVENT and TRIGGER the server hides events and triggers.
     "EVENT", "TRIGGER",
 )  # fmt: skip
 _SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced it by two privileges
-# For setting GTIDs, the leader's session settings, and the definers of its views and routines; one privilege of each
-# row is enough.
-_DYNAMIC = (
-    ("REPLICATION_APPLIER", "SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
-    ("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
+# For the GTID under which a statement runs, and for the leader's session settings; one of these is enough for both.
+# With REPLICATION_APPLIER alone the server takes the GTID, but not the settings.
+_DYNAMIC = (("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),)
+# For definers other than our user; one of each row is enough.
+_DEFINERS = (
     ("SET_ANY_DEFINER", _SET_USER_ID, "SUPER"),
     ("ALLOW_NONEXISTENT_DEFINER", _SET_USER_ID, "SUPER"),
 )
@@ -52,13 +47,8 @@ _SETTINGS = {
         "SET PERSIST enforce_gtid_consistency = ON, then gtid_mode to OFF_PERMISSIVE, ON_PERMISSIVE and ON in turn",
     ),
     "log_bin": ("1", "the audit reads the follower's binlog", "start the server with --log-bin"),
-    "lower_case_table_names": (
-        "0",
-        "two of the leader's tables whose names differ only in case would be one",
-        "only a new server can have another value",
-    ),
     "super_read_only": ("0", "no client can write", "SET PERSIST super_read_only = OFF"),
-    # There is no session setting for it, and SUPER is not enough for functions without a declared characteristic.
+    # The variable has no session value, and SUPER is not enough for functions without a declared characteristic.
     "log_bin_trust_function_creators": (
         "1",
         "functions of the leader would be refused",
@@ -68,7 +58,8 @@ _SETTINGS = {
 
 
 def connect(session: Session, *, name: str) -> None:
-    """Connects for the first time, and checks the server's version, settings and grants; ``name`` is for errors.
+    """Connects for the first time, and checks the server's version, settings and grants; ``name`` is the server's name
+    in errors.
 
     Raises UserError, Stopped, and Disconnected if the server does not answer.
     """
@@ -98,7 +89,7 @@ def connect(session: Session, *, name: str) -> None:
         tls = error.code == TLS_FAILED
         hint = "fix the server's TLS, or check database.tls" if tls else "fix the account or the server"
         raise _unusable(error, where, hint) from None
-    # One line for each problem, so that all can be fixed together.
+    # Each problem is a line of the log, so that all can be fixed together.
     if len(problems) > 1:
         for problem in problems:
             event(_LOG, "problem", level=logging.ERROR, what=problem)
@@ -125,6 +116,14 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
                 where=name,
                 hint=f"on the follower: {fix}",
             )
+    ((names,),) = session.rows("SELECT @@lower_case_table_names")
+    if names == 2:
+        yield UserError(
+            "lower_case_table_names is 2: a table is logged under the name that it was created with, and under others",
+            code="CDC-FOLLOWER-SETTINGS",
+            where=name,
+            hint="only a new server can have another value: initialise one with 0, or with 1",
+        )
     held = _privileges(session)
     ((read_only,),) = session.rows("SELECT @@GLOBAL.read_only")
     if read_only and held.isdisjoint({"CONNECTION_ADMIN", "SUPER", "ALL PRIVILEGES"}):
@@ -136,7 +135,7 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
             hint=f"on the follower: {fix}",
         )
     missing = [privilege for privilege in _STATIC if privilege not in held]
-    missing += dict.fromkeys(_named(choice, session.version) for choice in _DYNAMIC if held.isdisjoint(choice))
+    missing += _lacking(_DYNAMIC, held, session.version)
     if missing and "ALL PRIVILEGES" not in held:
         yield UserError(
             f"the user lacks {', '.join(missing)}",
@@ -146,17 +145,30 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
         )
 
 
+def _lacking(choices: Iterable[tuple[str, ...]], held: set[str], version: int) -> list[str]:
+    """A privilege of each choice of which none is ``held``."""
+    return list(dict.fromkeys(_named(choice, version) for choice in choices if held.isdisjoint(choice)))
+
+
 def _named(choice: tuple[str, ...], version: int) -> str:
-    """Chooses the privilege of ``choice`` to name: SET_USER_ID before MySQL 8.2 if it is among them, otherwise the
-    first.
+    """Chooses the privilege of ``choice`` to name: SET_USER_ID before MySQL 8.2 if ``choice`` contains it, otherwise
+    the first privilege.
     """
     return _SET_USER_ID if version < _TWO_OF_ONE and _SET_USER_ID in choice else choice[0]
 
 
 def _tell_definers(session: Session) -> None:
-    """Logs a hint that some definers will stop the stream. It is no error, since the leader may
-    have no such definers."""
-    if _privileges(session).isdisjoint({_SYSTEM_USER, "ALL PRIVILEGES"}):
+    """Logs which definers will stop the stream. It is no error, since the leader may have no such definers, and not
+    every server grants these privileges."""
+    held = _privileges(session)
+    if "ALL PRIVILEGES" not in held and (missing := _lacking(_DEFINERS, held, session.version)):
+        event(
+            _LOG, "a view, procedure or function whose definer is not our user, or is no account here, will stop the "
+            "consumer",
+            hint=f"where the leader has such: GRANT {', '.join(missing)} ON *.* TO {_account(session)}, on the "
+            "follower; or create it here with a definer of your choice, and go on with --skip",
+        )  # fmt: skip
+    if held.isdisjoint({_SYSTEM_USER, "ALL PRIVILEGES"}):
         event(
             _LOG, "a view, procedure or function whose definer is root or another system user will stop the consumer",
             hint=f"where the leader has such: GRANT {_SYSTEM_USER} ON *.* TO {_account(session)}, on the follower",
@@ -183,10 +195,10 @@ def _privileges(session: Session) -> set[str]:
 def load_checkpoint(
     session: Session, *, resource: str, topic: Topic, first: First | None, attachment: Beginning
 ) -> tuple[Checkpoint, BaseCopy]:
-    """The leader's checkpoint in the follower, and the base copy with which it began. Creates the checkpoint and the
-    consumer's tables if there are none.
+    """Loads the leader's checkpoint in the follower, and the base copy with which the follower began. Creates the
+    checkpoint and the consumer's tables if they are missing.
 
-    ``topic`` and ``first`` as in ``check_topics``. Raises UserError, Stopped, and Disconnected if a server does not
+    For ``topic`` and ``first`` see ``check_topics``. Raises UserError, Stopped, and Disconnected if a server does not
     answer.
     """
     schema = session.schema
@@ -215,14 +227,15 @@ def load_checkpoint(
         raise UserError(
             f"the follower's schema {schema} cannot be used: {error}",
             code="CDC-FOLLOWER-SCHEMA",
-            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, offsets and seeds",
+            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, names, offsets and "
+            "seeds",
         ) from None
     return there, held
 
 
 def _tell_capture(session: Session) -> None:
-    """Logs, before the first record is applied, that no client reads the follower's binlog: an audit needs
-    all of it.
+    """Logs, before the first record is applied, if no client reads the follower's binlog: an audit needs the whole
+    binlog.
     """
     if not any(str(row[_COMMAND]).startswith("Binlog Dump") for row in session.rows("SHOW PROCESSLIST")):
         event(
@@ -233,26 +246,27 @@ def _tell_capture(session: Session) -> None:
 
 
 def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
-    """Creates the missing tables of the consumer; returns the names of those that existed.
+    """Creates the missing tables of the consumer; returns the names of the tables that existed.
 
     Raises UserError if the leader's checkpoint is in another database.
     """
     schema = session.schema
-    # Queried first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
+    # The existing tables are queried first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
     existing = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{schema}'"
     known = {name for (name,) in session.rows(existing)}
     if CHECKPOINT.name not in known or not session.rows(Checkpoint.select(resource, schema=schema)):
         _require_none_elsewhere(session, resource)
     if CHECKPOINT.name not in known:
         session.run([f"CREATE DATABASE IF NOT EXISTS `{schema}`".encode()])
-    for table in (CHECKPOINT, LEDGER, CONFLICTS, *([OFFSETS] if many else [])):
+    wanted = [CHECKPOINT, LEDGER, CONFLICTS, *([OFFSETS] if many else []), *([NAMES] if session.folds_names else [])]
+    for table in wanted:
         if table.name not in known:
             session.run([table.create(schema).encode()])
     return known
 
 
 def _require_none_elsewhere(session: Session, resource: str) -> None:
-    """Raises UserError if the leader's checkpoint is in another database: all records would be applied again."""
+    """Raises UserError if the leader's checkpoint is in another database, since all records would be applied again."""
     for (schema,) in session.rows(checkpoint.others(session.schema)):
         if session.rows(Checkpoint.select(resource, schema=schema)):
             raise UserError(
@@ -261,58 +275,3 @@ def _require_none_elsewhere(session: Session, resource: str) -> None:
                 where="profile key consumer.schema",
                 hint=f"set it to {schema!r}: it can't be changed once records were applied",
             )
-
-
-def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topic], *, first: First | None) -> None:
-    """Raises UserError if the topics do not continue the checkpoint: another topic, deleted records, or an end before
-    the checkpoint.
-
-    ``topic`` is the one whose id the checkpoint has: the single topic, or the commit log. ``others`` are the other
-    topics of the checkpoint that exist. ``first()`` returns the sequence of the oldest record in the topic, None if it
-    is not known. ``first`` is None for many topics: there a missing sequence is noticed only while reading them.
-    """
-    if (checkpoint.topic, checkpoint.topic_id) != (topic.name, topic.id):
-        raise UserError(
-            f"the follower's checkpoint is of topic {checkpoint.topic} (id {checkpoint.topic_id}), "
-            f"this is another one (id {topic.id})",
-            code="CDC-FOLLOWER-OTHER-TOPIC",
-            where=f"topic {topic.name}",
-            hint=f"set kafka.topic and kafka.layout as they were; if it was deleted and created again, {_FRESH}",
-        )
-    offsets = {TopicIdPartition(topic.name, number, topic.id): 0 for number in topic.ranges} | dict(checkpoint.offsets)
-    for partition, offset in offsets.items():
-        there = topic if partition.topic == topic.name else others.get(partition.topic)
-        _check_partition(partition, offset, there, checkpoint.sequence, first)
-
-
-def _check_partition(
-    partition: TopicIdPartition, offset: int, topic: Topic | None, sequence: int, first: First | None
-) -> None:
-    where = f"topic {partition.topic}, partition {partition.number}"
-    if topic is None or topic.id != partition.topic_id or partition.number not in topic.ranges:
-        raise UserError(
-            "the topic was deleted, or created again",
-            code="CDC-FOLLOWER-OTHER-TOPIC",
-            where=f"{where}, after sequence {sequence}",
-            hint=_FRESH,
-        )
-    low, high = topic.ranges[partition.number]
-    if offset > high:
-        raise UserError(
-            f"the checkpoint is ahead of the topic: it is at offset {offset}, the topic ends at {high}",
-            code="CDC-FOLLOWER-BEHIND-RETENTION",
-            where=f"{where}, after sequence {sequence}",
-            hint=f"the topic lost records: {_FRESH}",
-        )
-    if first is None or offset >= low:
-        return
-    # The deleted records may all be applied: the marker that ends the last record's Kafka transaction has an offset
-    # after it.
-    oldest = first()
-    if high > offset + 1 if oldest is None else oldest > sequence + 1:
-        raise UserError(
-            f"retention has deleted records: the checkpoint is at offset {offset}, the topic begins at {low}",
-            code="CDC-FOLLOWER-BEHIND-RETENTION",
-            where=f"{where}, sequence {sequence + 1} is needed",
-            hint=f"raise the topic's retention.ms and retention.bytes, then {_FRESH}",
-        )

@@ -1,4 +1,4 @@
-"""Decides which of the leader's databases and tables are replicated: those that the profile's filters let pass."""
+"""Decides with the profile's filters which of the leader's databases and tables are replicated."""
 
 import json
 from collections.abc import Callable
@@ -12,7 +12,7 @@ __all__ = ["listed", "replicated", "way_across"]
 
 
 def replicated(profile: Profile) -> Callable[[Uri], bool]:
-    """A function that decides whether a database or table is replicated, by the leader's name.
+    """A function that decides whether a database or table is replicated; its argument is the name on the leader.
 
     The function raises UserError if a replicated database has the name of the consumer's own database on the follower.
     """
@@ -35,7 +35,7 @@ def replicated(profile: Profile) -> Callable[[Uri], bool]:
 
 
 def way_across(record: Record, passes: Callable[[Uri], bool]) -> str:
-    """The hint for a statement that affects some tables that pass the filters, and some that do not."""
+    """The hint for a statement that affects some tables that pass the filters, and other tables that do not pass."""
     ends = [(Uri.parse(affect["uri"]), Uri.parse(affect["to"])) for affect in record.affects if "to" in affect]
     swapped = swap(((one.database, one.table or ""), (other.database, other.table or "")) for one, other in ends)
     if swapped is None:
@@ -51,7 +51,7 @@ def way_across(record: Record, passes: Callable[[Uri], bool]) -> str:
 
 
 def listed(profile: Profile) -> str:
-    """The filters and renames as JSON; equal for profiles that replicate the same objects."""
+    """The filters and renames as JSON, which is equal for profiles that replicate the same objects."""
     scope: dict[str, object] = {**profile.filters.listed()}
     if profile.renames:
         scope["renames"] = profile.renames

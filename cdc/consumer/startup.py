@@ -7,7 +7,7 @@ It also connects the stages that apply batches to a follower, wherever the recor
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -16,7 +16,7 @@ from typing import Self, TypeVar
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
 from cdc.config.topic_names import PER_TABLE
-from cdc.consumer import preflight
+from cdc.consumer import preflight, topic_checks
 from cdc.consumer.apply.applier import Applier
 from cdc.consumer.apply.chunks import Chunks
 from cdc.consumer.apply.committed import Committed
@@ -35,12 +35,14 @@ from cdc.consumer.follower.triggers import Triggers
 from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.range.base_copy import Beginning
 from cdc.consumer.scope import replicated
+from cdc.consumer.source.assembler import Located
 from cdc.consumer.source.follower_statements import FollowerStatements
 from cdc.consumer.source.merged_topics import MergedSource
 from cdc.consumer.source.reader import KafkaReader, Topic, note_of
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.single_topic import SingleTopic
+from cdc.consumer.source.spellings import Spellings
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.base_copy import BaseCopy
 from cdc.consumer.state.checkpoint import Checkpoint
@@ -60,8 +62,8 @@ _ASK_SECONDS, _LOG_SECONDS = 0.5, 10.0
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """Starts a consumer with the follower's ``session`` and the ``source`` of the records, which ``reader`` receives
-    and ``parser`` parses; ``calls`` waits for both servers.
+    """Starts a consumer. ``session`` is connected to the follower; ``source`` returns the records, which ``reader``
+    receives and ``parser`` parses; ``calls`` repeats a call until the server answers.
     """
 
     profile: Profile
@@ -101,9 +103,43 @@ class Startup:
         return startup
 
     @property
+    def scope(self) -> Profile:
+        """The profile with the names that filters and renames are compared with: those in lower case where the
+        follower has lower_case_table_names = 1. To be called once the session has connected.
+        """
+        return self.profile.folded() if self.session.folds_names else self.profile
+
+    @property
     def renames(self) -> Renames:
         """The profile's renames of databases."""
-        return Renames(self.profile.renames, own=self.profile.consumer.schema)
+        scope = self.scope
+        return Renames(scope.renames, own=scope.consumer.schema, folds=self.session.folds_names)
+
+    def require_same_names(self, *, leader_folds: bool) -> None:
+        """Raises UserError if the leader has lower_case_table_names = 1, and the follower has not."""
+        if leader_folds and not self.session.folds_names:
+            raise UserError(
+                "the leader has lower_case_table_names = 1 and the follower 0: its statements write names in any case, "
+                "and to this server they would be other tables than those of its rows",
+                code="CDC-FOLLOWER-NAMES",
+                where=str(self.profile.database),
+                hint="initialise a follower with lower_case_table_names = 1 (only a new server takes that setting)",
+            )
+
+    def known_names(self, records: Iterable[Located | None]) -> Iterator[Located | None]:
+        """Passes on the records, once the first one shows that the leader's names are known.
+
+        Raises UserError if the follower would take them for others (``require_same_names``).
+        """
+        commits = self.profile.kafka.topics().commits
+        known = self.session.folds_names  # to such a follower the leader's are names like any
+        for item in records:
+            if item is not None and not known:
+                # A record is visible together with an entry of the commit log, which may not have been there before.
+                newest = self.calls.call(lambda: self.reader.commits(commits) if self.reader.topic(commits) else None)
+                self.require_same_names(leader_folds=newest is not None and newest.folds_names)
+                known = True
+            yield item
 
     def _connect(self) -> None:
         """Connects to the follower once it answers, and checks it.
@@ -115,10 +151,11 @@ class Startup:
             event(_LOG, NOT_TAKEN, hint=SWITCH_ON)
 
     def topic(self, *, wait: bool) -> Topic | None:
-        """The topic whose id the checkpoint has: the one topic, or the commit log of the layout ``per_table``. If
-        it is missing, waits for the producer to create it. None if the wait was stopped.
+        """Returns the topic whose id the checkpoint contains: the only topic, or the commit log in the layout
+        ``per_table``.
 
-        Raises UserError for a missing topic unless ``wait``, ServerGone.
+        Waits for the producer to create a missing topic; returns None if the wait was stopped. Raises UserError for a
+        missing topic if ``wait`` is false, ServerGone.
         """
         name = self.profile.kafka.topics().main
         hint = "start cdc-producer, which creates it, or fix kafka.topic in the profile"
@@ -134,11 +171,13 @@ class Startup:
             self.calls.pause(_ASK_SECONDS)
         return topic
 
-    def checkpoint(self, topic: Topic, *, attachment: Beginning) -> tuple[Checkpoint, BaseCopy]:
-        """The follower's checkpoint, once it is known to belong to these topics, and the base copy with which the
-        follower began.
+    def checkpoint(self, topic: Topic, *, attachment: Beginning, continues: bool = True) -> tuple[Checkpoint, BaseCopy]:
+        """Loads the follower's checkpoint, and the base copy with which the follower began; checks that the checkpoint
+        belongs to the topics.
 
-        Raises UserError, Stopped, ServerGone.
+        ``continues``: the checkpoint's offsets are behind its record; this is false while the follower is loaded.
+
+        Raises UserError, PromiseError, Stopped, ServerGone.
         """
         names = self.profile.kafka.topics()
         many = names.layout == PER_TABLE
@@ -149,14 +188,17 @@ class Startup:
             checkpoint, copied = preflight.load_checkpoint(
                 self.session, resource=resource, topic=topic, first=first, attachment=attachment
             )
+            if continues and not many:
+                checkpoint = topic_checks.continued(checkpoint, topic, self.reader.places)
             others = self.source.topics({partition.topic for partition in checkpoint.offsets} - {topic.name})
-            preflight.check_topics(checkpoint, topic, others, first=first)
+            topic_checks.check_topics(checkpoint, topic, others, first=first)
             return checkpoint, copied
 
         return self._once_connected(load)
 
     def last_executed(self, checkpoint: Checkpoint) -> int:
-        """The sequence of the last statement that the follower has executed, at least the checkpoint's.
+        """The sequence of the last statement that the follower has executed; the checkpoint's sequence if none came
+        after it.
 
         A consumer that was killed may have executed statements after the checkpoint. Raises Stopped, ServerGone.
         """
@@ -174,8 +216,22 @@ class Startup:
 
         return self._once_connected(ask)
 
+    def load_names(self, renaming: Renaming) -> None:
+        """Has ``renaming`` go on from the follower's checkpoint. Raises Stopped, ServerGone."""
+        spellings = renaming.spellings
+        if spellings is None:
+            return
+
+        def load() -> None:
+            spellings.begin(self.session.rows(spellings.question))
+            self.session.commit()
+
+        self._once_connected(load)
+
     def _once_connected(self, question: Callable[[], Answer]) -> Answer:
-        """The result of ``question``, which is called with a connected session until both servers answer."""
+        """Calls ``question`` with a connected session, again and again until both servers answer, and returns its
+        result.
+        """
         retry = self.calls.retry
         while not self.calls.stop.is_set():
             try:
@@ -194,8 +250,8 @@ class Startup:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The stages from a leader's transactions to commits of the follower: ``renaming`` gives records the follower's
-    names, ``ledger`` executes statements, ``applier`` applies batches.
+    """The stages from a leader's transactions to commits on the follower: ``renaming`` changes the names in records to
+    the follower's names, ``ledger`` executes statements, ``applier`` applies batches.
     """
 
     renaming: Renaming
@@ -212,14 +268,16 @@ class Stages:
         skips: Skips,
         others: Callable[[Uri], bool] = lambda uri: True,
     ) -> Self:
-        """The stages that continue from ``checkpoint``. ``others(uri)`` decides, too, which rows are applied, by the
-        names of their tables on the follower.
+        """Creates the stages that continue from ``checkpoint``. Rows are applied only if ``others(uri)`` is true, too;
+        ``uri`` is the name of their table on the follower.
         """
-        profile, settings = startup.profile, startup.profile.consumer
-        passes = replicated(profile)
-        renaming = Renaming(startup.renames, replicated=passes)
+        settings, session = startup.profile.consumer, startup.session
+        passes, spellings = replicated(startup.scope), None
+        if session.folds_names:
+            spellings = Spellings(session.schema, startup.profile.mysql_resource_name, passes=passes)
+        renaming = Renaming(startup.renames, replicated=passes, spellings=spellings)
         ledger = DdlLedger(
-            startup.session,
+            session,
             copied=copied,
             passes=passes,
             statements=FollowerStatements(renaming, engine=settings.engine),
@@ -234,9 +292,10 @@ class Stages:
 def _applier(
     startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool], copied: BaseCopy
 ) -> Applier:
-    """Connects the stages that apply batches: prepared, executed serially or in parallel, and row by row if that fails.
+    """Connects the stages that apply batches: a batch is prepared and then executed, serially or in parallel, and row
+    by row if that fails.
 
-    ``passes(uri)`` decides which tables are replicated, by their names on the follower.
+    ``passes(uri)`` decides whether a table is replicated; ``uri`` is its name on the follower.
     """
     session, settings, prefetch = startup.session, startup.profile.consumer, Prefetch(startup.source.read_ahead)
     triggers = Triggers(session, drop=settings.triggers == "drop", passes=passes)

@@ -1,5 +1,5 @@
-"""Sends the brokers the requests of health checks and metrics, over a connection apart from the one that reads or
-writes records.
+"""Sends the brokers the requests of health checks and metrics, over a separate connection that reads and writes no
+records.
 """
 
 from collections.abc import Collection
@@ -30,7 +30,7 @@ class Brokers:
         self._admin: AdminClient | None = None
 
     def check(self, topics: Collection[str]) -> Check:
-        """Whether a broker answers and each partition of ``topics`` has a leader."""
+        """Checks whether a broker answers, and whether each partition of ``topics`` has a leader."""
         try:
             known = self._client().list_topics(timeout=_ANSWER_SECONDS).topics
         except KafkaException as error:
@@ -59,7 +59,7 @@ class Brokers:
             return None
 
     def next_sequence(self, commits: str) -> int | None:
-        """The sequence after the last readable record, from the commit log ``commits``; None if ``commits()`` gives
+        """The sequence after the last readable record, from the commit log ``commits``; None if ``commits()`` returns
         None.
         """
         newest = self.commits(commits)

@@ -1,4 +1,6 @@
-"""Reads the commit log: the compacted topic to which the producer writes its position, in transactions with records."""
+"""Reads the commit log, the compacted topic to which the producer writes its position, in the Kafka transactions of the
+records.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -34,7 +36,7 @@ def entries(properties: dict[str, Any], *, topic: str, resource: str, committed:
 
 
 def newest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
-    """The newest committed entry of the commit log ``topic``; None if there is none yet.
+    """The newest committed entry of the commit log ``topic``; None if there is no entry yet.
 
     ``properties`` are librdkafka's. Raises Disconnected or KafkaException if the brokers do not answer.
     """
@@ -46,10 +48,10 @@ def newest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
 
 
 def oldest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
-    """The oldest entry that compaction has left in the commit log ``topic``; None and errors as for
+    """The oldest entry that compaction has left in the commit log ``topic``. For None and the errors see
     ``newest_commits``.
     """
     message = oldest(properties, (topic, 0))
-    if message is None or not message.value():  # an empty one only ends a hanging transaction
+    if message is None or not message.value():  # a message without content only ends a hanging transaction
         return None
     return Commits.parse(message.value() or b"", where=f"topic {topic}, offset {message.offset()}")

@@ -1,12 +1,12 @@
 """Decides which messages of a partition count if a producer writes records without Kafka transactions.
 
-Kafka fences a transactional producer when the next one starts. A producer without transactions may still write after
-that: it was paused, or one of its requests arrives late over an old connection. So each start of such a producer has a
-number, its epoch, in the header ``cdc_epoch`` of all its messages, and begins with a mark: a message without a value
-that has this header. A message of a lower epoch after a mark is void, as if it had never been written. Messages without
-the header have epoch 0: they were written in Kafka transactions, whose producers Kafka fences. The commit log contains
-the marks of a topic, with their offsets; it is always written in Kafka transactions, so that only one producer at a
-time can write there.
+Kafka fences a transactional producer when the next producer starts. A producer without transactions may still write
+after the start of the next, because it was paused, or because one of its requests arrives late over an old connection.
+So each start of such a producer has a number, its epoch, in the header ``cdc_epoch`` of all its messages, and begins
+with a mark: a message without a value that has this header. A message of a lower epoch after a mark is void, as if it
+had never been written. Messages without the header have epoch 0: they were written in Kafka transactions, whose
+producers Kafka fences. The commit log contains the marks of a topic, with their offsets; it is always written in Kafka
+transactions, so that only one producer at a time can write there.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -56,7 +56,7 @@ def epoch_at(marks: Iterable[Mark], offset: int) -> int:
 
 
 class Epochs:
-    """The epochs of the partitions that one connection reads, each in the order of its offsets.
+    """Tracks the epochs of the partitions that one connection reads, each partition in the order of its offsets.
 
     ``marks`` returns the marks of a partition from the commit log. It is called once per partition, at the first
     message with an epoch, since the mark of that epoch may be before the offset at which reading began.
@@ -67,7 +67,7 @@ class Epochs:
         self._now: dict[Partition, int] = {}
 
     def forget(self, partition: Partition) -> None:
-        """To be called when the partition is read from another offset on."""
+        """Forgets the partition's epoch; must be called when the partition is read from another offset on."""
         self._now.pop(partition, None)
 
     def counts(self, message: Message, headers: Mapping[str, object] | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""Translates a KafkaError into the error of this project (module errors) that it means.
+"""Translates a KafkaError into an error of this project (module errors).
 
 Each kind of program has one function: ``read_error`` and ``unreachable`` for a consumer that follows topics,
 ``write_error`` and ``open_error`` for a transactional producer, ``question_error`` for a program that sends single
@@ -47,7 +47,7 @@ _CLOSED = re.compile(r"[^ ]+: Disconnected.*")
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The last reason that librdkafka logged, with a hint; ``refused``: waiting alone does not help."""
+    """The last reason that librdkafka logged, with a hint; ``refused`` is true if waiting alone does not help."""
 
     text: str
     hint: str = _RUNNING
@@ -66,7 +66,7 @@ class BrokerLog(logging.Handler):
         self.all_down = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Notes that a broker closed a connection, unless an error has given a reason already."""
+        """Notes that a broker closed a connection, unless an error has set a reason already."""
         closed = _CLOSED.search(record.getMessage())
         if closed and self.reason is None:
             text = f"{_STATE.sub('', closed[0])}; it may want another security.protocol"
@@ -79,7 +79,7 @@ class BrokerLog(logging.Handler):
         elif code in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
             self.reason = Reason(text, _SECURITY, refused=True)
         elif code == KafkaError._SSL or "SSL handshake" in text:
-            # A broker that shuts down, or a proxy before it, interrupts a handshake too; that may pass.
+            # A broker that shuts down, or a proxy before it, interrupts a handshake, too; such an error may pass.
             self.reason = Reason(text, _SECURITY, refused="verif" in text)
         elif self.reason is None or not self.reason.refused:
             self.reason = Reason(text)
@@ -106,13 +106,14 @@ NOT_AUTHORIZED = frozenset({
     KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 })  # fmt: skip
-# The broker rejects the record as it is. MSG_SIZE_TOO_LARGE is not in this set: it has its own way out.
+# With these errors the broker rejects the record as it is. MSG_SIZE_TOO_LARGE is not among them, because it is handled
+# in another way.
 RECORD_REFUSED = frozenset({
     KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE,
 })  # fmt: skip
 DISCONNECTED = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
 _NO_ANSWER = DISCONNECTED | {KafkaError._TIMED_OUT, KafkaError._RESOLVE}
-# A failed TLS handshake (_SSL) is not in this set: a broker that shuts down interrupts handshakes too.
+# A failed TLS handshake (_SSL) is not in this set: a broker that shuts down interrupts handshakes, too.
 _DENIED = NOT_AUTHORIZED | {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}
 _CANNOT_CREATE = frozenset({KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.TOPIC_EXCEPTION})
 SETTING_REFUSED = frozenset({KafkaError.INVALID_CONFIG, KafkaError.POLICY_VIOLATION})
@@ -132,8 +133,7 @@ def denied(error: KafkaError, *, operation: str, where: str, group: str = "") ->
         KafkaError.GROUP_AUTHORIZATION_FAILED: f"the ACL READ on the consumer group {group} is missing; {_LISTED}",
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the ACL WRITE on the transactional id "
         f"cdc-producer:<kafka.topic>:<mysql_resource_name> is missing; {_LISTED}",
-        # The ACL with which brokers let a client without transactions number its messages: WRITE on any one topic is
-        # enough.
+        # The ACL that an idempotent client without transactions needs: WRITE on any topic is enough.
         KafkaError.CLUSTER_AUTHORIZATION_FAILED: f"the ACL WRITE on this leader's topics is missing; {_LISTED}",
     }.get(error.code(), _CHECK_ACCESS)
     return UserError(f"Kafka refuses: {error.str()}", code="CDC-KAFKA-REFUSES", where=where, hint=hint)
@@ -182,8 +182,8 @@ def read_error(error: KafkaError, where: str, *, group: str = "") -> CdcError | 
 def unreachable(error: KafkaError, servers: str, *, properties: Mapping[str, Any], answered: bool) -> CdcError:
     """The error for a consumer whose brokers do not answer, with the reason.
 
-    If they have ``answered`` before, the profile is right, and a refused connection may be waited for (Unreachable).
-    Otherwise a refusal is a UserError.
+    If they have ``answered`` before, the profile is right, and waiting may help after a refused connection
+    (Unreachable). Otherwise a refusal is a UserError.
     """
     why = _why(error, properties)
     if why and why.refused and not answered:
@@ -211,8 +211,8 @@ def is_transient(error: KafkaError) -> bool:
 def open_error(error: KafkaException, topic: str, properties: Mapping[str, Any], *, answered: bool) -> CdcError:
     """The error for a producer that is starting: ``write_error``, with the reason why the brokers do not answer.
 
-    If they have ``answered`` before, the profile is right, and a refused connection may be waited for (Disconnected).
-    Otherwise a refusal is a UserError.
+    If they have ``answered`` before, the profile is right, and waiting may help after a refused connection
+    (Disconnected). Otherwise a refusal is a UserError.
     """
     why = _why(error.args[0], properties)
     if why is None:
@@ -226,8 +226,8 @@ def open_error(error: KafkaException, topic: str, properties: Mapping[str, Any],
 
 
 def write_error(error: KafkaException, topic: str, *, operation: str = "WRITE") -> CdcError:
-    """The error for a producer that writes to ``topic`` or creates it (``operation``): a UserError, Fenced, or
-    Disconnected for all others.
+    """The error for a producer that writes to ``topic`` or creates it (``operation``): a UserError, Fenced, or, for any
+    other error, Disconnected.
     """
     code, text, where = error.args[0].code(), error.args[0].str(), f"topic {topic}"
     if code in NOT_AUTHORIZED:
@@ -263,8 +263,10 @@ def write_error(error: KafkaException, topic: str, *, operation: str = "WRITE") 
 
 
 def client_error(error: KafkaException | SystemError, topic: str) -> CdcError:
-    """``write_error`` for an error that a callback of librdkafka raises; inside a delivery report a fatal one reaches
-    Python as the cause of a SystemError. Raises ``error`` itself if it is a defect."""
+    """Translates an error that a callback of librdkafka raises; see ``write_error``.
+
+    Inside a delivery report a fatal error reaches Python as the cause of a SystemError. Raises ``error`` itself if it
+    is a defect."""
     cause = error if isinstance(error, KafkaException) else error.__cause__
     if not isinstance(cause, KafkaException):
         raise error

@@ -1,6 +1,7 @@
 """Checks that partitions added to a topic with a total order stay empty: such a topic uses its first partition only.
 
-Kafka can't remove partitions, so an added one must not end the stream. Messages in it were written by another program.
+Kafka can't remove partitions, so an added partition must not end the stream. Another program has written the messages
+in such a partition.
 """
 
 import logging
@@ -21,15 +22,16 @@ _ANSWER_SECONDS = 10.0
 
 
 def require_first_only(properties: Mapping[str, Any], topics: Collection[str]) -> None:
-    """Applies ``require_others_empty`` to those of the ``topics`` that exist; ``properties`` are librdkafka's. Raises
+    """Applies ``require_others_empty`` to each existing topic of ``topics``; ``properties`` are librdkafka's. Raises
     KafkaException.
     """
     with admin_client(properties) as admin:
-        # The metadata of all topics: a request for one topic creates it on brokers with auto.create.topics.enable.
+        # The metadata of all topics are requested: a request for one topic creates it on brokers with
+        # auto.create.topics.enable.
         known = admin.list_topics(timeout=_ANSWER_SECONDS).topics
     places = [(name, number) for name in topics if name in known for number in known[name].partitions if number]
     if places:
-        # Uncommitted messages count too: they may be committed by the next check.
+        # Uncommitted messages count, too: they may be committed by the next check.
         begins, ends = begin_offsets(properties, places), end_offsets(properties, places, committed=False)
         for topic in sorted({name for name, _ in places}):
             ranges = {number: (begins[name, number], ends[name, number]) for name, number in places if name == topic}

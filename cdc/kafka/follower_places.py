@@ -1,8 +1,8 @@
-"""The progress of each follower, which its consumer writes into the metadata of its consumer group's offsets.
+"""Reads the progress of each follower, which its consumer writes into the metadata of its consumer group's offsets.
 
-An offset gives how far one partition is read. Its metadata gives what is applied: the newest sequence, and the topic
-(``kafka.topic``) in which it is counted. Both are for observers only: a consumer resumes from the checkpoint in the
-follower.
+An offset shows how far one partition was read. The metadata of the offset contain the newest applied sequence, and the
+topic (``kafka.topic``) in which it is counted. Both are for observers only: a consumer resumes from the checkpoint in
+the follower.
 """
 
 import json
@@ -19,7 +19,7 @@ from cdc.service.logs import LIBRDKAFKA
 __all__ = ["FollowerPlaces", "group_of", "noted", "place_note", "places_now"]
 
 _GROUPS = "cdc-consumer:"
-_LIST_SECONDS = 1.0  # between two requests for new groups
+_LIST_SECONDS = 1.0  # seconds between two requests for new groups
 _LOOK_SECONDS = 0.2
 # The pause between two requests is this multiple of the time that an answer took: a group can have many partitions.
 _SHARE = 4
@@ -33,15 +33,15 @@ def group_of(resource: str, follower: str) -> str:
 
 
 def place_note(topic: str, sequence: int) -> str:
-    """The metadata of an offset, meaning that everything up to ``sequence`` is applied."""
+    """The metadata for an offset at which all records up to ``sequence`` are applied."""
     return json.dumps({"topic": topic, "sequence": sequence})
 
 
 def noted(metadata: Iterable[str | None], topic: str) -> int | None:
-    """The sequence up to which everything is applied, from the metadata of a group's offsets; None if they do not
-    contain it.
+    """The sequence up to which all records are applied, from the metadata of a group's offsets; None if the metadata do
+    not contain it.
 
-    The metadata of each partition has the sequence at the time of its commit: the newest counts.
+    The metadata of each partition contain the sequence at the time of its commit; the newest sequence counts.
     """
     told = (_sequence(each, topic) for each in metadata)
     return max((sequence for sequence in told if sequence is not None), default=None)
@@ -56,7 +56,7 @@ def _sequence(metadata: str | None, topic: str) -> int | None:
 
 
 def places_now(properties: Mapping[str, Any], *, resource: str, topic: str) -> dict[str, int]:
-    """Returns what ``FollowerPlaces.look`` does, but waits a while for the answer. Raises KafkaException."""
+    """Returns the result of ``FollowerPlaces.look``, but waits some seconds for it. Raises KafkaException."""
     places, give_up = FollowerPlaces(properties, resource=resource, topic=topic), time.monotonic() + _ANSWER_SECONDS
     while (found := places.look()) is None and time.monotonic() < give_up:
         time.sleep(_ASK_SECONDS)
@@ -66,7 +66,7 @@ def places_now(properties: Mapping[str, Any], *, resource: str, topic: str) -> d
 class FollowerPlaces:
     """Asks the brokers for the progress of the followers of ``resource``, and never waits for the answer.
 
-    ``properties`` are librdkafka's, ``topic`` is ``kafka.topic``. To be used from one thread.
+    ``properties`` are librdkafka's, ``topic`` is ``kafka.topic``. Only one thread may use the object.
     """
 
     def __init__(self, properties: Mapping[str, Any], *, resource: str, topic: str) -> None:

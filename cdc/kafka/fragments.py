@@ -1,4 +1,4 @@
-"""Fragments: the messages as which a record is sent that is too large for one message, and which readers join.
+"""Cuts a record that is too large for one message into fragments, each of them a message, and joins them for readers.
 
 Each fragment has the header ``cdc_fragment``: the record's sequence, the fragment's number from 0 on, the number of
 fragments, and the CRC-32 of the whole record, separated by blanks. All fragments of a record are in one partition, one
@@ -22,14 +22,16 @@ from cdc.model.record import Record
 __all__ = ["HEADER", "Begun", "Fragment", "Fragments", "cut", "cut_blocks", "first_whole_sequence", "rest"]
 
 HEADER = "cdc_fragment"
-# UTF-8: these two bits of a byte are 10 in all bytes of a character except the first.
+# In UTF-8, these two bits of a byte are 10 in all bytes of a character except the first.
 _CONTINUES, _IS_CONTINUED = 0xC0, 0x80
 _MANY = 4
 _HINT = "something else has written to this topic or deleted from it; start over with a new topic and a fresh copy"
 
 
 class Fragment(NamedTuple):
-    """A fragment's header: ``number`` of ``total`` of the record ``sequence`` with that ``checksum``."""
+    """A fragment's header: the fragment is ``number`` of the ``total`` fragments of record ``sequence``, whose text has
+    this ``checksum``.
+    """
 
     sequence: int
     number: int
@@ -58,8 +60,8 @@ class Fragment(NamedTuple):
 
 
 def cut(value: bytes, size: int, *, sequence: int) -> Iterator[tuple[bytes, bytes]]:
-    """Cuts the record ``value`` into fragments of at most ``size`` bytes, 4 or more: gives the header of each, and its
-    bytes.
+    """Cuts the record ``value`` into fragments of at most ``size`` bytes (4 or more); yields the header and the bytes
+    of each.
 
     A fragment ends where a character ends, so that each can be read as text.
     """
@@ -75,8 +77,8 @@ def cut(value: bytes, size: int, *, sequence: int) -> Iterator[tuple[bytes, byte
 
 
 def cut_blocks(blocks: Callable[[], Iterable[bytes]], size: int, *, sequence: int) -> Iterator[tuple[bytes, bytes]]:
-    """``cut`` for a record that is too large for memory: ``blocks()`` gives it in pieces, the same ones at
-    each call.
+    """Cuts a record that is too large for memory, see ``cut``; ``blocks()`` returns its pieces, the same pieces at each
+    call.
     """
     total, checksum = 0, 0
     for fragment in _fragments(blocks(), size):
@@ -99,7 +101,9 @@ def _fragments(blocks: Iterable[bytes], size: int) -> Iterator[bytes]:
 
 
 class _Begun:
-    """A record whose ``first`` fragments have arrived: its text so far, the only copy of it."""
+    """A record whose fragments are arriving: ``first`` is the header of the first fragment. It holds the only copy of
+    the text so far.
+    """
 
     __slots__ = ("_on_disk", "_text", "checksum", "count", "first")
 
@@ -122,10 +126,10 @@ class _Begun:
 
 
 class Fragments:
-    """Joins the fragments that one connection reads, and keeps those of incomplete records, by partition.
+    """Joins the fragments that one connection reads, and keeps the fragments of incomplete records, by partition.
 
-    ``on_disk``: a record of many fragments becomes a LargeRecord. Messages that do not count (module epochs) are left
-    out; ``marks`` gives a partition's marks.
+    With ``on_disk``, a record of many fragments becomes a LargeRecord. Messages that do not count (module epochs) are
+    left out; ``marks`` returns a partition's marks.
     """
 
     def __init__(self, marks: Callable[[Partition], Iterable[Mark]] = lambda _: (), *, on_disk: bool = False) -> None:
@@ -136,7 +140,7 @@ class Fragments:
         self._broken: CdcError | None = None
 
     def forget(self, partitions: Iterable[Partition]) -> None:
-        """Drops what was read of these partitions; to be called when they are read from another offset on."""
+        """Drops the fragments of these partitions; must be called when they are read from another offset on."""
         self._broken = None
         for partition in partitions:
             self._begun.pop(partition, None)
@@ -160,10 +164,11 @@ class Fragments:
         return found
 
     def whole(self, message: Message) -> Message | None:
-        """The message if it is not a fragment; the last fragment with the value of the whole record; else None.
+        """Returns the message if it is not a fragment. The last fragment of a record is returned with the value of the
+        whole record, for other fragments None is returned.
 
         A record is left out if its beginning was not read since the partition was assigned: retention has deleted it,
-        or reading began behind it. Raises PromiseError if a fragment is missing, UserError if the disk is full.
+        or reading began after it. Raises PromiseError if a fragment is missing, UserError if the disk is full.
         """
         if message.error() is not None:
             return message
@@ -225,14 +230,14 @@ class Begun(NamedTuple):
 
 
 def rest(fragments: Iterable[tuple[bytes, bytes]], after: Begun, *, where: str) -> Iterator[tuple[bytes, bytes]]:
-    """The ``fragments`` of a record that follow ``after``, the newest one that readers see.
+    """The ``fragments`` of a record that follow ``after``, the newest fragment that readers see.
 
     Raises PromiseError if the record was cut in another way, so that these fragments do not continue it.
     """
     for mark, fragment in fragments:
         made = Fragment(*map(int, mark.split()))
         is_same = made == after.newest._replace(number=made.number)
-        # Even with the same number of fragments, this one may end elsewhere in the record.
+        # Even if the number of fragments is the same, this fragment may end elsewhere in the record.
         if not is_same or (made.number == after.newest.number and fragment != after.value):
             raise PromiseError(
                 f"the first fragments of record {made.sequence} are committed already, but it is cut differently now",

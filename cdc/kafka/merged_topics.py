@@ -1,10 +1,10 @@
 """Merges the messages of many topics into records in the order of their sequences, in bounded memory.
 
-The commit log is among the topics. Its entries commit in one Kafka transaction with the records they count, so an entry
-that can be read names every partition that holds a record below its ``next_sequence``.
+The commit log is among the topics. Its entries commit in one Kafka transaction with the records that they count, so an
+entry that can be read names every partition that holds a record below its ``next_sequence``.
 
-``Merge`` does the same for any numbered items: it takes them from several lanes, each in ascending order, and gives
-them in the order of all numbers.
+``Merge`` does the same for any numbered items: it accepts them from several lanes, in ascending order in each lane, and
+yields them in the order of all numbers.
 """
 
 from collections import Counter
@@ -25,10 +25,10 @@ Item = TypeVar("Item")
 
 
 class Merge(Generic[Lane, Item]):
-    """Gives the items from ``next_number`` on, without a gap; lower ones are ignored.
+    """Yields the items from ``next_number`` on, without a gap; items with lower numbers are ignored.
 
-    Numbers only grow in each lane, so a missing item cannot be in a lane from which a later one waits: such lanes may
-    be paused to save memory, and the item still arrives.
+    Numbers only grow in each lane, so a missing item cannot be in a lane from which a later item waits: such lanes may
+    be paused to save memory, and the missing item still arrives.
     """
 
     def __init__(self, next_number: int) -> None:
@@ -45,7 +45,7 @@ class Merge(Generic[Lane, Item]):
             self.bytes += size
 
     def ready(self) -> Iterator[Item]:
-        """Gives the items whose turn it is."""
+        """Yields the items whose turn it is."""
         while self.next_number in self._waiting:
             lane, size, item = self._waiting.pop(self.next_number)
             self.next_number += 1
@@ -54,11 +54,11 @@ class Merge(Generic[Lane, Item]):
             yield item
 
     def pass_gap(self) -> None:
-        """Skips missing numbers: continues with the lowest one that waits."""
+        """Skips missing numbers, and continues with the lowest number that waits."""
         self.next_number = min(self._waiting, default=self.next_number)
 
     def rest(self) -> Iterator[Item]:
-        """Gives all items that wait, in order, skipping all gaps."""
+        """Yields all items that wait, in order, and skips all gaps."""
         for number in sorted(self._waiting):
             if number in self._waiting:
                 self.next_number = number
@@ -77,7 +77,7 @@ class PartitionReader(Protocol[AnyPartition]):
     """The connection whose messages are merged."""
 
     def assign(self, begins: Mapping[AnyPartition, int], /) -> None:
-        """Reads these partitions too, each from its offset on."""
+        """Reads these partitions, too, each from its offset on."""
 
     def leave(self, partitions: Collection[AnyPartition], /) -> None:
         """Stops reading these partitions."""
@@ -86,9 +86,9 @@ class PartitionReader(Protocol[AnyPartition]):
 class MergedTopics(Generic[AnyPartition, Item]):
     """Merges the records that ``reader`` reads from the topics ``names``, from ``next_sequence`` on.
 
-    ``parse`` takes the partition, offset and value of a record's message and returns its sequence and the item to give
-    out. While more than ``most_bytes`` of values wait for an earlier record, the partitions they came from are paused:
-    sequences only grow in each partition, so the missing record cannot be there.
+    ``parse`` returns the sequence of a record and the item to yield, from the partition, offset and value of its
+    message. While more than ``most_bytes`` of values wait for an earlier record, the partitions from which they came
+    are paused: sequences only grow in each partition, so the missing record cannot be there.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class MergedTopics(Generic[AnyPartition, Item]):
 
     @property
     def next_sequence(self) -> int:
-        """The sequence of the record to give out next."""
+        """The sequence of the record to yield next."""
         return self._merge.next_number
 
     @next_sequence.setter
@@ -131,7 +131,7 @@ class MergedTopics(Generic[AnyPartition, Item]):
         return self._partitions
 
     def assign(self, begins: Mapping[AnyPartition, int]) -> None:
-        """Reads these partitions too, each from its offset on."""
+        """Reads these partitions, too, each from its offset on."""
         self._partitions |= {(partition[0], partition[1]): partition for partition in begins}
         if begins:
             self._reader.assign(begins)
@@ -141,7 +141,7 @@ class MergedTopics(Generic[AnyPartition, Item]):
         return [partition for partition in commits.partitions if partition not in self._partitions]
 
     def add(self, message: Message) -> None:
-        """Takes a message, or the end of a partition (the only error that ``message`` may have).
+        """Adds a message, or the end of a partition (the only error that ``message`` may have).
 
         Raises PromiseError for a message that is not a record; it may be added again then.
         """
@@ -159,24 +159,26 @@ class MergedTopics(Generic[AnyPartition, Item]):
             return
         self._next_offset[partition] = offset + 1
         self._at_end.discard(partition)
-        # The binlog's other events have no sequence, so no place in the order.
+        # Binlog events that are part of no record have no sequence, and so no place in the order.
         if not (self._names.is_events(topic) and is_event(value)):
             sequence, item = self._parse(partition, offset, value)
             self._merge.add(partition, sequence, item, size=len(value))
 
     def pop_entry(self) -> Commits | None:
-        """The newest entry of the commit log that was added since the last call. Raises as ``Commits.parse``."""
+        """The newest entry of the commit log that was added since the last call. Raises the errors of
+        ``Commits.parse``.
+        """
         if self._entry is None:
             return None
         (value, offset), self._entry = self._entry, None
         return Commits.parse(value, where=f"topic {self._names.commits}, offset {offset}")
 
     def ready(self) -> Iterator[Item]:
-        """Gives the records that are next, as long as no sequence is missing."""
+        """Yields the records that are next, as long as no sequence is missing."""
         return self._merge.ready()
 
     def rest(self) -> Iterator[Item]:
-        """Gives all records that wait, in order, skipping all gaps."""
+        """Yields all records that wait, in order, and skips all gaps."""
         return self._merge.rest()
 
     def has_read(self, ends: Mapping[AnyPartition, int]) -> bool:
@@ -185,20 +187,20 @@ class MergedTopics(Generic[AnyPartition, Item]):
         return all(self._next_offset.get(partition, 0) >= end for partition, end in unpaused.items())
 
     def is_blocked(self) -> bool:
-        """Whether reading is paused for a record that is in no partition: each partition is at its end or has a later
-        record.
+        """Whether reading is paused for a record that is in no partition: each partition is at its end or contains a
+        later record.
         """
         waiting = self._merge.lanes()
         return bool(self._paused & waiting) and set(self._partitions.values()) <= waiting | self._at_end
 
     def pass_gap(self) -> None:
-        """Skips the missing sequences: continues with the lowest one that waits."""
+        """Skips the missing sequences, and continues with the lowest sequence that waits."""
         self._merge.pass_gap()
 
     def balance(self) -> None:
-        """Pauses partitions that are far ahead, and resumes those that are no longer."""
+        """Pauses partitions that are far ahead, and resumes partitions that are no longer far ahead."""
         waiting = self._merge.lanes()
-        # A partition without waiting records may hold the missing one, so it must not stay paused.
+        # A partition without waiting records may contain the missing record, so it must not stay paused.
         due = self._paused if self._merge.bytes < self._most_bytes // 2 else self._paused - waiting
         if due:
             self._reader.assign({partition: self._next_offset[partition] for partition in due})

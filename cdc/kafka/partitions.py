@@ -1,4 +1,6 @@
-"""Single requests to Kafka: the first and last offsets of partitions, and their oldest and newest messages."""
+"""Sends Kafka single requests for the first and last offsets of partitions, and for their oldest and
+newest messages.
+"""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -13,7 +15,17 @@ from cdc.kafka.errors import NOT_AUTHORIZED, denied
 from cdc.model.partition import Partition
 from cdc.service.logs import LIBRDKAFKA
 
-__all__ = ["backwards", "begin_offsets", "end_offsets", "led", "newest", "newest_within", "oldest", "unended"]
+__all__ = [
+    "backwards",
+    "begin_offsets",
+    "end_offsets",
+    "led",
+    "newest",
+    "newest_within",
+    "oldest",
+    "unended",
+    "windows",
+]
 
 _ANSWER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.1
@@ -43,7 +55,7 @@ def end_offsets(
 
 
 def led(properties: Mapping[str, Any], partitions: Collection[Partition]) -> set[Partition]:
-    """The ``partitions`` whose leader answers, and therefore takes messages for them.
+    """The ``partitions`` whose leader answers, and therefore accepts messages for them.
 
     Raises KafkaException if the brokers do not answer or have no such partition.
     """
@@ -60,7 +72,7 @@ def unended(properties: Mapping[str, Any], partitions: list[Partition]) -> list[
 
 
 def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> dict[Partition, Message]:
-    """The newest committed message of each partition; a partition without any is absent.
+    """The newest committed message of each partition; a partition without messages is absent.
 
     Raises Disconnected or KafkaException if the brokers do not answer.
     """
@@ -71,7 +83,7 @@ def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> 
 def newest_within(
     properties: Mapping[str, Any], ranges: Mapping[Partition, tuple[int, int]]
 ) -> dict[Partition, Message]:
-    """The newest committed message of each partition between two offsets, the second one excluded."""
+    """The newest committed message in each partition's range of offsets; the second offset of a range is excluded."""
     begins = {partition: begin for partition, (begin, _) in ranges.items()}
     ends = {partition: end for partition, (_, end) in ranges.items()}
     found: dict[Partition, Message] = {}
@@ -84,7 +96,7 @@ def newest_within(
             starts = {partition: max(begins[partition], end - window) for partition, end in ends.items()}
             for message in _between(consumer, starts, ends):
                 found[_partition_of(message)] = message
-            # Aborted records and transaction markers take offsets at which nothing can be read.
+            # Aborted records and transaction markers occupy offsets at which nothing can be read.
             ends, window = starts, window * 8
     finally:
         consumer.close()
@@ -94,7 +106,7 @@ def newest_within(
 def oldest(
     properties: Mapping[str, Any], partition: Partition, *, passes: Callable[[Message], bool] = lambda _: True
 ) -> Message | None:
-    """The oldest committed message of the partition that ``passes``; None if it has none.
+    """The oldest committed message of the partition for which ``passes`` is true; None if there is no such message.
 
     Raises Disconnected or KafkaException if the brokers do not answer.
     """
@@ -124,10 +136,10 @@ def backwards(
     end: int | None = None,
     pick: Callable[[Message], Any] = lambda message: message,
 ) -> Iterator[Any]:
-    """Applies ``pick`` to the partition's messages, newest first; by default gives the messages themselves.
+    """Applies ``pick`` to the partition's messages, newest first; by default yields the messages themselves.
 
     Without ``committed``, messages of open and aborted transactions are included; with an ``end``, only messages before
-    that offset. Messages are read in large batches, of which only the picked values are kept.
+    that offset. Messages are read in large batches, and only the picked values are kept.
 
     Raises Disconnected or KafkaException if the brokers do not answer.
     """
@@ -136,13 +148,30 @@ def backwards(
         end = end_offsets(properties, [partition], committed=committed)[partition]
     consumer = _consumer(properties, committed=committed)
     try:
-        window = _FIRST_WINDOW
-        while end > begin:
-            start = max(begin, end - window)
-            yield from reversed([pick(each) for each in _between(consumer, {partition: start}, {partition: end})])
-            end, window = start, window * 8
+        yield from windows(consumer, partition, (begin, end), pick=pick, first=_FIRST_WINDOW)
     finally:
         consumer.close()
+
+
+def windows(
+    consumer: Consumer,
+    partition: Partition,
+    offsets: tuple[int, int],
+    *,
+    pick: Callable[[Message], Picked],
+    first: int,
+) -> Iterator[Picked]:
+    """Applies ``pick`` to the messages between two ``offsets``, newest first, in batches: the first one of ``first``
+    offsets, each other one of 8 times as many. Changes the assignment of ``consumer``, which must report the end of a
+    partition.
+
+    Raises Disconnected if the brokers do not answer.
+    """
+    begin, end = offsets
+    while end > begin:
+        start = max(begin, end - first)
+        yield from reversed([pick(each) for each in _between(consumer, {partition: start}, {partition: end})])
+        end, first = start, first * 8
 
 
 def _offsets(
@@ -164,10 +193,10 @@ def _offsets(
 def _answers(
     properties: Mapping[str, Any], partitions: Collection[Partition], end: str, *, committed: bool
 ) -> dict[Partition, int | None]:
-    """The offset of each partition's ``end``, None if it must be requested again; the only place that requests offsets.
+    """The offset of each partition's ``end``, None if it must be requested again. No other function requests offsets.
 
     A partition that was just created, or whose broker just came back, has no leader for a moment. If a connection is
-    lost, librdkafka 2.16 gives the offset -1001 and no error; the next request then fails as if the topic did not
+    lost, librdkafka 2.16 returns the offset -1001 and no error; the next request then fails as if the topic did not
     exist.
     """
     if not partitions:
@@ -229,10 +258,10 @@ def _partition_of(message: Message) -> Partition:
 
 def _consumer(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
     own = {
-        "group.id": _GROUP,  # librdkafka requires one; nothing is ever committed under it
+        "group.id": _GROUP,  # librdkafka requires a group; nothing is ever committed under it
         "enable.auto.commit": False,
         "isolation.level": "read_committed" if committed else "read_uncommitted",
         "enable.partition.eof": True,
-        "fetch.wait.max.ms": 10,  # the topic is read to its end only: no wait for more there
+        "fetch.wait.max.ms": 10,  # the topic is read only to its end: no wait for more messages there
     }
     return Consumer(dict(properties) | own, logger=LIBRDKAFKA)

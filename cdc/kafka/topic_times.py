@@ -1,7 +1,8 @@
-"""Which record timestamps a topic accepts: a broker compares them with its own clock, and refuses those too far away.
+"""Determines which record timestamps a topic accepts: a broker compares them with its own clock, and refuses timestamps
+that differ too much.
 
-A record's timestamp is the leader's commit time. The leader's clock may be ahead (Kafka 4 refuses one hour), and its
-binlogs may be old.
+A record's timestamp is the leader's commit time. The leader's clock may be ahead (Kafka 4 refuses more than an hour),
+and its binlogs may be old.
 """
 
 import logging
@@ -15,7 +16,7 @@ __all__ = ["ANY_TIME", "TopicTimes", "any_time_command", "any_time_hint"]
 _LOG = logging.getLogger("cdc.producer")
 _LONGEST = "9223372036854775807"  # ms: Long.MAX_VALUE, Kafka's word for no limit
 _AFTER, _BEFORE = "message.timestamp.after.max.ms", "message.timestamp.before.max.ms"
-_BOTH = "message.timestamp.difference.max.ms"  # the setting before Kafka 4.0, and the only one before 3.6
+_BOTH = "message.timestamp.difference.max.ms"  # the only setting before Kafka 3.6, removed in Kafka 4.0
 ANY_TIME = {_AFTER: _LONGEST, _BEFORE: _LONGEST}
 """The settings with which topics are created; brokers before Kafka 3.6 have neither these settings nor the limit."""
 _HOUR_MS = 3_600_000
@@ -45,7 +46,9 @@ class TopicTimes:
             self._limits[topic] = limits
 
     def stamp(self, topic: str, time_ms: int) -> int:
-        """The timestamp for a record of ``time_ms``: the same, or the nearest that the topic certainly accepts."""
+        """The timestamp for a record with the time ``time_ms``: that time, or the nearest time that the topic certainly
+        accepts.
+        """
         if topic in self._unlimited:
             return time_ms
         now_ms = time.time() * 1000
@@ -71,7 +74,7 @@ def _spare(limit_ms: float) -> float:
 
 def _limits(settings: Mapping[str, str]) -> tuple[float, float]:
     if settings.get("message.timestamp.type") == "LogAppendTime":
-        return float("inf"), float("inf")  # the brokers replace it by their own time
+        return float("inf"), float("inf")  # the brokers replace the timestamp by their own time
     return _least(settings, _BEFORE), _least(settings, _AFTER)
 
 

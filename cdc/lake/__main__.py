@@ -1,6 +1,6 @@
-"""The program cdc-lake, also as spark-submit runs it:
+"""The program cdc-lake. It can also be run with spark-submit:
 
-    spark-submit --packages <Spark's Kafka connector>,<that of the format> cdc/lake/__main__.py PROFILE --to DIR
+    spark-submit --packages <Spark's Kafka connector>,<the format's package> cdc/lake/__main__.py PROFILE --to DIR
 
 ``cdc`` must be installed for the Python that runs it.
 """
@@ -25,7 +25,7 @@ def _run() -> int:
     parse_options(sys.argv[1:])  # --help and --version work without PySpark
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", code="CDC-LAKE-NO-PYSPARK", hint=with_spark())
-    # Not before: without PySpark it can't be imported.
+    # Imported only now: without PySpark this module can't be imported.
     from cdc.lake.program import run
 
     return run(sys.argv[1:])

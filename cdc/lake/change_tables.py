@@ -1,7 +1,7 @@
-"""Appends to the tables of changes beside a lake's tables: one row for each row change and each statement.
+"""Appends rows to a lake's tables of changes: one row for each changed row and each statement.
 
-There is one table of changes for each name that tables had. Its columns before and after have the images of the
-records: no statement changes its columns, and no value in it depends on later records.
+There is one table of changes for each name that tables of the leader ever had. Its columns ``before`` and ``after``
+contain the images in the records: no statement changes its columns, and none of its values depends on later records.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,7 +34,7 @@ _OF_STATEMENT = (
 
 
 class AppendedTables(Protocol):
-    """The tables of one format. Each method that writes makes one commit, with the note as its metadata."""
+    """The tables of one format. Each method that writes makes one commit, whose metadata contains ``note``."""
 
     def written(self, folder: str, since: int | None) -> Written | None: ...
 
@@ -45,9 +45,11 @@ class AppendedTables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """The changes to append for table ``name``: all after sequence ``base``, which is -1 if there is no such table yet.
+    """The changes to append for table ``name``: all changes after sequence ``base``, which is -1 if the table of
+    changes does not exist yet.
 
-    ``again``: some of them are older than the records that the run reads. ``acts`` are the statements among them.
+    ``again``: some of these changes are older than the records that the run reads. ``acts`` are the statements among
+    the changes.
     """
 
     name: Name
@@ -62,12 +64,14 @@ class ChangeTables:
 
     tables: AppendedTables
     selects: Callable[[Name], bool]
-    _newest: dict[str, int] = field(default_factory=dict)  # the newest known versions; older ones are not read
+    _newest: dict[str, int] = field(default_factory=dict)  # the newest known versions; older versions are not read
 
     def appends(self, arrived: Arrived, state: State, acts: Iterable[Act]) -> list[Append]:
-        """The changes to append for each table, up to the run's sequence; ``acts`` are all statements up to it.
+        """Finds the changes to append for each table, up to the run's sequence; ``acts`` are all statements up to that
+        sequence.
 
-        Raises UserError if the topics lack some of them, or if a table has later changes or was changed by others.
+        Raises UserError if some changes are missing in the topics, or if a table of changes contains later changes or
+        was written by another program.
         """
         of_name = _by_name(acts)
         found = []
@@ -91,7 +95,7 @@ class ChangeTables:
 
     def append(self, step: Append, arrived: Arrived) -> None:
         """Appends changes in one commit, whose note contains the sequence up to which the table has all changes."""
-        # The rows and the note commit together: after a kill the note shows which changes the table already has.
+        # The rows and the note commit together: after a kill the note shows which changes are in the table already.
         messages = (arrived.source.of_tables if step.again else arrived.new_rows_of)([step.name])
         rows = of_all_tables(messages, since=step.base + 1, upto=arrived.upto).drop("database", "table")
         rows = rows.withColumn("statement", F.lit(None).cast("string")).unionByName(_statements(arrived, step.acts))
@@ -125,7 +129,8 @@ def _folder(name: Name) -> str:
 
 
 def _by_name(acts: Iterable[Act]) -> Callable[[Name], list[Act]]:
-    """Finds the statements on a table, on its database, and those that give another table its name."""
+    """Returns a function that finds the statements for a table's name: statements on the table, statements on its
+    database, and renames of other tables to its name."""
     tables: dict[Name, list[Act]] = {}
     databases: dict[str, list[Act]] = {}
     for act in acts:

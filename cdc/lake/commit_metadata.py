@@ -11,14 +11,15 @@ from cdc.spark.frames.versions import Plan
 __all__ = ["Note", "Written", "definition"]
 
 _KEY = "cdc_lake"
-_FORMAT = 1  # of the values in tables; with another one all tables are written again
+_FORMAT = 1  # the format of values in tables; if it changes, all tables are written again
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """The metadata of a version: table ``database``.``table`` as of ``sequence``, the last one of ``transaction``.
+    """The metadata of a version: the version is table ``database``.``table`` as of ``sequence``, the last sequence of
+    ``transaction``.
 
-    ``definition`` is equal for versions with the same columns, key and choices.
+    ``definition`` is equal for versions with the same columns, key and options.
     """
 
     database: str
@@ -28,12 +29,12 @@ class Note:
     definition: str
 
     def text(self) -> str:
-        """The JSON text for a version's metadata."""
+        """The note as JSON, for a version's metadata."""
         return json.dumps({_KEY: asdict(self)}, ensure_ascii=False)
 
     @classmethod
     def parse(cls, text: str | None) -> Self | None:
-        """The note in a version's metadata, or None."""
+        """The note in the metadata of a version; None if there is none."""
         try:
             return cls(**json.loads(text or "{}")[_KEY])
         except (ValueError, KeyError, TypeError):
@@ -42,7 +43,8 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The newest version of a table with the note of cdc-lake; ``note`` is None if another writer wrote rows since."""
+    """The newest version of a table, with the note of cdc-lake; ``note`` is None if another writer has changed the
+    table since."""
 
     version: int
     note: Note | None

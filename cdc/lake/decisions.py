@@ -1,7 +1,8 @@
-"""Decides what a run does with each table: nothing, merge, write it as a whole, or wait for its columns. Pure.
+"""Decides for each table whether a run keeps it, merges changes into it, writes it as a whole, empties it, or waits for
+its columns. Pure.
 
 A run merges only if all records since the table's version are rows with the same columns and key. After any other
-change of the table, it is written as a whole, from all records of the stream.
+change of the table, the run writes the table as a whole, from all records of the stream.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,18 +19,18 @@ from cdc.sql.column_types import read_type
 
 __all__ = ["Known", "Step", "What", "decided", "touches"]
 
-# Two values of these types are equal in Spark exactly if MySQL's keys are equal, as records contain them. This is not
-# so for -0 and 0, a member and its number, or two dates that no calendar has.
+# Two values of these types, as they are in records, are equal in Spark exactly if they are equal keys in MySQL. Other
+# types have exceptions: -0 and 0, a member and its number, or two dates that are not in the calendar.
 _EXACT = frozenset({
     "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "bit", "year", "char", "varchar", "tinytext",
     "text", "mediumtext", "longtext", "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "time",
 })  # fmt: skip
 _DATES = frozenset({"date", "datetime", "timestamp"})
-_NO_ROWS = ("CreateDatabase", "AlterDatabase")  # acts that change no table's rows, columns or key
+_NO_ROWS = ("CreateDatabase", "AlterDatabase")  # actions that change no rows, columns or key of any table
 
 
 class What(Enum):
-    """The work of a run on one table."""
+    """What a run does with a table."""
 
     KEEP = "kept"
     MERGE = "merged"
@@ -40,8 +41,9 @@ class What(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """``what`` to do with table ``name`` by its ``plan``, from sequence ``base`` on; None if the lake has no such
-    table.
+    """A run's step for the table ``name``: ``what`` to do with it according to its ``plan``, from sequence ``base`` on.
+
+    ``base`` is None if the lake contains no version of the table from which the run can continue.
     """
 
     name: Name
@@ -53,9 +55,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The facts that decide for all tables of a run: the stream's ``histories``, the statements up to the run's
-    sequence ``upto`` that no earlier run read (``recent``), the ``last`` sequence of rows by URI, whether retention has
-    ``cut`` the stream, the ``options``, and whether the lake's tables were written with the ``same_options``.
+    """The facts on which the decisions for all tables of a run depend.
+
+    ``histories`` are the stream's schema histories. ``recent`` are the statements up to the run's sequence ``upto``
+    that no earlier run read. ``last`` maps URIs to the sequence of the newest rows. ``cut``: retention has cut the
+    stream. ``same_options``: the lake's tables were written with these ``options``.
     """
 
     histories: Histories
@@ -68,16 +72,16 @@ class Known:
     same_options: bool
 
     def last_of(self, name: Name) -> int:
-        """The sequence of the newest rows that were logged under the name, -1 if there are none."""
+        """The sequence of the newest rows that were logged under the name ``name``; -1 if there are no rows."""
         return self.last.get(str(Uri(self.resource, *name)), -1)
 
 
 def decided(known: Known, name: Name, written: Written | None, base: int | None) -> Step:
     """Decides what to do with a table that exists after ``known.upto``.
 
-    ``written`` is its newest version in the lake, which is as of sequence ``base``; ``base`` is None if there is no
-    such version or another writer changed it. Raises UserError if the stream does not determine the table,
-    CopyIncomplete if its copy is not complete yet.
+    ``written`` is the table's newest version in the lake, which is as of sequence ``base``. ``base`` is None if the run
+    can't continue from this version, for instance because another writer changed it. Raises UserError if the stream
+    does not determine the table's contents, and CopyIncomplete if its copy is not complete yet.
     """
     acts = [] if base is None else [act for act in known.recent if act.sequence > base and touches(act, name)]
     changed = base is None or known.last_of(name) > base
@@ -99,8 +103,8 @@ def decided(known: Known, name: Name, written: Written | None, base: int | None)
 
 
 def _without_columns(known: Known, name: Name, written: Written | None, base: int | None, acts: list[Act]) -> Step:
-    """Decides for a table without columns, which the stream contains with the first rows. Raises NotTold if there are
-    rows.
+    """Decides for a table whose columns are unknown: the stream contains columns only with the first rows. Raises
+    NotTold if there are rows.
     """
     found = [each for each in lineage([name], known.histories.of(name).upto(known.upto)) if each.owner == name]
     if any(known.last_of((each.database, each.table)) >= each.first for each in found):
@@ -112,7 +116,7 @@ def _without_columns(known: Known, name: Name, written: Written | None, base: in
 
 
 def touches(act: Act, name: Name) -> bool:
-    """Whether the act may change rows, columns or the key of the table."""
+    """Whether ``act`` may change rows, columns or the key of table ``name``."""
     uri = Uri.parse(act.uri)
     if uri.database == "*":
         return True
@@ -122,7 +126,7 @@ def touches(act: Act, name: Name) -> bool:
 
 
 def _can_merge(plan: Plan, options: Options) -> bool:
-    """Whether the key identifies the table's rows in the lake: else the table is written as a whole."""
+    """Whether the key identifies the table's rows in the lake; otherwise the table is written as a whole."""
     key = plan.stretches[-1].key if plan.stretches else ()
     kinds = [read_type(kind).name for name, kind in plan.columns if name in key]
     exact = _EXACT if options.zero_dates == "null" else _EXACT | _DATES

@@ -1,13 +1,14 @@
-"""Keeps the folder of a lake: its lock, its state, the list of its tables for readers, and the names of its folders.
+"""Manages the folder of a lake: its lock, its state, the list of its tables for readers, and the names of its folders.
 
-The state has the sequence of all tables, and the offsets in the topics at which the next records begin. It is replaced
-as a whole, after all tables were written: after a kill before that, the next run begins where this one began, and each
-table's own note shows which records it already has.
+The state contains the sequence of all tables, and the offsets in the topics at which the next records begin. The state
+is replaced as a whole, after all tables were written. If a run is killed before that, the next run begins where the
+killed run began, and each table's own note shows which records are in the table already.
 
 Names of databases and tables become names of folders that every system and every reader accepts. Letters, digits, ``_``
-and ``-`` stay; any other character becomes ``~``, its code in hexadecimal digits, and ``~``. No name begins with ``_``
-or ``.``, which readers of Parquet leave out, and no name contains ``.``, ``=`` or ``%``, which have a meaning in paths:
-the lake's own files have such names.
+and ``-`` stay; any other character becomes ``~``, its code in hexadecimal digits, and ``~``. No folder's name begins
+with ``_`` or ``.``, since readers of Parquet ignore such folders, and no name contains ``.``, ``=`` or ``%``, which
+have a meaning in paths. So the lake's own files, whose names begin with or contain these characters, never clash with a
+table's folder.
 """
 
 import hashlib
@@ -60,13 +61,15 @@ def version_folder(version: int) -> str:
 
 
 def quoted(name: str) -> str:
-    """The name of a column in Spark's SQL."""
+    """Quotes the name of a column for Spark's SQL."""
     return f"`{name.replace('`', '``')}`"
 
 
 def unfit(columns: Sequence[str], reserved: Collection[str], in_files: Callable[[str], str] = str) -> str:
-    """Why a format can't have these ``columns``, or an empty text: some are ``reserved``, or two have the same name for
-    Spark or ``in_files``.
+    """The reason why a format does not support these ``columns``; empty if it does.
+
+    The reason is that some names are ``reserved``, or that Spark or the format's files (``in_files``) use the same name
+    for two columns.
     """
     if taken := [name for name in columns if name.lower() in reserved]:
         return f"the format has columns of its own that are called so: {', '.join(taken)}"
@@ -79,8 +82,8 @@ def unfit(columns: Sequence[str], reserved: Collection[str], in_files: Callable[
 
 
 def _ignoring_case(name: str) -> str:
-    """The name with case removed: two names are equal to Spark (Java's ``equalsIgnoreCase``) if this text is equal.
-    ``ı`` and ``i`` are, too.
+    """Removes the case of ``name``: names with the same result are equal for Spark (Java's ``equalsIgnoreCase``), such
+    as ``ı`` and ``i``.
     """
     upper = (each.upper() if len(each.upper()) == 1 else each for each in name)
     return "".join(each.lower() if len(each.lower()) == 1 else each for each in upper)
@@ -93,7 +96,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A table of the lake: its ``name``, its folder relative to the lake's, and its newest ``version``."""
+    """A table of the lake: its ``name``, its ``folder`` relative to the lake's folder, and its newest ``version``."""
 
     name: Name
     folder: str
@@ -102,12 +105,12 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A lake whose ``tables`` are all as of ``sequence`` (-1: no table was written yet).
+    """The state of a lake: all its ``tables`` are as of ``sequence`` (-1: no table was written yet).
 
     ``offsets`` are the first offsets of later records, by partition (topic/number). ``last`` maps the key of a table's
-    messages to the sequence of its newest record of rows, ``topics`` has Kafka's ids of the topics, and ``choices`` the
-    options that values depend on. ``behind`` are tables that the run refused: they are as of an earlier sequence, or
-    were never written.
+    messages to the sequence of its newest record with rows. ``topics`` are the topics' ids in Kafka, and ``choices``
+    are the options on which values depend. ``behind`` are tables that the run refused: they are as of an earlier
+    sequence.
     """
 
     sequence: int = -1
@@ -122,10 +125,11 @@ class State:
 
 
 class LakeFolder:
-    """The folder of a lake, locked until it is closed. ``identity`` has the lake's format and its stream."""
+    """The folder of a lake, locked until it is closed. ``identity`` describes the lake's format and its stream."""
 
     def __init__(self, folder: Folder, identity: Mapping[str, str]) -> None:
-        """Raises UserError if another process uses the folder, or it belongs to another lake or is no lake."""
+        """Raises UserError if another process uses the folder, if the folder can't be used, or if it contains other
+        files but no lake."""
         self.folder, self._identity = folder, identity
         self._known: str | None = None  # the newest state that this process read or wrote
         self._where = f"option --to {folder.address}"
@@ -149,7 +153,8 @@ class LakeFolder:
         self._lock.close()
 
     def load(self) -> State:
-        """The saved state. Raises UserError for a lake of another format, stream or version, or a damaged state."""
+        """The saved state. Raises UserError if the lake has another format, stream or version, or if the state is
+        damaged."""
         file, identity = f"{_OWN}/{_STATE}", {**_UNSAID, **self._identity}
         text = self._known = self.folder.read(file)
         if text is None:
@@ -185,7 +190,8 @@ class LakeFolder:
     def save(self, state: State) -> None:
         """Saves ``state`` for ``load``, and lists the tables for readers.
 
-        Raises PromiseError if another process saved one, which is possible on file systems without a lock.
+        Raises PromiseError if another process saved a state meanwhile, which is possible on file systems without a
+        lock.
         """
         tree = {**asdict(state), "history": to_tree(state.history), "format": _FORMAT, "identity": self._identity}
         file, text = f"{_OWN}/{_STATE}", json.dumps(tree, ensure_ascii=False)
@@ -202,7 +208,7 @@ class LakeFolder:
         self.list_tables(state)
 
     def list_tables(self, state: State) -> None:
-        """Writes the list of tables for readers, each with the version as of the common sequence."""
+        """Writes the list of tables for readers; each table is listed with its version as of the common sequence."""
         in_version = self._identity["format"] == "parquet"  # the other formats' readers find versions by themselves
         tables = [
             {"database": held.name[0], "table": held.name[1], "folder": held.folder, "version": held.version}
@@ -215,20 +221,21 @@ class LakeFolder:
             self.folder.replace(MANIFEST, text)
 
     def remove(self, held: Held, sequence: int) -> str | None:
-        """Moves a table's folder to the dropped tables, as of ``sequence``; returns None if there is no such folder."""
+        """Moves a table's folder to the folder of dropped tables, under a name with ``sequence``; returns the new path,
+        or None if the table's folder does not exist."""
         if not self.folder.exists(held.folder):
             return None
-        target = f"{DROPPED}/{held.folder}~{sequence}"  # it exists already if a run was killed after the rename
+        target = f"{DROPPED}/{held.folder}~{sequence}"  # exists already if a run was killed after the rename
         self.folder.move(held.folder, target)
         return self.folder.at(target)
 
 
-_UNSAID = {"history": "no"}  # values that lakes of earlier versions lack
+_UNSAID = {"history": "no"}  # values for keys that the states of earlier versions of cdc do not contain
 _ANOTHER = "name another folder, or remove this one to have the lake made again"
 
 
 def _state(tree: dict[str, Any]) -> State:
-    behind = _held(tree.get("behind", ()))  # states of earlier versions lack it
+    behind = _held(tree.get("behind", ()))  # states of earlier versions of cdc do not contain it
     return State(**{**tree, "history": from_tree(tree["history"]), "tables": _held(tree["tables"]), "behind": behind})
 
 

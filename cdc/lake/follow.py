@@ -1,4 +1,5 @@
-"""Lets a lake follow its topics: run after run until a signal, with a log line for each and metrics of the newest."""
+"""Lets a lake follow its topics until a signal: runs it again and again, logs a line for each run, and serves metrics
+of the newest run."""
 
 import threading
 import time
@@ -16,7 +17,7 @@ from cdc.spark.frames.messages import Source
 
 __all__ = ["Following"]
 
-_LATE = 60.0  # /healthz fails if no run has ended for so many seconds, plus the interval and the last run's time
+_LATE = 60.0  # seconds, plus the interval and the last run's duration, after which /healthz fails if no run has ended
 
 
 class Following:
@@ -33,8 +34,8 @@ class Following:
     def run(self, stop: threading.Event, *, listen: tuple[str, int] | None) -> int:
         """Runs until ``stop`` is set, and returns the exit status.
 
-        Raises the errors of a run, but waits for copies of tables, and goes on with the others if tables are refused:
-        raises Refused at its end if they still are.
+        Raises the errors of a run, but waits while tables are being copied. If tables are refused, continues with the
+        other tables, and raises Refused at the end if some tables are still refused.
         """
         endpoint = Endpoint.open(*listen, metrics=self._metrics, checks=self._checks) if listen else None
         try:
@@ -69,7 +70,7 @@ class Following:
     def _checks(self) -> Iterator[Check]:
         age = time.time() - self._checked_at
         if self._newest is None and not self._waits:
-            # The first run reads the whole history, which may take hours; if it fails the program ends.
+            # The first run reads the whole history, which may take hours; if it fails, the program ends.
             yield Check("runs", True, f"the first one began {age:.0f} s ago")
             return
         if self._newest is not None:

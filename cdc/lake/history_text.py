@@ -12,7 +12,7 @@ NOTHING = History((), {}, (), False)
 
 
 def to_tree(history: History) -> dict[str, Any]:
-    """The history as a tree for ``json.dumps``."""
+    """Converts the history to a tree for ``json.dumps``."""
     return {
         "acts": [asdict(act) for act in history.acts],
         "statements": {
@@ -25,7 +25,7 @@ def to_tree(history: History) -> dict[str, Any]:
 
 
 def from_tree(tree: dict[str, Any]) -> History:
-    """The history of a tree that ``to_tree`` made. Raises KeyError, TypeError or ValueError for any other."""
+    """Converts a tree from ``to_tree`` to a history. Raises KeyError, TypeError or ValueError for any other tree."""
     statements = {
         int(sequence): Statement(**{**each, "sql_mode": frozenset(each["sql_mode"])})
         for sequence, each in tree["statements"].items()

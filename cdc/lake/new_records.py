@@ -1,4 +1,4 @@
-"""Reads the records that came into the topics since the lake's state was saved, once for all tables."""
+"""Reads the records that were added to the topics since the lake's state was saved, once for all tables."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,8 +13,9 @@ from cdc.errors import PromiseError, UserError
 from cdc.lake.folder import State
 from cdc.model.partition import partition_name
 from cdc.spark.ddl.lineage import Name, table_name
-from cdc.spark.frames.messages import Source, heads_of, is_told
+from cdc.spark.frames.messages import Source, is_told
 from cdc.spark.frames.schema_history import History, untold
+from cdc.spark.input.records import heads
 from cdc.spark.input.spans import topic_ids
 
 __all__ = ["Arrived", "refused_tables", "same_topics"]
@@ -22,10 +23,12 @@ __all__ = ["Arrived", "refused_tables", "same_topics"]
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """The messages in ``new``, the part of ``source`` that no earlier run has read, with sequences up to ``upto``.
+    """The messages with sequences up to ``upto`` in ``new``, the part of ``source`` that no earlier run has read.
 
-    ``records`` is their number; fields with the names of State's are the values of the next state. ``ts_us`` is the
-    time at which the leader committed the transaction that ends with ``upto``; None if there are no new records.
+    ``messages`` are the messages in ``new``, None if each topic is read by itself; ``records`` is the number of new
+    records up to ``upto``. ``last``, ``offsets`` and ``transaction`` are the values of the fields of the next State.
+    ``ts_us`` is the time at which the leader committed the transaction that ends with ``upto``; None if there are no
+    new records.
     """
 
     source: Source
@@ -40,10 +43,12 @@ class Arrived:
 
     @classmethod
     def since(cls, state: State, source: Source, upto: int) -> Self:
-        """Raises UserError if the topics lack records that the lake needs, PromiseError if they have too many."""
+        """Reads the records after ``state``. Raises UserError if records that the lake needs are missing in the topics,
+        PromiseError if the topics contain too many records."""
         new = replace(source, span=replace(source.span, partitions=_rest(source, state)))
         messages = new.everything()
-        # A topic of one table is read by itself; with shared topics each table would read all messages.
+        # If each table has its own topic, each topic is read by itself. In shared topics each table would read all
+        # messages, so they are read once and persisted.
         shared = state.offsets or source.kafka.layout != PER_TABLE
         kept = messages.persist() if shared else None
         rows = _heads(messages if kept is None else kept, since=state.sequence, upto=upto)
@@ -56,25 +61,25 @@ class Arrived:
         if state.sequence >= 0 and records != upto - state.sequence:
             _raise_missing(records, state.sequence, upto)
         newest = next((row["newest"] for row in rows if row["last"] == upto), None)
-        transaction, ts_us = (newest["id"], int(newest["ts_us"])) if newest else (state.transaction, None)
+        transaction, ts_us = (newest["transaction"], int(newest["ts_us"])) if newest else (state.transaction, None)
         merged = {**state.last, **last}
         return cls(source, new, upto, kept, records, merged, ends, transaction, ts_us)
 
     def rows_of(self, names: Collection[Name]) -> DataFrame:
-        """All messages of rows of these tables, from the topics' beginning."""
+        """All messages with rows of the tables ``names``, from the topics' beginning."""
         if self.messages is None or self.new.span.partitions != self.source.span.partitions:
             return self.source.of_tables(names)
         return self.new_rows_of(names)
 
     def new_rows_of(self, names: Collection[Name]) -> DataFrame:
-        """The messages of rows of these tables that no earlier run has read."""
+        """The messages with rows of the tables ``names`` that no earlier run has read."""
         if self.messages is None:
             return self.new.of_tables(names)
         wanted = [self.source.uri(name) for name in sorted(names)]
         return self.messages.where(F.col("key").isin(wanted)).drop("key")
 
     def history_messages(self) -> DataFrame | None:
-        """The new messages from which the schema history is read; None if each topic is read by itself."""
+        """The new messages that the schema history is read from; None if each topic is read by itself."""
         return None if self.messages is None else self.messages.where(is_told()).drop("key")
 
     def close(self) -> None:
@@ -84,7 +89,8 @@ class Arrived:
 
 
 def same_topics(source: Source, state: State, *, lake: str) -> Mapping[str, str]:
-    """Kafka's ids of the topics. Raises UserError if one was created again since the lake was made."""
+    """The topics' ids in Kafka. Raises UserError if a topic was deleted and created again since the lake first read
+    it."""
     ids = topic_ids(source.kafka, source.span)
     for name, known in state.topics.items():
         if ids.get(name, known) != known:
@@ -100,7 +106,8 @@ def same_topics(source: Source, state: State, *, lake: str) -> Mapping[str, str]
 def refused_tables(
     history: History, upto: int, last: Mapping[str, int], selects: Callable[[Name], bool]
 ) -> Iterator[tuple[Name, UserError]]:
-    """Tables that have rows up to ``upto``, by the URIs in ``last``, but no record of their columns or creation."""
+    """Finds tables that have rows up to ``upto``, according to the URIs in ``last``, although no record contains their
+    columns or their creation."""
     of_names = {name: sequence for uri, sequence in last.items() if (name := table_name(uri))}
     for name in filter(selects, untold(history, upto, of_names)):
         yield (
@@ -130,15 +137,15 @@ def _rest(source: Source, state: State) -> dict[tuple[str, int], tuple[int, int]
 
 
 def _heads(messages: DataFrame, *, since: int, upto: int) -> list[Row]:
-    """Aggregates by partition and key: the first offset after ``upto``, the last sequence up to it with its
-    transaction, and the number of records after ``since`` up to it.
+    """Computes, by partition and key, the first offset after sequence ``upto``, the last sequence up to ``upto`` with
+    its transaction, and the number of records after ``since`` up to ``upto``.
     """
-    heads = heads_of(messages, "partition", "offset", "key").where("sequence IS NOT NULL")
+    records = heads(messages, "sequence", "transaction", "ts_us").where("sequence IS NOT NULL")
     within = f"sequence <= {upto}"
-    found = heads.groupBy("partition", "key").agg(
+    found = records.groupBy("partition", "key").agg(
         F.min(F.expr(f"IF({within}, NULL, offset)")).alias("next"),
         F.max(F.expr(f"IF({within}, sequence, NULL)")).alias("last"),
-        F.max(F.expr(f"IF({within}, struct(sequence, id, ts_us), NULL)")).alias("newest"),
+        F.max(F.expr(f"IF({within}, struct(sequence, transaction, ts_us), NULL)")).alias("newest"),
         F.count_if(F.expr(f"sequence > {since} AND {within}")).alias("count"),
     )
     return found.collect()

@@ -9,10 +9,11 @@ from urllib.request import url2pathname
 
 from cdc import __version__
 from cdc.config.table_globs import TableGlobs
+from cdc.model.folding import folded
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.frames.typed import Options
 
-__all__ = ["parse_options", "selection", "value_options"]
+__all__ = ["Selection", "parse_options", "value_options"]
 
 _EPILOG = """\
 All tables of the lake are as of the same sequence, the end of a leader's transaction; lake.json in DIR lists them with
@@ -23,7 +24,8 @@ exit status: 0 done; 2 something must be changed first; 3 the topics are damaged
 
 
 def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
-    """The parsed options, with ``metrics`` as host and port. Ends the program for invalid ones, as argparse does."""
+    """The parsed options, with ``metrics`` as host and port. Ends the program if an option is invalid, as argparse
+    does."""
     parser = argparse.ArgumentParser(
         prog="cdc-lake",
         description="Keep a lake of tables equal to a leader's, from its topics alone, with Spark.",
@@ -62,19 +64,38 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _folder(text: str) -> Path | str:
-    """A path, or an address such as hdfs://…, which pathlib would turn into a folder called ``hdfs:``."""
+    """Parses a path, or an address such as hdfs://…, which stays a text: pathlib would turn it into a folder called
+    ``hdfs:``."""
     if re.match("file:/", text):
-        return Path(url2pathname(urlsplit(text).path))  # with a lock, which Hadoop does not have there
+        return Path(url2pathname(urlsplit(text).path))  # a local folder can be locked, which Hadoop's API can't do
     return text if re.match("[A-Za-z][A-Za-z0-9+.-]*:/", text) else Path(text)
 
 
 def value_options(options: argparse.Namespace) -> Options:
-    """The options for values that Spark can't represent."""
+    """The options about values that Spark can't represent."""
     return Options(zero_dates=options.zero_dates, on_alter=options.on_alter, typed_json=options.typed_json)
 
 
-def selection(options: argparse.Namespace) -> Callable[[Name], bool]:
-    """A function that selects the tables of the lake. Raises UserError for an invalid glob."""
-    wanted = TableGlobs.of(options.tables or ["*.*"], key="--tables", names_database=False)
-    left_out = TableGlobs.of(options.without, key="--without", names_database=False)
-    return lambda name: wanted.match(*name) and not left_out.match(*name)
+class Selection:
+    """Selects the tables of the lake, by the names in the leader's records.
+
+    ``folds_names``: these names are in lower case, and so are those of the globs. Raises UserError for an invalid glob.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._globs = options.tables or ["*.*"], options.without
+        self.folds_names = False
+        self._wanted, self._left_out = self._compiled(str)
+        self._wanted_folded, self._left_out_folded = self._compiled(folded)
+
+    def _compiled(self, spelled: Callable[[str], str]) -> tuple[TableGlobs, TableGlobs]:
+        wanted, left_out = (map(spelled, globs) for globs in self._globs)
+        return (
+            TableGlobs.of(wanted, key="--tables", names_database=False),
+            TableGlobs.of(left_out, key="--without", names_database=False),
+        )
+
+    def __call__(self, name: Name) -> bool:
+        if self.folds_names:
+            return self._wanted_folded.match(*name) and not self._left_out_folded.match(*name)
+        return self._wanted.match(*name) and not self._left_out.match(*name)

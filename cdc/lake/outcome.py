@@ -13,10 +13,11 @@ _NAMED = 5  # tables in a message
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The result of a run: the lake is as of ``sequence``, ``counts`` tables were merged, written, ….
+    """The result of a run: the lake is as of ``sequence``, and ``counts`` contains the numbers of tables that were
+    merged, written, ….
 
-    ``waiting`` are tables without rows since they were created, whose columns are unknown. ``refused`` maps tables to
-    the reason why the lake can't have them as of ``sequence``. ``ts_us`` is that of Arrived.
+    ``waiting`` are tables that have had no rows since their creation, so that their columns are unknown. ``refused``
+    maps tables to the reason why the lake can't contain them as of ``sequence``. For ``ts_us`` see ``Arrived``.
     """
 
     sequence: int
@@ -28,7 +29,7 @@ class Run:
     refused: Mapping[Name, CdcError] = field(default_factory=dict)
 
     def line(self, seconds: float) -> str:
-        """The result of a run, and the tables that are not there yet."""
+        """One line with the result of the run, and the tables that the lake does not contain yet."""
         done = ", ".join(f"{count} {what}" for what, count in self.counts.items() if count) or "no tables"
         text = f"sequence {self.sequence} ({self.transaction or 'no transaction'}): {done}"
         text += f"; {self.records} records in {seconds:.1f} s"
@@ -37,7 +38,8 @@ class Run:
 
 
 class Refused(UserError):
-    """The lake can't have some tables as of the run's sequence; all others it has. ``run`` is what was done."""
+    """The lake can't contain some tables as of the run's sequence; it contains all others. ``run`` is the run's
+    result."""
 
     code = "CDC-LAKE-TABLES-REFUSED"
 
@@ -47,7 +49,7 @@ class Refused(UserError):
 
 
 def refused_run(run: Run) -> Refused:
-    """The error that names the tables that a run refused."""
+    """Creates the error for the tables that a run refused."""
     names = sorted(run.refused)
     return Refused(
         f"the lake can't have {len(names)} of the tables at sequence {run.sequence}: {named(names)}",
@@ -57,10 +59,10 @@ def refused_run(run: Run) -> Refused:
 
 
 class Copying(UserError):
-    """Tables are being copied into the stream: the lake waits until it has all of their rows."""
+    """Tables are being copied into the stream: the lake waits until the stream contains all of their rows."""
 
 
 def named(names: Sequence[Name]) -> str:
-    """The first of them."""
+    """The first few ``names`` as a text."""
     text = ", ".join(".".join(name) for name in names[:_NAMED])
     return text + ", …" * (len(names) > _NAMED)

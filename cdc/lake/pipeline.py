@@ -1,4 +1,4 @@
-"""One run of cdc-lake: all tables of the lake become those of the leader after one of its transactions."""
+"""Performs a run of cdc-lake: brings all tables of the lake to their state on the leader after a transaction."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -33,11 +33,12 @@ from cdc.spark.input.small_data import set_tiny
 __all__ = ["Lake", "Tables"]
 
 _LOG = logging.getLogger("cdc.lake")
-_PARTS, _A_TASK = 2, 50_000  # tasks at least, and records in one
+_PARTS, _A_TASK = 2, 50_000  # the least number of tasks, and the number of records in a task
 
 
 class Tables(Protocol):
-    """The tables of one format below the lake's folder. Each method that writes is one commit, with the note in it."""
+    """The tables of one format below the lake's folder. Each method that writes makes one commit, which contains
+    ``note``."""
 
     def written(self, folder: str, since: int | None) -> Written | None: ...
 
@@ -56,7 +57,8 @@ class Tables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """Why a table can't be had as of ``sequence``, nor later as long as nothing comes for it."""
+    """The reason why the lake can't contain a table as of ``sequence``. It stays valid until the topics contain newer
+    records of the table."""
 
     why: CdcError
     sequence: int
@@ -64,8 +66,11 @@ class _Refusal:
 
 @dataclass(slots=True)
 class Lake:
-    """A lake in ``folder``, of the tables that ``selects`` says, and its ``state``. ``passed`` is called with the
-    points that a run passes, and the table. With ``changes`` each table has one of its changes."""
+    """A lake in ``folder`` with its ``state``, for the tables that ``selects`` accepts.
+
+    ``passed`` is called with each point that a run passes, and the table there. With ``changes``, each table has a
+    table of changes.
+    """
 
     folder: LakeFolder
     tables: Tables
@@ -78,11 +83,12 @@ class Lake:
     _refused: dict[Name, _Refusal] = field(default_factory=dict)
 
     def advance(self, source: Source, at: Moment = None) -> Run:
-        """Make the lake that of the newest transaction of ``source``, or that of the moment ``at``.
+        """Brings the lake to the newest transaction of ``source``, or to the moment ``at``.
 
-        Raises Refused, after all others were written, where tables are not told for certain or have values that can't
-        be had. Raises UserError where ``at`` is before the lake, Copying where a copy is not complete, PromiseError
-        where the topics are damaged: tables written until then stay as they are, and the next run goes on with them.
+        Raises Refused if the stream does not determine the contents of some tables, or if the lake can't represent some
+        of their values; then all other tables have been written. Raises UserError if ``at`` is before the lake's
+        sequence, Copying if the copy of a table is not complete, and PromiseError if the topics are damaged. Tables
+        that were written before such an error stay as they are, and the next run continues with them.
         """
         upto = sequence_at(source, at)
         if upto < self.state.sequence:
@@ -94,7 +100,8 @@ class Lake:
             )
         topics = same_topics(source, self.state, lake=self.folder.folder.address)
         if topics != self.state.topics:
-            # Before anything is written: a run that is killed leaves tables, and the next one goes on with them.
+            # The topics are saved before any table is written: if the run is killed, the next run continues with the
+            # tables that it wrote.
             self.state = replace(self.state, topics=topics)
             self.folder.save(self.state)
         source.spark.conf.set("spark.sql.shuffle.partitions", str(max(_PARTS, source.span.size // _A_TASK)))
@@ -142,14 +149,14 @@ class Lake:
         return run
 
     def _steps(self, known: Known, names: Iterable[Name], refused: dict[Name, CdcError]) -> list[Step]:
-        """What to do with each table; those that can't be had are added to ``refused``."""
+        """Decides on the step for each table; adds tables that the lake can't contain to ``refused``."""
         held = {each.name: each for each in self.state.tables}
         steps, copying = [], list[Name]()
         for name in names:
             before = held.get(name)
             written = self.tables.written(folder(*name), before.version if before else None)
             base = self._base(before, written)
-            # A run that was killed may have written it with other options than those of the state.
+            # A run that was killed may have written the table with options other than the options in the state.
             is_held = before is not None and written is not None and written.version == before.version
             if base is not None and base > known.upto:
                 raise UserError(
@@ -178,8 +185,8 @@ class Lake:
     def _certain(
         self, steps: Iterable[Step], known: Known, arrived: Arrived, refused: dict[Name, CdcError]
     ) -> list[Step]:
-        """The steps of tables with certain values, so far as an ALTER may have left others; the rest are ``refused``
-        before anything is written."""
+        """The steps of tables whose values are certain. Adds tables with values that an ALTER may have left uncertain
+        to ``refused``, before anything is written."""
         certain = []
         for step in steps:
             earlier = self._refused.get(step.name)
@@ -215,7 +222,7 @@ class Lake:
                 self.passed("after", ".".join(step.name))
 
     def _tell(self, refused: Mapping[Name, CdcError], upto: int) -> None:
-        """Log why tables are refused, each reason once."""
+        """Logs why tables are refused; each reason is logged only once."""
         for name, why in sorted(refused.items()):
             earlier = self._refused.get(name)
             if earlier is None or str(earlier.why) != str(why):
@@ -233,12 +240,12 @@ class Lake:
             )
 
     def _base(self, held: Held | None, written: Written | None) -> int | None:
-        """As of which sequence the table is in the lake; None where it has to be written as a whole."""
+        """The sequence as of which the lake contains the table; None if the table has to be written as a whole."""
         if written is None or written.note is None:
             return None
         if held is not None and written.version == held.version:
-            return self.state.sequence  # nothing changed in it since it was written
-        # An older version was put back: what came until the state's sequence is not read again.
+            return self.state.sequence  # the table has not changed since this version was written
+        # If somebody restored an older version, the records up to the state's sequence would be needed again.
         return written.note.sequence if written.note.sequence >= self.state.sequence else None
 
     def _do(self, step: Step, arrived: Arrived) -> None:
@@ -257,11 +264,12 @@ class Lake:
             else:
                 rows = all_rows(arrived.rows_of(names), step.plan, self.options, upto=arrived.upto)
                 self.tables.replace(rows, path, note)
-        except (PySparkException, Py4JError) as error:  # the latter where a task failed while it wrote
+        except (PySparkException, Py4JError) as error:  # Py4JError is raised if a task failed while it wrote
             raise of_error(error, step.name) from error
 
     def _appending(self, arrived: Arrived, acts: Iterable[Act]) -> Callable[[], None]:
-        """What appends to the tables of changes. Raises UserError, before anything is written, where that can't be."""
+        """Returns a function that appends to the tables of changes. Raises UserError, before anything is written, if
+        changes can't be appended."""
         changes = self.changes
         steps = changes.appends(arrived, self.state, acts) if changes else []
 
@@ -269,7 +277,7 @@ class Lake:
             for step in steps:
                 self.passed("before", f"changes of {'.'.join(step.name)}")
                 try:
-                    assert changes is not None  # else there are no steps
+                    assert changes is not None  # without ``changes`` there are no steps
                     changes.append(step, arrived)
                 except (PySparkException, Py4JError) as error:
                     raise of_error(error, step.name) from error
@@ -278,7 +286,7 @@ class Lake:
         return append
 
     def _held(self, step: Step) -> Held:
-        """The table as it is in the lake after its step. Raises PromiseError where another writer changed it."""
+        """The table in the lake after its step. Raises PromiseError if another writer has changed the table."""
         path = folder(*step.name)
         before = next((each.version for each in self.state.tables if each.name == step.name), None)
         written = self.tables.written(path, before)
@@ -296,7 +304,8 @@ class Lake:
                 event(_LOG, "removed", table=".".join(each.name), moved_to=path)
 
     def _clean(self, steps: Iterable[Step], before: State) -> None:
-        """Remove old versions of what was written, but those that lake.json listed when its readers began."""
+        """Removes old versions of the tables that were written, except versions in the former lake.json, whose readers
+        may not have ended."""
         listed = {each.name: each.version for each in before.tables}
         for step in steps:
             if step.what not in (What.KEEP, What.WAIT):
@@ -304,5 +313,5 @@ class Lake:
 
 
 def _came(known: Known, name: Name, *, since: int) -> bool:
-    """Whether the topics have rows of the table after ``since``, or statements on it after the lake's sequence."""
+    """Whether the topics contain rows of the table after ``since``, or statements on it after the lake's sequence."""
     return known.last_of(name) > since or any(touches(act, name) for act in known.recent)

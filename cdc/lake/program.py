@@ -1,10 +1,10 @@
-"""Runs cdc-lake by its command line: once, or again and again."""
+"""Runs cdc-lake as its command line requests: once, or again and again."""
 
 import argparse
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,8 +20,7 @@ from cdc.lake.follow import Following
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.formats.iceberg import IcebergTables
 from cdc.lake.formats.parquet import ParquetTables
-from cdc.lake.formats.session import started
-from cdc.lake.options import parse_options, selection, value_options
+from cdc.lake.options import Selection, parse_options, value_options
 from cdc.lake.outcome import Refused, Run
 from cdc.lake.pipeline import Lake
 from cdc.service.java import require_java
@@ -32,8 +31,8 @@ from cdc.spark.folders.hadoop import HadoopFolder
 from cdc.spark.folders.local import LocalFolder
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment
-from cdc.spark.job.in_process import cancelling
-from cdc.spark.job.root_cause import root_cause
+from cdc.spark.job import in_process
+from cdc.spark.job.error_text import root_cause
 from cdc.spark.job.session import SparkGone, stop
 
 __all__ = ["run"]
@@ -41,6 +40,10 @@ __all__ = ["run"]
 _FORMATS: dict[str, type[DeltaTables] | type[IcebergTables] | type[ParquetTables]] = {
     "delta": DeltaTables, "iceberg": IcebergTables, "parquet": ParquetTables,
 }  # fmt: skip
+_PACKAGES = {
+    "delta": "io.delta:delta-spark_2.13:4.0.0",
+    "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",
+}  # by format the Maven name of what Spark needs; Parquet needs nothing
 _MEMORY = "run cdc-lake again, which goes on; if its memory ran out, give it more (docs/lake.md#memory)"
 
 
@@ -52,7 +55,7 @@ def run(arguments: Sequence[str]) -> int:
     except (PySparkException, Py4JError) as error:
         print_error("cdc-lake", f"Spark failed: {type(error).__name__}: {root_cause(error)[:500]}")
         return 2
-    except ConnectionError as error:  # the JVM's: only Py4J uses sockets of Python
+    except ConnectionError as error:  # from the connection to the JVM: only Py4J uses Python's sockets
         raise SparkGone("Spark's JVM has ended", code="CDC-LAKE-SPARK-ENDED", hint=_MEMORY) from error
     except OSError as error:
         hint = "see that the folder is there and can be written to, then run cdc-lake again, which goes on"
@@ -61,8 +64,24 @@ def run(arguments: Sequence[str]) -> int:
         ) from None
 
 
+def started(environment: Mapping[str, str], form: str, settings: Mapping[str, str]) -> SparkSession:
+    """Starts Spark with the connectors of Kafka and of the lake's format ``form``, which needs these ``settings``."""
+    # The umask decides which users may read the lake's files, as with any program.
+    mask = os.umask(0)
+    os.umask(mask)
+    own = {"spark.hadoop.fs.permissions.umask-mode": f"{mask:03o}", "spark.sql.adaptive.enabled": "true"}
+    packages = [_PACKAGES[form]] if form in _PACKAGES else []
+    return in_process.started(environment, "cdc-lake", packages=packages, settings={**own, **settings})
+
+
 def _run(options: argparse.Namespace) -> int:
-    profile, selects, values = load(options.profile, servers=KAFKA_ONLY), selection(options), value_options(options)
+    profile, selects, values = load(options.profile, servers=KAFKA_ONLY), Selection(options), value_options(options)
+
+    def source_in(spark: SparkSession) -> Source:
+        source = Source.of(spark, profile)
+        selects.folds_names = source.folds_names
+        return source
+
     last_line = setup_logging(level=profile.log.level, form=profile.log.format)
     require_java(os.environ)
     form = _FORMATS[options.format]
@@ -77,10 +96,10 @@ def _run(options: argparse.Namespace) -> int:
         if options.history:
             lake.changes = ChangeTables(tables, selects)
         if options.follow:
-            following = Following(lambda: Source.of(spark, profile), lake, interval=options.interval)
+            following = Following(lambda: source_in(spark), lake, interval=options.interval)
             status = following.run(stop_signal, listen=options.metrics)
         else:
-            source = partial(Source.of, cancelling(spark, stop_signal), profile)
+            source = partial(source_in, in_process.cancelling(spark, stop_signal))
             status = _once(lake, source, options.at, stop_signal, last_line)
         stop(spark)
         return status
@@ -89,7 +108,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _place(spark: SparkSession | None, to: Path | str) -> Folder:
-    """The folder ``to``; an address needs ``spark``. Raises OSError if Hadoop does not know its scheme."""
+    """The folder at ``to``; an address needs ``spark``. Raises OSError if Hadoop does not know the scheme of the
+    address."""
     if isinstance(to, Path):
         return LocalFolder(to.resolve())
     assert spark is not None
@@ -99,7 +119,7 @@ def _place(spark: SparkSession | None, to: Path | str) -> Folder:
 def _once(
     lake: Lake, source: Callable[[], Source], at: Moment, stop_signal: threading.Event, last_line: LastLine | None
 ) -> int:
-    """Advances the lake, and prints the result. Raises UserError if a signal came before the end."""
+    """Advances the lake, and prints the result. Raises UserError if a signal stopped the run."""
     begun = time.monotonic()
 
     def done(run: Run) -> int:
@@ -117,11 +137,11 @@ def _once(
             raise
         raise UserError(
             "stopped before all tables were written", code="CDC-LAKE-STOPPED", hint="run cdc-lake again, which goes on"
-        ) from None  # its job was cancelled
+        ) from None  # the error only reports that the run's job was cancelled
 
 
 def _shown(last_line: LastLine | None) -> Callable[[str, str], None]:
-    """A function that shows on a terminal which table is written."""
+    """Returns a function that shows on a terminal which table is being written."""
 
     def passed(point: str, table: str) -> None:
         if last_line:
@@ -131,7 +151,7 @@ def _shown(last_line: LastLine | None) -> Callable[[str, str], None]:
 
 
 def identity(profile: Profile, form: str, *, history: bool = False) -> dict[str, str]:
-    """The identity of a lake: a lake with another identity needs another folder."""
+    """The identity of a lake. A lake with another identity needs another folder."""
     names = profile.kafka.topics()
     return {"format": form, "resource": profile.mysql_resource_name, "topic": profile.kafka.topic,
             "layout": names.layout, "prefix": profile.kafka.prefix, "history": "yes" if history else "no"}  # fmt: skip

@@ -1,8 +1,6 @@
 """Finds values that a table of the lake can't have: before it is written where an ALTER left them uncertain, else in
 the error of the write."""
 
-import re
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -12,11 +10,10 @@ from cdc.spark.ddl.lineage import Name
 from cdc.spark.frames.rows import NAMED, changed_rows, left_rows
 from cdc.spark.frames.typed import DOUBT, literal
 from cdc.spark.frames.versions import Plan
-from cdc.spark.job.root_cause import root_cause
+from cdc.spark.job.error_text import raised_message, root_cause
 
 __all__ = ["NoValue", "has_doubts", "of_error", "uncertain_value"]
 
-_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: |\n|$)", re.DOTALL)
 _DOUBT = f"IF(startswith(get(image, {{0}}), {literal(DOUBT)}), struct({{0}} AS column, get(image, {{0}}) AS why), NULL)"
 
 
@@ -52,12 +49,12 @@ def uncertain_value(messages: DataFrame, plan: Plan, *, upto: int) -> UserError 
 
 def of_error(error: Exception, name: Name) -> CdcError:
     """The error for one of Spark's, without its trace; NoValue if a value or a record is the cause."""
-    found, where = _RAISED.search(str(error)), f"table {'.'.join(name)}"
-    if found is None:
+    message, where = raised_message(error), f"table {'.'.join(name)}"
+    if message is None:
         hint = "run cdc-lake again once its cause is gone"
         return UserError(f"Spark failed: {root_cause(error)[:500]}", code="CDC-SPARK-FAILED", where=where, hint=hint)
     hint = "see --zero-dates, --typed-json and --on-alter, or leave the table out with --without"
-    return NoValue(f"the lake can't have a value: {found[1]}", code="CDC-LAKE-VALUE", where=where, hint=hint)
+    return NoValue(f"the lake can't have a value: {message}", code="CDC-LAKE-VALUE", where=where, hint=hint)
 
 
 def _columns_in_doubt(plan: Plan) -> list[bool]:

@@ -1,4 +1,4 @@
-"""Computes the rows of a lake's tables: all rows, or only the changed ones, in types that lakes have."""
+"""Computes the rows of a lake's tables, either all rows or only the changed rows, in types that lakes support."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -16,7 +16,7 @@ GONE = "gone"
 
 
 def all_rows(messages: DataFrame, plan: Plan, options: Options, *, upto: int) -> DataFrame:
-    """The plan's table as of ``upto``, with its columns."""
+    """All rows of the plan's table as of ``upto``, with the plan's columns."""
     changed = changed_rows(messages, plan, since=0, upto=upto)
     return _for_lakes(typed_rows(left_rows(changed, plan), plan, options))
 
@@ -24,7 +24,8 @@ def all_rows(messages: DataFrame, plan: Plan, options: Options, *, upto: int) ->
 def net_rows(messages: DataFrame, plan: Plan, options: Options, *, since: int, upto: int) -> DataFrame:
     """The newest state of each row that was changed after ``since`` up to ``upto``, in a table with a key.
 
-    Columns: ``c0``, ``c1``, … in the order of the plan's, and GONE; a deleted row has values in the key's columns only.
+    The columns are ``c0``, ``c1``, … in the order of the plan's columns, and GONE; a deleted row has values only in the
+    key's columns.
     """
     names = [name for name, _ in plan.columns]
     known = {names.index(name): at for at, name in enumerate(plan.stretches[-1].key)}
@@ -41,7 +42,7 @@ def net_rows(messages: DataFrame, plan: Plan, options: Options, *, since: int, u
 
 
 def _for_lakes(frame: DataFrame) -> DataFrame:
-    """A TIME as its microseconds: no lake has intervals."""
+    """Converts TIME values to microseconds, since no lake supports intervals."""
     times = [each.name for each in frame.schema if isinstance(each.dataType, DayTimeIntervalType)]
     if not times:
         return frame

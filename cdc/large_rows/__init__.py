@@ -1,1 +1,1 @@
-"""Records that are too large for memory, as their readers hold them."""
+"""Represents records that are too large for memory, for programs that read them."""

@@ -1,6 +1,7 @@
-"""A record that is too large for memory: its text as it arrives, with the bytes of its large BLOBs in a file.
+"""Represents a record that is too large for memory: its text, with the bytes of its large BLOBs in a file.
 
-Only base64 that encodes to the same text again is decoded into the file, so nothing is lost, whatever the text is.
+A BLOB is decoded into the file only if encoding it again results in the same base64 text, so nothing is lost, whatever
+the text is.
 """
 
 from binascii import Error, a2b_base64, b2a_base64
@@ -22,9 +23,11 @@ _ROWS = frozenset({"Add", "Update", "Delete"})
 
 
 class LargeRecord:
-    """A record's message: ``text`` with a mark in place of each of the ``blobs``; ``len`` is the message's size.
+    """The message of a record: its ``text``, with a mark in place of each of the ``blobs``; ``len`` is the message's
+    size.
 
-    The offsets of ``blobs`` are the ends of the marks in ``text``. ``is_ambiguous``: other text looks like a mark.
+    ``blobs`` are pairs of the offset in ``text`` at which a BLOB's mark ends, and the BLOB. ``is_ambiguous``: other
+    text looks like a mark.
     """
 
     def __init__(self, text: bytes, blobs: list[tuple[int, StoredBlob]], size: int, *, is_ambiguous: bool) -> None:
@@ -37,7 +40,7 @@ class LargeRecord:
         return self._size
 
     def whole(self) -> bytes:
-        """The complete message."""
+        """The complete message, with the BLOBs in base64."""
         found, at = BytesIO(), 0
         for number, (end, blob) in enumerate(self._blobs):
             found.write(self.text[at : end - len(_mark(number))])
@@ -48,9 +51,10 @@ class LargeRecord:
         return found.getvalue()
 
     def body(self) -> dict[str, Any] | None:
-        """The parsed record, in which BLOBs are StoredBlobs; None if a BLOB is anything else than a non-key value in a
-        row of a table with a key. Raises ValueError, KeyError, TypeError and AttributeError if the text is not a
-        record.
+        """The parsed record, in which BLOBs are StoredBlobs.
+
+        None unless each BLOB is a value in a row of a table with a key, and not part of the key. Raises ValueError,
+        KeyError, TypeError and AttributeError if the text is not a record.
         """
         body: dict[str, Any] = orjson.loads(self.text)
         (operation, content), *_ = body["operation"].items()
@@ -81,12 +85,12 @@ class LargeRecordWriter:
         self._blobs: list[tuple[int, StoredBlob]] = []
         self._size = 0
         self._is_ambiguous = False
-        self._rest = b""  # perhaps the first part of _BEGIN
+        self._rest = b""  # may be the first part of _BEGIN
         self._blob: _Blob | None = None
         self._file: BlobFile | None = None
 
     def add(self, part: bytes) -> None:
-        """Appends this part of the text."""
+        """Appends ``part`` to the text."""
         self._size += len(part)
         data, at = self._rest + part, 0
         while True:
@@ -119,8 +123,8 @@ class LargeRecordWriter:
         self._blobs.append((self._text.tell(), stored))
 
     def record(self) -> LargeRecord:
-        """The record, after its last part."""
-        if self._blob is not None:  # then it is not JSON, as the parser will find
+        """Returns the record; to be called after its last part was added."""
+        if self._blob is not None:  # the text is not JSON, which the parser will report
             self._end_blob(self._blob)
             self._blob = None
         self._text.write(self._rest)
@@ -129,10 +133,10 @@ class LargeRecordWriter:
 
 
 class _Blob:
-    """The text of a BLOB that is arriving. ``text`` holds short BLOBs, and anything that is not base64."""
+    """A BLOB whose text is arriving. ``text`` contains a short BLOB, or text that is not valid base64."""
 
     def __init__(self, file: BlobFile) -> None:
-        self.text = bytearray()  # for a BLOB in the file, the text that is not stored yet
+        self.text = bytearray()  # the text that is not stored in the file yet, or is not stored there at all
         self._file = file
         self._begin = file.size
         self._digest = sha256()
@@ -150,7 +154,7 @@ class _Blob:
             data = a2b_base64(encoded)
         except Error:
             data = b""
-        # Padding in the middle is no valid base64 either: the text after it would be encoded in another way.
+        # Base64 with padding in the middle is not valid either: encoding the bytes again would result in another text.
         if (self._file.size - self._begin) % 3 or b2a_base64(data, newline=False) != encoded:
             self._give_up()
             return
@@ -167,7 +171,7 @@ class _Blob:
             self._is_stored = False
 
     def stored(self) -> StoredBlob | None:
-        """The part in the file, after the last part of text; None if the BLOB is in ``text``."""
+        """Returns the BLOB in the file, after its last part was added; None if the BLOB is in ``text``."""
         if self._is_stored and self.text:
             self._store(len(self.text))
         if not self._is_stored:

@@ -1,4 +1,4 @@
-"""The bytes of a large BLOB in an unnamed file, in place of the BLOB's base64 in memory."""
+"""Stores the bytes of a large BLOB in an unnamed file, instead of the BLOB's base64 in memory."""
 
 import os
 import tempfile
@@ -16,12 +16,13 @@ _BLOCK = 3 << 18  # bytes; a multiple of three, so that base64 needs no padding 
 
 
 class BlobFile:
-    """An unnamed file, deleted with the last BLOB in it. Raises UserError for a full disk."""
+    """An unnamed file, which is deleted with the last reference to a BLOB in it. Raises UserError if the disk is
+    full."""
 
     def __init__(self) -> None:
         self.size = 0
         try:
-            self._file: FileIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  closed with the last reference
+            self._file: FileIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  __del__ closes the file
         except OSError as error:
             raise _no_room(error) from None
 
@@ -43,8 +44,9 @@ class BlobFile:
 
 
 def read_at(file: FileIO, offset: int, size: int) -> bytes:
-    """Reads ``size`` bytes from ``offset`` on, or as many as there are: one call of pread gives at most 2 GB, and may
-    give fewer. The file's own position does not move.
+    """Reads ``size`` bytes from ``offset`` on, or fewer at the file's end. The file's own position does not change.
+
+    A call of pread returns at most 2 GB, and may return less, so there may be several calls.
     """
     parts = []
     while size and (part := os.pread(file.fileno(), size, offset)):
@@ -54,8 +56,10 @@ def read_at(file: FileIO, offset: int, size: int) -> bytes:
 
 
 class StoredBlob:
-    """The content of a BLOB in place of its base64: ``length`` bytes in a file, and ``digest``, their SHA-256 in
-    hexadecimal. Two BLOBs with the same digest are equal, and a BLOB equals the base64 of the same bytes.
+    """The content of a BLOB, which stands for its base64: ``length`` bytes in a file, and ``digest``, their SHA-256 in
+    hexadecimal digits.
+
+    Two BLOBs with the same length and digest are equal, and a BLOB is equal to the base64 text of the same bytes.
     """
 
     __slots__ = ("_file", "_offset", "digest", "length")
@@ -75,7 +79,7 @@ class StoredBlob:
         return hash(self.digest)
 
     def base64(self, size: int) -> Iterator[bytes]:
-        """The content in base64, in parts of at most ``size`` characters, four or more."""
+        """Yields the content in base64, in parts of at most ``size`` characters; ``size`` must be at least four."""
         step = size // 4 * 3
         for at in range(0, self.length, step):
             yield b2a_base64(self._file.read(self._offset + at, min(step, self.length - at)), newline=False)

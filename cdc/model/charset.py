@@ -1,9 +1,9 @@
-"""Decodes text of the MySQL character sets in which decoding and encoding again give the same bytes.
+"""Decodes text of the MySQL character sets in which decoded text can be encoded to the same bytes again.
 
-``DIFFERENCES`` lists the characters that MySQL's character sets map in another way than Python's codecs. Its keys are a
-character's bytes in hexadecimal; the value is the text of that character and of those that follow it. A question mark
-stands for bytes to which MySQL gives no character, or to which it gives one of ASCII, which would mean something else
-in a statement. A test compares every character with the server's answer.
+``DIFFERENCES`` lists the characters that MySQL's character sets map in another way than Python's codecs. A key contains
+the bytes of a character in hexadecimal; its value is the text of that character and of the characters that follow it. A
+question mark stands for bytes to which MySQL assigns no character, or an ASCII character, which would mean something
+else in a statement. A test compares every character with the server's answer.
 """
 
 import codecs
@@ -134,8 +134,8 @@ DIFFERENCES = {
 
 TextDecoder = Callable[[bytes], str]
 
-# MySQL's latin1 is cp1252, with the five bytes that cp1252 does not define as the C1 controls of the same number
-# (MySQL manual, "West European Character Sets"), so each of the 256 bytes has a character of its own.
+# MySQL's latin1 is cp1252, but the five bytes that cp1252 does not define are the C1 controls of the same number (MySQL
+# manual, "West European Character Sets"), so each of the 256 bytes is another character.
 _LATIN1_TABLE = "".join(
     bytes([byte]).decode("latin-1" if byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else "cp1252") for byte in range(256)
 )
@@ -176,7 +176,9 @@ _WIDEST = {
 
 
 def bytes_of_character(charset: str) -> int:
-    """The most bytes that a character has in a MySQL character set (MAXLEN in information_schema.CHARACTER_SETS)."""
+    """The largest number of bytes of a character in a MySQL character set (MAXLEN in
+    information_schema.CHARACTER_SETS).
+    """
     return _WIDEST.get(charset, 1)
 
 
@@ -186,8 +188,8 @@ def text_decoder(charset: str) -> TextDecoder | None:
 
 
 def member_texts(members: Sequence[bytes], charset: str) -> list[str] | None:
-    """The members of an ENUM or SET as text; None if one cannot be decoded exactly, so that only their numbers identify
-    them.
+    """The members of an ENUM or SET as text; None if a member cannot be decoded exactly, so that only their numbers
+    identify them.
 
     ``ALTER TABLE … CONVERT TO CHARACTER SET`` leaves the bytes of members as they are (MySQL 9.7), even if they are
     invalid in the new character set.

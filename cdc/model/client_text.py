@@ -1,8 +1,8 @@
 """Decodes the text of statements as the server does, character by character, for each character set of a client.
 
 The server's parser reads the bytes of a multi-byte character together, even if the second byte looks like an ASCII
-mark, and each other byte alone. The decoded text has one character for each such unit. Bytes to which MySQL gives no
-character are lost: they become a lone surrogate (U+DC00 plus the first byte), which valid text never has.
+mark, and reads each other byte alone. The decoded text has one character for each such unit. Bytes to which MySQL
+assigns no character are lost: they become a lone surrogate (U+DC00 plus the first byte), which valid text never has.
 """
 
 import re
@@ -29,7 +29,7 @@ class Blanks(NamedTuple):
 
 
 NO_BLANKS = Blanks()
-# Python's codecs. DIFFERENCES corrects those that differ from MySQL's character sets.
+# Maps character sets to Python's codecs; DIFFERENCES corrects the codecs that differ from MySQL's character sets.
 _CODECS = {
     "armscii8": "latin-1", "ascii": "ascii", "big5": "big5", "cp1250": "cp1250", "cp1251": "cp1251", "cp1256": "cp1256",
     "cp1257": "cp1257", "cp850": "cp850", "cp852": "cp852", "cp866": "cp866", "cp932": "cp932", "dec8": "latin-1",
@@ -52,8 +52,8 @@ _CHARACTERS = {
     "sjis": _SHIFTED,
     "ujis": _EUC,
 }
-# Bytes that the parser takes for spaces, and control characters, after which two dashes begin a comment. Both were
-# measured on servers.
+# Bytes that the parser takes for spaces, and bytes that it takes for control characters, which begin a comment after
+# two dashes. Both were measured on servers.
 _SPACES = {
     **dict.fromkeys(
         ("armscii8", "cp1250", "dec8", "geostd8", "greek", "hebrew", "latin1", "latin2", "latin5", "latin7"), b"\xa0"
@@ -71,7 +71,7 @@ _CONTROLS = {
 # In swe7, letters have the codes of these marks, though the parser reads some of them as marks.
 _SWE7 = re.compile(rb"[@\[\\\]^{|}~\x7f]|``")
 _NOT_IN_NAMES = re.compile("[\udc00-\udcff\U00010000-\U0010ffff]")
-_LEADS = (0xC2, 0xE0, 0xF0)  # from these first bytes on the server expects two, three and four bytes
+_LEADS = (0xC2, 0xE0, 0xF0)  # from these first bytes on, the server expects two, three and four bytes
 _USER_DEFINED = 0xF5  # number of the first row in the euc sets' private use area; a row has 94 characters
 _PRIVATE = {2: 0xE000, 3: 0xE3AC}
 
@@ -92,7 +92,7 @@ def client_decode(data: bytes, charset: str) -> str:
 
 
 def client_encode(text: str, charset: str) -> bytes:
-    """Encodes ``text`` so that the server reads the same text. Raises ValueError if no bytes do."""
+    """Encodes ``text`` so that the server reads the same text. Raises ValueError if there are no such bytes."""
     if charset in UTF8:
         return text.encode("utf-8", "surrogateescape")
     if charset == "latin1":
@@ -116,8 +116,8 @@ def sent(text: str, charset: str) -> bytes:
 def stored_name(name: str, charset: str) -> str:
     """``name`` as the server stores it, if the statement is in utf8mb4; unchanged for other character sets.
 
-    The server converts names from utf8mb4 to utf8mb3, and puts a question mark for each character beyond U+FFFF and for
-    each invalid byte. A name ends before a byte that begins a longer character than there are bytes left.
+    The server converts names from utf8mb4 to utf8mb3, and replaces each character beyond U+FFFF and each invalid byte
+    by a question mark. A name ends before a byte that begins a character with more bytes than are left.
     """
     data, stored = name.encode("utf-8", "surrogateescape"), ""
     if charset != "utf8mb4" or not _NOT_IN_NAMES.search(name):
@@ -130,7 +130,7 @@ def stored_name(name: str, charset: str) -> str:
 
 
 def units(data: bytes, charset: str) -> list[bytes]:
-    """The bytes of each character of ``client_decode``."""
+    """The bytes of each character that ``client_decode`` returns."""
     if charset in UTF8:
         return [char.encode("utf-8", "surrogateescape") for char in client_decode(data, charset)]
     return _units(charset)(data)
@@ -150,7 +150,7 @@ def _units(charset: str) -> Callable[[bytes], list[bytes]]:
 
 
 class _Table(dict[bytes, str]):
-    """Maps a character's bytes to the character; filled as characters come up."""
+    """Maps a character's bytes to the character; an entry is added when it is first needed."""
 
     def __init__(self, charset: str) -> None:
         self._charset = charset
@@ -163,7 +163,7 @@ class _Table(dict[bytes, str]):
     def __missing__(self, unit: bytes) -> str:
         char = _private(unit) if self._charset in ("ujis", "eucjpms") else ""
         char = char or _decoded(unit, _CODECS[self._charset], microsoft=self._charset == "eucjpms")
-        # Some multi-byte characters would decode to marks of ASCII, which the parser does not see in them.
+        # Python would decode some multi-byte characters to ASCII marks, but the parser does not read them as marks.
         self[unit] = char if len(char) == 1 and char.isascii() == unit.isascii() else _lost(unit)
         return self[unit]
 
@@ -176,7 +176,7 @@ def _lost(unit: bytes) -> str:
 
 
 def _private(unit: bytes) -> str:
-    """The character for private use that these bytes of an euc set mean; empty for others."""
+    """The character for private use that these bytes of an euc set mean; empty for other bytes."""
     if len(unit) == 1 or unit[-2] < _USER_DEFINED:
         return ""
     return chr(_PRIVATE[len(unit)] + (unit[-2] - _USER_DEFINED) * 94 + unit[-1] - 0xA1)
@@ -207,7 +207,7 @@ def _encoded(char: str, charset: str) -> bytes:
 
 @cache
 def _reverse(charset: str) -> dict[str, bytes]:
-    """Maps characters to bytes. The map of gb18030 lacks most characters of four bytes, of which there are too many."""
+    """Maps characters to bytes. The map of gb18030 lacks most characters of four bytes, since there are too many."""
     high = range(0x80, 0x100)
     found = [bytes([byte]) for byte in high]
     found += [unit for unit in _table(charset) if len(unit) == 4]

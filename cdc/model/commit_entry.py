@@ -1,15 +1,17 @@
-"""Reads and writes an entry of the commit log, which is JSON: the producer reads whole entries, other readers parts.
+"""Reads and writes entries of the commit log, which are JSON: the producer reads whole entries, other readers read
+parts.
 
-Each entry has the ``version`` of its format; the oldest entries have none. The version increases with a change that
-older readers would misread. Packed entries have version 2, those of a stream with chunks of tables version 3, with
-repairs version 4, those of a stream that was once written without Kafka transactions version 5, so that only these need
-readers that know them.
+Each entry contains the ``version`` of its format, except the oldest entries. The version increases with a change that
+older readers would misread. Packed entries have version 2, entries of a stream with chunks of tables have version 3,
+entries of a stream with repairs have version 4, and entries of a stream that was once written without Kafka
+transactions have version 5, so that only these entries need readers that know them.
 
-Large entries are packed into a fraction of their bytes. Kafka takes messages of up to 1 MB by default, and an entry is
-written with each commit. A GTID set of 100 000 intervals takes 1 MB, and so do the counts of 10 000 partitions. A
+Large entries are packed into a fraction of their bytes. Kafka accepts messages of up to 1 MB by default, and an entry
+is written with each commit. A GTID set of 100 000 intervals needs 1 MB, and so do the counts of 10 000 partitions. A
 packed entry keeps ``version`` and ``next_sequence``, which the audit reads in SQL; all else is JSON, compressed, in
-base64. In it, each number of the GTID set is the distance from the one before (``uuid:5-7:12`` is ``uuid:5+2:5``),
-which compresses to a quarter of the size, and each partition is named once, with its count and its newest sequence.
+base64. In this JSON, each number of the GTID set is the distance from the number before (``uuid:5-7:12`` is
+``uuid:5+2:5``), which compresses to a quarter of the size, and each partition is named once, with its count and its
+newest sequence.
 """
 
 import json
@@ -40,7 +42,7 @@ __all__ = [
 
 PACKED = "packed"
 _KEPT = ("version", "next_sequence")
-_LEVEL = 1  # of zlib; level 6 takes five times as long for a fifth less
+_LEVEL = 1  # the level of zlib; level 6 takes five times as long and saves a fifth of the size
 
 
 def packed(body: dict[str, Any]) -> dict[str, Any]:
@@ -57,7 +59,7 @@ def unpacked(body: dict[str, Any], *, gtids: bool) -> dict[str, Any]:
     """Unpacks the entry whose packed form is ``body``. Its GTID set takes most of the time: it is unpacked only with
     ``gtids``.
 
-    Raises ValueError, LookupError, AttributeError or TypeError for anything else.
+    Raises ValueError, LookupError, AttributeError or TypeError if ``body`` is not a packed form.
     """
     try:
         rest: dict[str, Any] = json.loads(zlib.decompress(b64decode(body[PACKED], validate=True)))
@@ -110,18 +112,18 @@ def _numbers(source: str) -> str:
     return ":".join(written)
 
 
-VERSION = 5
-_PACKED, _COPIED, _REPAIRED, _MARKED = 2, 3, 4, 5  # the first versions whose readers know such entries
+VERSION = 6
+_PACKED, _COPIED, _REPAIRED, _MARKED, _FOLDED = 2, 3, 4, 5, 6  # the first versions whose readers know such entries
 _NOT_PACKED = 1
-_LARGE = 32_768  # bytes of an entry that is packed
+_LARGE = 32_768  # the fewest bytes of an entry that is packed
 _LEFT_OUT = frozenset(
-    {"prepared", "last", "shown", "fragmented", "copy", "server_version", "marks"}
+    {"prepared", "last", "shown", "fragmented", "copy", "server_version", "marks", "folds_names"}
 )  # omitted if they are empty
 
 
 class PreparedXa(NamedTuple):
-    """A prepared transaction in the leader's binlog: its GTID (None without GTIDs), the file and offset of its first
-    event, and the SQL mode under which its rows were written (``Begin.sql_mode``)."""
+    """A prepared transaction in the leader's binlog. It has its GTID (None without GTIDs), the file and offset of its
+    first event, and the SQL mode under which its rows were written (``Begin.sql_mode``)."""
 
     gtid: str | None
     file: str
@@ -130,8 +132,8 @@ class PreparedXa(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """The start of a producer without Kafka transactions (module kafka.epochs): its epoch, and the offset of its mark
-    in the topic, -1 until that is known.
+    """The start of a producer without Kafka transactions (module kafka.epochs). ``epoch`` is its epoch, and ``offset``
+    is the offset of its mark in the topic, -1 until the offset is known.
     """
 
     epoch: int
@@ -159,13 +161,14 @@ class Entry:
     below ``next_sequence``.
 
     ``counts`` are the records per ``topic/partition``; ``instance`` names the producer process that wrote the entry.
-    ``gtids_complete``: ``gtid_set`` has all transactions before, so that reading can resume by it alone. ``prepared``
-    are the unfinished XA transactions by xid. ``last`` is the newest sequence in each ``topic/partition``, empty in
-    layout "single" with its one partition. ``shown`` is the position of the newest binlog event that was written
-    although it is part of no record. ``fragmented``: a record was written as several messages, so that readers must
-    join them. ``copy`` is the state of table copies, running and finished (module producer.copy.state).
-    ``server_version`` is the leader's. ``marks`` are the starts without Kafka transactions, in the order of their
-    epochs. The seven fields from ``prepared`` on are left out of the JSON when empty. ``filters`` are the producer's at
+    ``gtids_complete`` is true if ``gtid_set`` contains all transactions before, so that it is enough to resume reading.
+    ``prepared`` are the unfinished XA transactions by xid. ``last`` is the newest sequence in each ``topic/partition``,
+    empty in layout "single" with its one partition. ``shown`` is the position of the newest binlog event that was
+    written although it is part of no record. ``fragmented`` is true if a record was written as several messages, so
+    that readers must join them. ``copy`` is the state of table copies, running and finished (module
+    producer.copy.state). ``server_version`` is the leader's version. ``marks`` are the starts without Kafka
+    transactions, in the order of their epochs. ``folds_names`` is true if the leader has ``lower_case_table_names`` 1.
+    The eight fields from ``prepared`` on are left out of the JSON when empty. ``filters`` are the producer's filters at
     that time, in the form of ``Filters.listed``. ``origin`` are the GTIDs of the transactions before the first record;
     None if some of them may have no GTID. Both are None in entries of older versions, ``origin`` also in entries that
     continue such a log.
@@ -188,6 +191,7 @@ class Entry:
     copy: dict[str, Any] | None = None
     server_version: str = ""
     marks: tuple[Mark, ...] = ()
+    folds_names: bool = False
 
     def to_json(self) -> bytes:
         shown = self.shown and self.shown._asdict()
@@ -196,6 +200,7 @@ class Entry:
         body = {key: value for key, value in body.items() if value is not None or key not in ("filters", "origin")}
         copied = _REPAIRED if (self.copy or {}).get("repairs") else _COPIED
         body["version"] = _MARKED if self.marks else copied if self.copy else _NOT_PACKED
+        body["version"] = _FOLDED if self.folds_names else body["version"]
         text = _text(body)
         return text if len(text) < _LARGE else _text(packed(body | {"version": max(body["version"], _PACKED)}))
 
@@ -206,7 +211,7 @@ class Entry:
 
     @property
     def partitions(self) -> list[Partition]:
-        """The partitions that hold records, or may get the next one."""
+        """The partitions that contain records, or may receive the next record."""
         return [partition_of(name) for name in self.counts]
 
     @classmethod
@@ -218,7 +223,7 @@ class Entry:
         body = _body(text, where=where, gtids=True)
         body.pop("version", None)
         if isinstance(partial := body.get("partial"), dict) and partial.pop("cut", None) is not None:
-            partial["rows"] = None  # an entry of an older version counts records, with a key for how they were split
+            partial["rows"] = None  # an entry of an older version counts records, and has a key for how they were split
         unknown = _unknown(cls, body) + (_unknown(Partial, body["partial"]) if body.get("partial") else [])
         body = {key: value for key, value in body.items() if key not in unknown}
         try:
@@ -243,7 +248,7 @@ def _marks(body: Mapping[str, Any]) -> tuple[Mark, ...]:
 
 
 def _unknown(kind: type[Entry] | type[Partial], body: object) -> list[str]:
-    """The names of the fields in ``body`` that ``kind`` does not have."""
+    """The names of the fields in ``body`` that ``kind`` lacks."""
     known = {each.name for each in fields(kind)}
     return [key for key in body if key not in known] if isinstance(body, dict) else []
 
@@ -253,11 +258,12 @@ class Commits:
     """The committed state as readers need it: all sequences below ``next_sequence`` are committed, in these
     ``partitions``, some as fragments if ``fragmented``.
 
-    ``gtid_set`` has the GTIDs that the producer has passed, including those without records; ``origin`` has the GTIDs
-    of the transactions before the first record, None if that is not known. ``of_open`` counts the newest records that
-    belong to a transaction whose rest is not committed yet. ``written_at`` is when the producer wrote the entry, in
-    seconds since 1970; None if the topic does not record it. ``server_version`` is the leader's, empty in entries of
-    older versions. ``marks`` are the starts without Kafka transactions.
+    ``gtid_set`` contains the GTIDs that the producer has passed, including GTIDs without records; ``origin`` contains
+    the GTIDs of the transactions before the first record, None if that is not known. ``of_open`` counts the newest
+    records that belong to a transaction whose rest is not committed yet. ``written_at`` is the time at which the
+    producer wrote the entry, in seconds since 1970; None if the topic does not record it. ``server_version`` is the
+    leader's version, empty in entries of older versions. ``marks`` are the starts without Kafka transactions.
+    ``folds_names``: the names in the records are in lower case, since the leader has ``lower_case_table_names = 1``.
     """
 
     next_sequence: int
@@ -269,6 +275,7 @@ class Commits:
     written_at: float | None = None
     server_version: str = ""
     marks: tuple[Mark, ...] = ()
+    folds_names: bool = False
 
     def silence(self, *, now: float) -> float | None:
         """Seconds at ``now`` since the producer last wrote an entry; None if that is not known."""
@@ -276,8 +283,8 @@ class Commits:
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
-        """Reads an entry of the commit log. Raises PromiseError if ``text`` is not an entry, UserError for a newer
-        version's.
+        """Reads an entry of the commit log. Raises PromiseError if ``text`` is not an entry, UserError for an entry of
+        a newer version.
 
         Unknown fields are ignored: a field that readers must know increases the version.
         """
@@ -287,7 +294,9 @@ class Commits:
             gtids, origin = str(body.get("gtid_set", "")), body.get("origin")
             of_open = int((body.get("partial") or {}).get("records", 0))
             whole = cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")), gtids, origin, of_open)
-            return replace(whole, server_version=str(body.get("server_version", "")), marks=_marks(body))
+            folds = bool(body.get("folds_names"))
+            version = str(body.get("server_version", ""))
+            return replace(whole, server_version=version, marks=_marks(body), folds_names=folds)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
 
@@ -297,8 +306,8 @@ def _text(body: dict[str, Any]) -> bytes:
 
 
 def _body(text: bytes, *, where: str, gtids: bool) -> dict[str, Any]:
-    """The unpacked JSON of an entry of a known version; ``where`` is its topic and offset, ``gtids`` whether the GTID
-    set is needed.
+    """The unpacked JSON of an entry of a known version; ``where`` is its topic and offset, ``gtids`` decides whether
+    the GTID set is unpacked.
 
     Raises UserError for a newer version, PromiseError if ``text`` is not a JSON object.
     """

@@ -1,6 +1,8 @@
-"""Sets of GTIDs, parsed from MySQL's text form and written in it.
+"""Implements sets of GTIDs, which are parsed from MySQL's text form and written in it.
 
-The text is that of the MySQL manual, "GTID Format and Storage": ``uuid[:tag]:first[-last][:…],…``.
+The MySQL manual, "GTID Format and Storage", describes this text: ``uuid[:tag]:first[-last][:…],…``. A GTID of MariaDB
+is ``domain-server-sequence``. MariaDB has no text for such a set; here its source is ``domain-server``:
+``domain-server:first[-last][:…]``.
 """
 
 import re
@@ -10,11 +12,13 @@ from typing import Self
 
 from cdc.errors import UserError
 
-__all__ = ["GtidSet", "is_gtid"]
+__all__ = ["GtidSet", "gtid_parts", "is_gtid"]
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
 _GTID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}:(?:[a-z_][a-z0-9_]{0,31}:)?[1-9]\d{0,18}")
+_DOMAIN_AND_SERVER = re.compile(r"\d{1,10}-\d{1,10}", re.ASCII)
+_OF_MARIADB = re.compile(r"\d{1,10}-\d{1,10}-[1-9]\d{0,19}", re.ASCII)
 
 Intervals = list[tuple[int, int]]
 
@@ -35,7 +39,8 @@ class GtidSet:
             if not item:
                 continue
             source, *parts = item.split(":")
-            if not _UUID.fullmatch(source) or not parts or _names_nothing(parts):
+            known = _UUID.fullmatch(source) or _DOMAIN_AND_SERVER.fullmatch(source)
+            if not known or not parts or _names_nothing(parts):
                 raise UserError(
                     f"not a GTID set: {item!r}", code="CDC-GTID-SET", hint="write uuid:first-last, as MySQL shows it"
                 )
@@ -49,7 +54,7 @@ class GtidSet:
 
     def add(self, gtid: str) -> None:
         """Adds one GTID, ``uuid[:tag]:number``; has no effect if the set contains it."""
-        source, _, number = gtid.rpartition(":")
+        source, number = gtid_parts(gtid)
         gno = int(number)
         intervals = self._sources.get(source)
         if intervals:
@@ -61,7 +66,7 @@ class GtidSet:
         self._sources[source] = _merged([*(intervals or ()), (gno, gno)])
 
     def __contains__(self, gtid: str) -> bool:
-        source, _, number = gtid.rpartition(":")
+        source, number = gtid_parts(gtid)
         gno, intervals = int(number), self._sources.get(source, [])
         at = bisect_right(intervals, gno, key=lambda interval: interval[0])
         return at > 0 and gno <= intervals[at - 1][1]
@@ -77,7 +82,7 @@ class GtidSet:
         })  # fmt: skip
 
     def of_sources(self, other: "GtidSet") -> "GtidSet":
-        """The GTIDs of this set whose source (and tag) ``other`` has, too."""
+        """The GTIDs of this set whose source (and tag) is in ``other``, too."""
         return GtidSet({source: each for source, each in self._sources.items() if other._sources.get(source)})
 
     def intervals(self) -> list[tuple[str, Intervals]]:
@@ -85,8 +90,8 @@ class GtidSet:
         return [(source, list(each)) for source, each in sorted(self._sources.items()) if each]
 
     def without(self, gtid: str) -> "GtidSet":
-        """This set except for one GTID."""
-        source, _, number = gtid.rpartition(":")
+        """This set without one GTID."""
+        source, number = gtid_parts(gtid)
         gno = int(number)
         parts = [
             part
@@ -133,7 +138,15 @@ class GtidSet:
 
 def is_gtid(transaction: str) -> bool:
     """Whether a record's ``transaction`` is a GTID, and not a position, as on a leader without GTIDs."""
-    return _GTID.fullmatch(transaction) is not None
+    return _GTID.fullmatch(transaction) is not None or _OF_MARIADB.fullmatch(transaction) is not None
+
+
+def gtid_parts(gtid: str) -> tuple[str, str]:
+    """The source of a GTID and its number: ``uuid[:tag]``, or in MariaDB ``domain-server``."""
+    source, mark, number = gtid.rpartition(":")
+    if not mark:
+        source, _, number = gtid.rpartition("-")
+    return source, number
 
 
 def _names_nothing(parts: list[str]) -> bool:
@@ -183,7 +196,7 @@ def _outside(intervals: Intervals, others: Intervals) -> Intervals:
         low = first
         while at < len(others) and others[at][1] < low:
             at += 1
-        inside = at  # the last one may reach into the next interval
+        inside = at  # the last one of ``others`` may reach into the next interval
         while inside < len(others) and others[inside][0] <= high:
             if low < others[inside][0]:
                 found.append((low, others[inside][0] - 1))

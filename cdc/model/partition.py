@@ -1,4 +1,4 @@
-"""One partition of a Kafka topic, and its name ``topic/number`` in entries of the commit log."""
+"""Defines a partition of a Kafka topic, and its name ``topic/number`` in entries of the commit log."""
 
 __all__ = ["Partition", "partition_name", "partition_of"]
 
@@ -12,6 +12,6 @@ def partition_name(partition: Partition) -> str:
 
 
 def partition_of(name: str) -> Partition:
-    """Parses the name that ``partition_name`` gives. Raises ValueError."""
+    """Parses the name that ``partition_name`` returns. Raises ValueError."""
     topic, _, number = name.rpartition("/")
     return topic, int(number)

@@ -1,4 +1,4 @@
-"""A position in a leader's binlog: a file and the offset of an event in it."""
+"""Defines a position in a leader's binlog: a file and the offset of an event in it."""
 
 from typing import NamedTuple, Self
 
@@ -21,7 +21,7 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parses the text that ``str`` gives. Raises ValueError."""
+        """Parses the text that ``str`` returns. Raises ValueError."""
         file, _, offset = text.rpartition(":")
         return cls(file, int(offset))
 

@@ -20,7 +20,7 @@ __all__ = ["COPY", "OPERATIONS", "REPAIR", "SKIPPED", "KeyRange", "Record", "Row
 
 SKIPPED = "Skipped"  # an event that the producer left out because the operator named it with --skip
 COPY = "Copy"  # a chunk of a table: all rows that the leader has in a range of the key, or a piece of all its rows
-# Chunks of chosen keys have a name of their own in Kafka, so that readers that know only ranges do not take one for a
+# Chunks of chosen keys have another name in Kafka, so that readers that know only ranges do not take such a chunk for a
 # whole range.
 REPAIR = "Repair"
 OPERATIONS = frozenset({"Query", "Add", "Update", "Delete", COPY, REPAIR, SKIPPED})
@@ -33,24 +33,25 @@ _LARGE = 4_000_000  # bytes
 # No string inside JSON can contain this text, since its quotes would be escaped with backslashes.
 _LARGE_BLOB = re.compile(rb'\{"Blob":"([A-Za-z0-9+/=]{1000000,})"\}')
 
-# A stream names few tables, and each one in many records.
+# A stream names few tables, and each of them in many records.
 _uri = lru_cache(maxsize=10_000)(Uri.parse)
 
 
 class Row(NamedTuple):
-    """One row's images, a value per column; an Add has no ``before``, a Delete no ``after``."""
+    """One row's images, with a value per column; an Add has no ``before``, and a Delete has no ``after``."""
 
     before: list[Value] | None
     after: list[Value] | None
 
 
 class KeyRange(NamedTuple):
-    """The range of keys behind ``after``, up to and including ``through``; None means the table's beginning or end.
+    """The range of keys that come after the key ``after``, up to and including the key ``through``; None means the
+    table's beginning or end.
 
-    ``collations`` has for each column of the key the collation that orders it on the leader, None for a column without
-    one; the whole is None if the record does not contain it. With a ``piece`` (numbered from 0) the table is copied as
-    a whole and consists of the rows of all pieces; the ends are then keys of no columns. With ``keys`` the chunk covers
-    exactly these keys, and has no ends.
+    ``collations`` contains, for each column of the key, the collation that orders it on the leader, or None for a
+    column without a collation; it is None if the record contains no collations. With a ``piece`` (numbered from 0) the
+    table is copied as a whole and consists of the rows of all pieces; the ends are then keys of no columns. With
+    ``keys`` the chunk covers exactly these keys, and has no ends.
     """
 
     after: list[Value] | None
@@ -60,19 +61,20 @@ class KeyRange(NamedTuple):
     keys: tuple[list[Value], ...] | None = None
 
 
-# Same as Row(), but without a call of a Python function.
+# Does the same as Row(), but without a call of a Python function.
 _row: Callable[[tuple[list[Value] | None, list[Value] | None]], Row] = partial(tuple.__new__, Row)
 
 
-# Not frozen: creating a frozen one takes three times as long.
+# The class is not frozen: creating a frozen object takes three times as long.
 @dataclass(slots=True)
 class Record:
     """A parsed record. ``key`` is None for a table without a key; ``flags`` are MySQL's flags of the rows event.
 
-    ``exact`` has a statement's bytes, in the character set of its context, if ``query`` does not give them.
-    ``sql_mode`` is the mode under which the rows were written, None for the usual ones. For an event that was left out,
-    ``query`` names it and the reason, and ``affects`` the objects that it may have changed. ``types`` are
-    the types of the columns, if the record contains them. ``has_stored``: BLOBs in its rows may be StoredBlobs.
+    ``exact`` contains a statement's bytes, in the character set of its context, if ``query`` is not enough to restore
+    them. ``sql_mode`` is the mode under which the rows were written, None for the usual mode. For an event that was
+    left out, ``query`` names the event and the reason, and ``affects`` names the objects that it may have changed.
+    ``types`` are the types of the columns, if the record contains them. ``has_stored`` is true if BLOBs in its rows may
+    be StoredBlobs.
     """
 
     uri: Uri
@@ -180,7 +182,7 @@ def _large(text: bytes) -> Any:
         for value in chain.from_iterable(row.values()):
             if isinstance(value, dict) and value.get("Blob") in waiting:
                 value["Blob"] = waiting.pop(value["Blob"])
-    # The mark of a large BLOB may also stand in a document, which is plain JSON.
+    # The mark of a large BLOB may also be part of a document, which is plain JSON.
     return orjson.loads(text) if waiting else body
 
 
@@ -223,7 +225,9 @@ def _flag(value: Any) -> bool:
 
 
 def is_event(text: bytes) -> bool:
-    """Whether a message of ``mysql_binlog_events`` is one of the binlog's other events, which no consumer applies."""
+    """Whether a message of ``mysql_binlog_events`` contains a binlog event that is part of no record, and that no
+    consumer applies.
+    """
     try:
         body = orjson.loads(text)
     except ValueError:

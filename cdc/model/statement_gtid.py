@@ -1,4 +1,4 @@
-"""The GTIDs under which a consumer executes the leader's statements, and the statements that such GTIDs stand for.
+"""Computes the GTIDs under which a consumer executes the leader's statements, and finds the statements for such GTIDs.
 
 The leader's statements are numbered 1, 2, 3 … in the order in which a follower executes them, so that they are one
 interval in its ``gtid_executed``. The ledger maps statements to numbers. Earlier versions of ``cdc`` used the record's
@@ -33,7 +33,7 @@ def statement_uuid(resource: str) -> str:
 
 
 def statement_gtid(resource: str, number: int) -> str:
-    """The GTID of the ``number``-th statement (from 1) of ``resource``. A server executes one GTID once."""
+    """The GTID of the ``number``-th statement (from 1) of ``resource``. A server executes each GTID only once."""
     return f"{statement_uuid(resource)}:{number}"
 
 
@@ -41,7 +41,7 @@ def statement_gtid(resource: str, number: int) -> str:
 class StatementSequences:
     """Finds which of the statements of the leader ``resource`` a follower executed under a GTID.
 
-    ``noted`` maps the GTIDs of numbered statements to their sequences, as the ledger has them.
+    ``noted`` maps the GTIDs of numbered statements to their sequences, as the ledger contains them.
     """
 
     resource: str

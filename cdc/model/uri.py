@@ -1,7 +1,9 @@
-"""The URIs that name a leader's databases and tables (docs/record-format.md)."""
+"""Defines the URIs that name a leader's databases and tables (docs/record-format.md)."""
 
 from typing import NamedTuple, Self
 from urllib.parse import quote, unquote
+
+from cdc.model.folding import folded
 
 __all__ = ["Uri"]
 
@@ -19,9 +21,13 @@ class Uri(NamedTuple):
         names = (self.resource, self.database) if self.table is None else (self.resource, self.database, self.table)
         return _SCHEME + "/".join(quote(name, safe="") for name in names)
 
+    def folded(self) -> "Uri":
+        """The URI with the names that a server with ``lower_case_table_names = 1`` has."""
+        return Uri(self.resource, folded(self.database), None if self.table is None else folded(self.table))
+
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parses a URI. Raises ValueError if ``text`` is not one."""
+        """Parses a URI. Raises ValueError if ``text`` is not a URI."""
         if not text.startswith(_SCHEME):
             raise ValueError(f"not an {_SCHEME} URI: {text!r}")
         names = [unquote(name, errors="strict") for name in text[len(_SCHEME) :].split("/")]

@@ -1,4 +1,4 @@
-"""The JSON form of each MySQL value in a record, and its form for people.
+"""Defines the JSON form of each MySQL value in a record, and its text for people.
 
 A value is ``"Null"`` or an object with one key, its tag:
 
@@ -24,7 +24,8 @@ A value is ``"Null"`` or an object with one key, its tag:
 
 subsecond counts microseconds.
 
-Makes text from a database safe to print: replaces invisible characters and those that control a terminal.
+This module also makes text from a database safe to print: it replaces invisible characters, and characters that control
+a terminal.
 """
 
 import base64
@@ -39,7 +40,9 @@ UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u
 
 
 def visible(text: str, *, keep: str = "") -> str:
-    """``text`` on one line, with a picture (␀ … ␡) or an escape for each invisible character but those in ``keep``."""
+    """``text`` on one line, with a picture (␀ … ␡) or an escape for each invisible character except those
+    in ``keep``.
+    """
     return UNSEEN.sub(lambda match: match[0] if match[0] in keep else _picture(ord(match[0])), text)
 
 

@@ -104,7 +104,8 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def _command(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Callable[..., int] | None:
-    """The command to run instead of replicating, if any: a function of the profile, with ``log``."""
+    """Returns the command to run instead of replicating, None if there is none; it is called with the profile and
+    ``log``."""
     if arguments.dry_run:
         if arguments.until_current or arguments.skip or arguments.copy_stop or arguments.copy_status:
             parser.error("--dry-run goes with --copy or --accept-filters only")

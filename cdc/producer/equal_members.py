@@ -1,8 +1,8 @@
 """Finds out whether members of an ENUM or SET are equal in its collation, as a server without strict mode allows.
 
-The server takes the text of such a member for the first one that is equal, so it can't be replicated as a text. Only
-the server knows which texts are equal, since each collation has rules of its own: in utf8mb4_general_ci ß is s, in
-latin1_swedish_ci ü is y.
+The server takes the text of such a member for the first member that is equal, so the member can't be replicated as a
+text. Only the server knows which texts are equal, since each collation has its own rules: in utf8mb4_general_ci ß
+equals s, in latin1_swedish_ci ü equals y.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ _MOST_ANSWERS = 10_000
 def asking(
     count_different: Callable[[Sequence[str], str, str], int],
 ) -> Callable[[tuple[bytes, ...], str, str], bool]:
-    """The function that decides it for members in a character set and collation.
+    """Returns a function that decides whether any of the members in a character set and collation are equal.
 
     ``count_different(texts, charset, collation)`` queries the server, and raises the errors of ``leader.inspect``.
     """
@@ -28,7 +28,7 @@ def asking(
         if len(set(members)) < len(members):
             return True
         texts = member_texts(members, charset)
-        # If members are not valid text, records have their numbers.
+        # If members are not valid text, records contain their numbers.
         if len(members) < 2 or texts is None or collation.endswith(("_bin", "binary")):
             return False
         return count_different(texts, charset, collation) < len(members)

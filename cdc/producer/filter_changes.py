@@ -1,7 +1,8 @@
-"""Compares the filters with those of the previous run: existing objects that pass only the new ones are to be copied.
+"""Compares the filters with the filters of the previous run: existing objects that pass only the new filters must be
+copied.
 
 A table that passes only the new filters, and exists on the leader already, has a definition and perhaps rows, which its
-changes alone would never bring to a follower.
+changes in the binlog alone would never bring to a follower.
 """
 
 import logging
@@ -31,8 +32,8 @@ _FORMER_FILTERS = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The queries to the leader about changed filters: its ``objects``, and whether the objects that are ``widened``
-    can be copied (``require_copyable`` raises UserError).
+    """The queries to the leader about changed filters. ``objects`` returns the leader's objects; ``require_copyable``
+    raises UserError if the objects that only the new filters include can't be copied.
     """
 
     objects: Callable[[], Objects]
@@ -41,8 +42,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class FilterEffect:
-    """The effect of changed filters. ``widened`` finds what is to be copied before the new filters hold, None if they
-    hold at once. ``lets_in``: an object may pass from now on that did not.
+    """The effect of changed filters. ``widened`` selects the objects to copy before the new filters hold, None if the
+    new filters hold at once. ``lets_in``: an object may pass now that did not pass before.
     """
 
     lets_in: bool = False
@@ -54,8 +55,8 @@ def change_of(
 ) -> FilterEffect:
     """Logs that the filters ``before`` (None if they are not known) were changed, and which objects pass only ``now``.
 
-    The leader is queried only if there can be such objects. Raises UserError if there are, or may be, and they can't be
-    copied, unless the user has ``accepted`` that they are not.
+    The leader is queried only if there can be such objects. Raises UserError if there are or may be such objects and
+    they can't be copied, unless the user has ``accepted`` that they are not copied.
     """
     if before is None or before == now.listed():
         return FilterEffect()
@@ -110,8 +111,8 @@ def _globs(listed: list[str]) -> str:
 
 
 def newly_included(widened: FilterChange, objects: Objects) -> Iterator[str]:
-    """The tables that pass the new filters and did not pass the old ones, and such databases without any of these
-    tables.
+    """The tables that pass the new filters and did not pass the old filters, and the databases that pass only the new
+    filters and contain no such table.
     """
     databases = {name for name in objects.databases if widened.wants_database(name)}
     for database, table in objects.tables:
@@ -123,7 +124,7 @@ def newly_included(widened: FilterChange, objects: Objects) -> Iterator[str]:
 
 @contextmanager
 def former_filters_named(they_hold: Callable[[], bool]) -> Iterator[None]:
-    """Adds to the hint of each PromiseError that the former filters still hold, while ``they_hold``."""
+    """Adds to the hint of each PromiseError that the former filters still hold, if ``they_hold`` returns true."""
     try:
         yield
     except PromiseError as reason:

@@ -23,9 +23,9 @@ _HEARTBEATS = 3  # missing heartbeats after which the leader counts as unhealthy
 
 
 class ProducerMetrics:
-    """Counts from the program's start, across lost connections.
+    """Counts connections, commits and copies from the program's start, across lost connections.
 
-    ``retry`` knows whether a server is away; the health checks ask ``brokers`` about ``topics``.
+    ``retry`` knows whether a server is away; the health checks query ``brokers`` about ``topics``.
     """
 
     def __init__(self, *, retry: Retry, brokers: Brokers, topics: Collection[str], heartbeat_seconds: int) -> None:
@@ -65,7 +65,7 @@ class ProducerMetrics:
         """Notes that ``entry`` has been committed with ``size`` bytes of records, in ``seconds``.
 
         ``through_us`` is the leader's commit time of the newest transaction read to its end; ``transactions`` counts
-        those of this connection, ``filtered`` its events that did not pass the filters.
+        the transactions of this connection, ``filtered`` counts its events that did not pass the filters.
         """
         before = self._entry.next_sequence if self._entry else 0
         self.records += entry.next_sequence - before
@@ -91,7 +91,7 @@ class ProducerMetrics:
         self._known_copied, self._tables_left = (rows, size), tables_left
 
     def drained(self) -> None:
-        """Notes that the leader has no more for now, and that everything is committed."""
+        """Notes that the leader has no more events for now, and that all events so far are committed."""
         self._behind.drained_at = time.monotonic()
 
     def seconds_behind(self) -> float | None:
@@ -180,7 +180,7 @@ class ProducerMetrics:
         return "  ".join((["waiting for a server"] if self._retry.trouble else []) + words)
 
     def totals(self) -> dict[str, object]:
-        """The fields of the log line at the end."""
+        """The fields of the log message at the program's end."""
         if self._entry is None:
             return {}
         return {
@@ -212,7 +212,7 @@ def _told(copying: Copying) -> str:
     speed = f"  {copying.bytes_per_second / 1_000_000:,.1f} MB/s" if copying.bytes_per_second else ""
     left = "" if copying.seconds_left is None else f", {copying.seconds_left:,.0f} s left"
     waits = f"  waiting for follower {copying.waits_for}" if copying.waits_for else ""
-    # The name comes last: the end of a long name can be spared.
+    # The table's name comes after the numbers, which matter more if the line is cut off.
     return f"copied {copying.rows:,}{known} rows{left} of {copying.table}{waits}{speed}"
 
 

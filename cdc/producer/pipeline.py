@@ -1,11 +1,12 @@
-"""Connects the producer's stages: a leader's binlog becomes records and, in the same Kafka transactions, a position.
+"""Connects the producer's stages: they turn a leader's binlog into records and, in the same Kafka transactions, into a
+position.
 
     leader ── BinlogSource ── Decoder ── Interleaver ── Router ── KafkaSink ── topics and commit log
               raw events      changes    and chunks     messages  Kafka transactions
 
-``Stream`` writes each change and decides when to commit. ``Progress`` counts how far the log is read.
-After a lost connection everything is built again, from the newest entry of the commit log. Each stage is built from the
-keys of the profile that it uses.
+``Stream`` writes each change and decides when to commit. ``Progress`` keeps the position up to which the binlog is
+read. After a lost connection everything is built again, from the newest entry of the commit log. Each stage is built
+from the keys of the profile that it uses.
 """
 
 import threading
@@ -22,7 +23,7 @@ from cdc.model.commit_entry import Entry, PreparedXa
 from cdc.model.position import Position
 from cdc.producer import equal_members, filter_changes
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.leader import Leader, count_different, inspect, objects, update_triggers
+from cdc.producer.binlog.leader import Leader, count_different, objects, update_triggers
 from cdc.producer.binlog.source import Dumps
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.interleaver import Interleaver
@@ -35,11 +36,15 @@ from cdc.producer.copy.throttle import Followers, LeaderLoad, Replicas, RowRate,
 from cdc.producer.decode import json_differences
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.table_cache import TableCache
+from cdc.producer.decode.table_map import CHARACTERS
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.filter_changes import Asked
+from cdc.producer.flavor import mariadb_columns, mariadb_leader, mariadb_statements
+from cdc.producer.flavor.inspection import inspect
+from cdc.producer.flavor.mariadb_events import Translator
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
-from cdc.producer.resume import starting_entry
+from cdc.producer.resume import has_column_names, require_same_names, starting_entry
 from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_sink import KafkaSink, await_successor
 from cdc.producer.sink.kafka_transactions import BatchSize
@@ -51,6 +56,7 @@ from cdc.service.retry import Retry
 
 __all__ = [
     "StartOptions",
+    "as_on_leader",
     "asked",
     "find_leader",
     "former_filters",
@@ -60,15 +66,21 @@ __all__ = [
     "make_event_messages",
     "make_router",
     "run",
+    "start_of",
     "topic_admin",
 ]
 
 
 def find_leader(profile: Profile, problems: list[UserError] | None = None) -> Leader:
-    """The leader's present state; ``problems`` as in ``inspect``."""
+    """Queries the leader's present state; see ``inspect`` for ``problems``."""
     database = profile.database
     apply = profile.producer.partial_json == "apply"
     return inspect(database.settings(), name=str(database), partial_json=apply, problems=problems)
+
+
+def as_on_leader(profile: Profile, leader: Leader) -> Profile:
+    """The profile with the names as the leader's records have them."""
+    return profile.folded() if leader.folds_names else profile
 
 
 def topic_admin(profile: Profile) -> TopicAdmin:
@@ -94,7 +106,22 @@ def make_dumps(profile: Profile, leader: Leader) -> Dumps:
         server_id=profile.producer.server_id,
         # While the leader writes nothing, only its heartbeats wake the producer to commit a sign of life.
         heartbeat_seconds=min(profile.producer.heartbeat_seconds, profile.producer.alive_seconds),
+        translate=Translator(leader.session).translate if leader.session is not None else None,
     )
+
+
+def start_of(
+    profile: Profile, leader: Leader, newest: Entry | None, filters: dict[str, list[str]], *, stop: threading.Event
+) -> Entry:
+    """The entry to continue after, or to begin with, checked against the leader.
+
+    ``filters`` are in the form of ``Filters.listed``.
+    """
+    named = partial(has_column_names, leader, make_dumps(profile, leader), stop)
+    entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters, named=named)
+    if leader.session is None:
+        return entry
+    return mariadb_leader.with_history(profile.database.settings(), leader, newest, entry)
 
 
 def make_decoder(
@@ -106,23 +133,28 @@ def make_decoder(
     read_again: Callable[[PreparedXa], Iterable[RawEvent]],
     log: Callable[..., None],
 ) -> Decoder:
-    """The decoder for the events after ``entry`` that pass ``filters``; ``read_again`` gives the events of a prepared
+    """The decoder for the events after ``entry`` that pass ``filters``; ``read_again`` returns the events of a prepared
     XA transaction.
     """
     database = profile.database
     ask = partial(update_triggers, database.settings(), name=str(database))
     count = partial(count_different, database.settings(), name=str(database))
-    applies = profile.producer.partial_json == "apply"
+    applies, is_mariadb = profile.producer.partial_json == "apply", leader.session is not None
+    own_columns = partial(mariadb_columns.own_columns, database.settings(), name=str(database))
     return Decoder(
         TableCache(
             wants_table=filters.wants_table,
             collations=leader.collations,
             allow_differences=json_differences.unless_triggers(ask) if applies else json_differences.refuse,
             equal_members=equal_members.asking(count),
+            require_columns=mariadb_columns.asking(own_columns) if is_mariadb else lambda _: None,
+            characters=mariadb_columns.MARIADB_CHARACTERS if is_mariadb else CHARACTERS,
         ),
         xa=XaTransactions(entry.prepared, read_again=read_again),
         log=log,
         other_events=profile.kafka.events,
+        folds_names=leader.folds_names,
+        rewrite=mariadb_statements.rewritten if is_mariadb else lambda statement: statement,
     )
 
 
@@ -147,7 +179,7 @@ def former_filters(newest: Entry | None) -> dict[str, list[str]] | None:
 
 
 def asked(profile: Profile, leader: Leader) -> Asked:
-    """The queries to ``leader`` if the filters were changed."""
+    """The queries to ``leader`` that are needed if the filters were changed."""
     settings = profile.database.settings()
 
     def require(widened: FilterChange) -> None:
@@ -159,7 +191,7 @@ def asked(profile: Profile, leader: Leader) -> Asked:
 def make_copier(
     profile: Profile, leader: Leader, entry: Entry, widened: FilterChange | None, *, log: Callable[..., None]
 ) -> Copier:
-    """The copier of the tables that ``entry`` names, after the objects that are ``widened``."""
+    """The copier for the tables that ``entry`` names; before them it copies the objects that ``widened`` includes."""
     settings = profile.database.settings()
     limits = profile.producer
     followers = _followers(profile, log)
@@ -190,14 +222,14 @@ def _followers(profile: Profile, log: Callable[..., None]) -> Followers:
 
 
 def make_event_messages(profile: Profile, shown: Position | None) -> EventMessages:
-    """The messages about the binlog's other events after ``shown``, used if the decoder gives such events."""
+    """The writer of messages about binlog events after ``shown``, which is used if the decoder yields such events."""
     return EventMessages(resource=profile.mysql_resource_name, topic=profile.kafka.topics().events, shown=shown)
 
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """The options of a start: the name of this process, ``instance``, and those of its command line; ``skips``: events
-    not to send.
+    """The options of a start: ``instance``, the name of this process, and the options of its command line. ``skips``
+    decides which events are not sent.
     """
 
     instance: str
@@ -230,7 +262,7 @@ def run(
             if options.until_current:
                 target = target or leader.position
             with closing(producer.open_sink()) as sink:
-                producer.replicate(leader, sink, target)
+                producer.named_as(leader).replicate(leader, sink, target)
             if target is not None and not stop.is_set():
                 options.skips.check_end(target)
             return
@@ -256,6 +288,10 @@ class _Producer:
     def leader(self) -> Leader:
         return find_leader(self.profile)
 
+    def named_as(self, leader: Leader) -> "_Producer":
+        """The producer with the names in its profile as the leader's records have them."""
+        return replace(self, profile=as_on_leader(self.profile, leader))
+
     def open_sink(self) -> KafkaSink:
         """Connects to Kafka; from then on no other producer of this leader can write."""
         sink = KafkaSink.open(
@@ -268,6 +304,11 @@ class _Producer:
         )
         if sink.rolled_back:
             self.log("rolled back a Kafka transaction that had no end", topics=",".join(sink.rolled_back))
+        if sink.rewritten:
+            self.log(
+                "writing records again that the brokers have lost or rolled back", records=sink.rewritten,
+                after=sink.entry.next_sequence - 1 if sink.entry else -1,
+            )  # fmt: skip
         self.retry.answered()
         return sink
 
@@ -305,9 +346,10 @@ class _Producer:
             stream.replicate(copies.changes(received), until=until, stop=self.stop)
 
     def _entry(self, leader: Leader, newest: Entry | None) -> tuple[Entry, FilterChange | None]:
-        """The entry to continue after, with this process's name and filters; ``newest`` is that of the commit log.
+        """The entry to continue after, with this process's name and filters; ``newest`` is the commit log's newest
+        entry.
 
-        It also returns the objects that the filters newly include, if they are to be copied: until then the filters of
+        Also returns the objects that the filters newly include, if they must be copied: until then the filters of
         ``newest`` hold.
         """
         profile, filters = self.profile, self.profile.filters.listed()
@@ -320,10 +362,11 @@ class _Producer:
         )
         if change.widened is not None:
             filters = change.widened.before.listed()
-        entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters)
+        entry = start_of(profile, leader, newest, filters, stop=self.stop)
         if change.lets_in and change.widened is None:
-            # The topic begins here for objects that pass from now on: a copy of the leader must have all changes
-            # before.
+            # The topic begins here for objects that pass from now on: a copy of the leader must contain all changes
+            # before this place.
             entry = replace(entry, origin=entry.gtid_set or entry.origin)
-        entry = replace(entry, server_version=leader.version)
+        require_same_names(leader, newest)
+        entry = replace(entry, server_version=leader.version, folds_names=leader.folds_names)
         return replace(entry, instance=self.options.instance, filters=filters), change.widened

@@ -19,14 +19,15 @@ from cdc.producer.decode.changes import (
 
 __all__ = ["Progress"]
 
-_QUIET_SECONDS = 5.0  # how often the position is committed while nothing passes the filters
+_QUIET_SECONDS = 5.0  # seconds between two commits of the position while no change passes the filters
 
 
 class Progress:
     """The progress from ``entry`` on.
 
-    ``alive_seconds``: how often an unchanged position is committed, as a sign of life. ``transactions`` counts those
-    read to their end, ``through_us`` is the commit time of the newest of them. ``copy`` is the state of table copies.
+    ``alive_seconds``: an unchanged position is committed at this interval, as a sign of life. ``transactions`` counts
+    the transactions read to their end, ``through_us`` is the commit time of the newest of them. ``copy`` is the state
+    of table copies.
     """
 
     def __init__(self, entry: Entry, *, alive_seconds: float = 60.0) -> None:
@@ -45,7 +46,7 @@ class Progress:
         self.through_us: int | None = None
 
     def note(self, change: Change) -> None:
-        """Counts ``change``."""
+        """Advances the progress by ``change``."""
         if type(change) is RowsTransaction:  # the fast path comes first because nearly all changes take it
             (name, gtid, self.through_us, _), _, file, end = change
             self._executed(gtid)
@@ -54,8 +55,8 @@ class Progress:
             self._advance(file, end)
         elif isinstance(change, Begin):
             self._open = change
-            # With a set that has holes for transactions without GTIDs, the producer would request the wrong ones from
-            # the leader.
+            # With a GTID set that lacks transactions without GTIDs, the producer would request the wrong transactions
+            # from the leader.
             self._gtids_complete = self._gtids_complete and change.gtid is not None
         elif isinstance(change, Commit):
             if self._open is not None:
@@ -82,28 +83,29 @@ class Progress:
     def _copies(self, state: CopyState) -> None:
         self.copy, self._is_due = state.entry, self._is_due or state.at_once
         if state.filters is not None:
-            # The topic begins here for objects that pass from now on: a copy of the leader must have all before.
+            # The topic begins here for objects that pass from now on: a copy of the leader must contain all changes
+            # before.
             origin = self.gtid_text or self._entry.origin
             self._entry = replace(self._entry, filters=state.filters.listed(), origin=origin)
 
     def _executed(self, gtid: str | None) -> None:
         """Adds the GTID of a transaction that is read to its end."""
         if gtid is None:
-            # With a set that has holes for transactions without GTIDs, the producer would request the wrong ones from
-            # the leader.
+            # With a GTID set that lacks transactions without GTIDs, the producer would request the wrong transactions
+            # from the leader.
             self._gtids_complete = False
         else:
             self._gtids.add(gtid)
 
     def _ended(self, transaction: str) -> None:
-        # Another server may have transactions of its own before the partially committed one, none of which passes the
-        # filters.
+        # Another server may have its own transactions before the partially committed transaction; none of these passes
+        # the filters.
         if self._partial is not None and self._partial.transaction == transaction:
             self._partial = None
 
     def _advance(self, file: str, offset: int) -> None:
-        # With GTIDs the leader starts at the beginning of a file and leaves out the transactions that we have; the
-        # position must not go back then.
+        # With GTIDs the leader starts at the beginning of a file and leaves out the transactions that are replicated
+        # already; the position must not go back then.
         if (offset > self._offset) if file == self._file else (file_number(file) > file_number(self._file)):
             self._file, self._offset, self._moved = file, offset, True
 
@@ -113,7 +115,8 @@ class Progress:
         return Position(self._file, self._offset)
 
     def read_without(self, gtid: str | None) -> GtidSet | None:
-        """The GTIDs of all transactions read except ``gtid``; None if some have none."""
+        """The GTIDs of all transactions read except ``gtid``; None if ``gtid`` is None or some transactions have no
+        GTID."""
         return self._gtids.without(gtid) if gtid and self._gtids_complete else None
 
     @property
@@ -122,12 +125,12 @@ class Progress:
         return str(self._gtids)
 
     def has_executed(self, gtids: str) -> bool:
-        """Whether all of these transactions have been read to their end."""
+        """Whether all transactions of the GTID set ``gtids`` have been read to their end."""
         return GtidSet.parse(gtids).issubset(self._gtids)
 
     @property
     def filters(self) -> dict[str, list[str]] | None:
-        """The filters that hold here, listed."""
+        """The filters that hold at this place, in the form of ``Filters.listed``."""
         return self._entry.filters
 
     @property
@@ -145,9 +148,9 @@ class Progress:
         return self._open is None
 
     def is_stale(self, now: float) -> bool:
-        """Whether the last commit is so long before ``now`` (``time.monotonic()``) that another is due.
+        """Whether the last commit is so long before ``now`` (``time.monotonic()``) that another commit is due.
 
-        After a ``CopyState`` with ``at_once`` it is due at once.
+        After a ``CopyState`` with ``at_once`` a commit is due at once.
         """
         return self._is_due or now - self._committed_at > (_QUIET_SECONDS if self._moved else self._alive_seconds)
 
@@ -158,10 +161,10 @@ class Progress:
         return file_number(self._file) >= file_number(target.file)
 
     def entry(self, *, next_sequence: int, partial: Partial | None = None) -> Entry:
-        """The entry to commit now: after the last complete transaction, with ``partial``, the part of an open
-        transaction in the same commit.
+        """The entry to commit now. Its position is after the last complete transaction; ``partial`` is the part of an
+        open transaction that is in the same commit.
         """
-        # A transaction that was partially committed before stays so until its end has been read again.
+        # A transaction that was partially committed before remains so until its end has been read again.
         partial = partial or self._partial
         self._committed_at, self._moved, self._is_due = time.monotonic(), False, False
         return replace(

@@ -1,6 +1,9 @@
-"""Finds the position to start or continue at: from the commit log and the profile, checked against the leader."""
+"""Finds the position at which to start or continue, from the commit log and the profile, and checks it against the
+leader."""
 
 import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from cdc.config.start_position import AUTO, BEGINNING, COPY, NOW, OLDEST, parsed_start
@@ -8,30 +11,58 @@ from cdc.errors import Disconnected, UserError
 from cdc.model.commit_entry import Entry, Partial
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
+from cdc.producer.binlog.compressed import payload
+from cdc.producer.binlog.event_types import TABLE_MAP, TRANSACTION_PAYLOAD
+from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.leader import Leader
+from cdc.producer.binlog.packets import SimpleTransaction, flat
+from cdc.producer.binlog.source import Dumps
 from cdc.producer.copy.state import Pending
+from cdc.producer.decode.table_map import has_names
 
-__all__ = ["starting_entry"]
+__all__ = ["has_column_names", "require_same_names", "starting_entry", "why_copied"]
 
 _KEY = "profile key producer.start"
 _FRESH_COPY = "give the producer a new topic and the follower a fresh copy of this leader"
 
 
-def starting_entry(leader: Leader, entry: Entry | None, *, start: str, filters: dict[str, list[str]]) -> Entry:
-    """The entry to continue after: the commit log's ``entry``, or one for ``start`` if there is none yet.
+def starting_entry(
+    leader: Leader,
+    entry: Entry | None,
+    *,
+    start: str,
+    filters: dict[str, list[str]],
+    named: Callable[[], bool] = lambda: True,
+) -> Entry:
+    """The entry to continue after: the commit log's ``entry``, or a first entry for ``start`` if there is no entry yet.
 
-    ``filters`` are the profile's, listed. Raises UserError if the leader cannot continue there without a loss or a
-    repetition.
+    ``filters`` are the profile's, in the form of ``Filters.listed``; ``named`` is called to find out whether the
+    leader's first rows were logged with the names of their columns. Raises UserError if the leader cannot continue
+    there without losing or repeating changes.
     """
     if entry is None or Pending.from_json(entry.copy).structure:
-        return _first_entry(leader, start=start)
+        return _first_entry(leader, start=start, named=named)
     _require_same_history(leader, entry)
     if entry.partial:
         _require_countable(entry.partial, entry.filters, filters)
     if entry.server_uuid == leader.server_uuid and _has(leader, entry.position):
         return entry
-    # Another server with the same history, or renumbered files: only the GTIDs show where to continue.
+    # The leader was replaced by a server with the same history, or its files were renumbered: only the GTIDs show where
+    # to continue.
     return replace(entry, server_uuid=leader.server_uuid, position=Position(leader.logs[0][0], 4))
+
+
+def require_same_names(leader: Leader, entry: Entry | None) -> None:
+    """Raises UserError if the records up to ``entry`` have other names of the leader's tables than those to come."""
+    if entry is not None and entry.next_sequence and entry.folds_names != leader.folds_names:
+        before, now = int(entry.folds_names), int(leader.folds_names)
+        raise UserError(
+            f"this leader has lower_case_table_names = {now}, and the one before had {before}: its tables would go on "
+            "under other names",
+            code="CDC-LEADER-OTHER-NAMES",
+            where=leader.name,
+            hint=f"point the profile at a server with {before}, or {_FRESH_COPY}",
+        )
 
 
 def _require_countable(partial: Partial, before: dict[str, list[str]] | None, filters: dict[str, list[str]]) -> None:
@@ -51,13 +82,35 @@ def _require_countable(partial: Partial, before: dict[str, list[str]] | None, fi
         )
 
 
-def _first_entry(leader: Leader, *, start: str) -> Entry:
+def has_column_names(leader: Leader, dumps: Dumps, stop: threading.Event) -> bool:
+    """Whether the first rows in the leader's binlogs were logged with the names of their columns; True without rows.
+
+    Reads up to the first rows. Raises the errors of ``BinlogSource``.
+    """
+    with dumps.beside(Position(leader.logs[0][0], 4)) as source:
+        for chunk in source.chunks(stop):
+            for event in _with_unpacked(chunk):
+                if event.type == TABLE_MAP:
+                    return has_names(event, leader.collations)
+                if event.file == leader.position.file and event.end >= leader.position.offset:
+                    return True
+    return True
+
+
+def _with_unpacked(chunk: Iterable[RawEvent | SimpleTransaction]) -> Iterator[RawEvent]:
+    for event in flat(chunk):
+        if event.type == TRANSACTION_PAYLOAD:
+            yield from payload(event)
+        yield event
+
+
+def _first_entry(leader: Leader, *, start: str, named: Callable[[], bool]) -> Entry:
     """The entry of a producer without a commit log, for the profile's ``start``.
 
-    Raises UserError if the leader has purged the transactions that follow, or has not executed those before.
+    Raises UserError if the leader has purged the transactions that follow, or has not executed the transactions before.
     """
     position, executed = Position(leader.logs[0][0], 4), leader.purged
-    copies = start == COPY or (start == AUTO and leader.gtid_on and not _has_beginning(leader))
+    copies = start == COPY or (start == AUTO and leader.gtid_on and not (_has_beginning(leader) and named()))
     if start == NOW or copies:
         position, executed = leader.position, leader.executed
     elif start in (AUTO, BEGINNING):
@@ -81,6 +134,13 @@ def _first_entry(leader: Leader, *, start: str) -> Entry:
         origin=str(executed) if leader.gtid_on else None,
         copy=Pending(structure=copies).to_json(),
     )
+
+
+def why_copied(leader: Leader) -> str:
+    """Why the stream of a leader begins with a copy of its tables, though the profile does not ask for one."""
+    if _has_beginning(leader):
+        return "has logged its first rows without the names of their columns"
+    return "had no GTIDs at first" if leader.before_gtids else "has purged its first binlogs"
 
 
 def _has_beginning(leader: Leader) -> bool:
@@ -140,7 +200,7 @@ def _require_copy(leader: Leader, held: GtidSet) -> None:
 
 
 def _require_position(leader: Leader, position: Position) -> None:
-    """Raises UserError unless the leader's binlog can be read from there on."""
+    """Raises UserError unless the leader's binlog can be read from ``position`` on."""
     if leader.gtid_on:
         raise UserError(
             "the leader has GTIDs; a position would not be valid on another server, a GTID set is",
@@ -158,20 +218,20 @@ def _require_position(leader: Leader, position: Position) -> None:
 
 
 def _require_same_history(leader: Leader, entry: Entry) -> None:
-    """Raises UserError unless the server has everything that follows ``entry``, and has executed everything
+    """Raises UserError unless the server still has all transactions after ``entry``, and has executed all transactions
     before it.
     """
     ours = GtidSet.parse(entry.gtid_set)
     if leader.gtid_on and entry.gtids_complete and (ours or entry.partial):
         _require_gtids(leader, entry, ours)
         # Files are removed by purging the transactions in them, or by RESET BINARY LOGS with gtid_purged set again. If
-        # a file is gone or shorter and its transactions are not purged, the server was put back to an older state.
+        # a file is missing or shorter and its transactions are not purged, the server was put back to an older state.
         if leader.server_uuid == entry.server_uuid and not ours.issubset(leader.purged):
             _require_file(leader, entry.position)
     elif leader.server_uuid != entry.server_uuid:
         raise UserError(
-            f"this is another server than before (its UUID is {leader.server_uuid}, ours {entry.server_uuid}), and "
-            "without GTIDs its binlog cannot be matched with ours",
+            f"this is another server than before ({leader.server_uuid}, not {entry.server_uuid}), and its binlog can't "
+            "be matched with ours by GTIDs",
             code="CDC-LEADER-REPLACED",
             where=leader.name,
             hint=f"point the profile at the old leader, or {_FRESH_COPY}",
@@ -183,7 +243,7 @@ def _require_same_history(leader: Leader, entry: Entry) -> None:
 def _require_gtids(leader: Leader, entry: Entry, ours: GtidSet) -> None:
     held = GtidSet.parse(entry.gtid_set)
     if entry.partial:
-        held.add(entry.partial.transaction)  # a server without it can't send its rest
+        held.add(entry.partial.transaction)  # a server without this transaction can't send its rest
     if not held.issubset(leader.executed):
         if leader.server_uuid == entry.server_uuid and _has(leader, entry.position):
             # With rpl_semi_sync_source_wait_point = AFTER_SYNC a transaction is sent before it is executed.

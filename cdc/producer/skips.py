@@ -1,4 +1,4 @@
-"""Decides which refused events are skipped: those whose positions the operator has given with ``--skip``."""
+"""Decides which refused events are skipped: the events whose positions the operator names with ``--skip``."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -23,22 +23,22 @@ class Skips:
     def __init__(self, events: Iterable[str] = (), *, log: Callable[..., None] = lambda event, **fields: None) -> None:
         self._asked = {event: _position(event) for event in events}
         self._used: set[str] = set()
-        self._open: list[str] = []  # skipped in the open transaction: the operator must name them again
+        self._open: list[str] = []  # events skipped in the open transaction: the operator must name them again
         self.log = log
 
     def __bool__(self) -> bool:
         return bool(self._asked)
 
     def allow(self, event: str) -> bool:
-        """Whether the refused event of this name may be skipped."""
+        """Whether the refused event with the name ``event`` may be skipped."""
         if event in self._asked:
             self._used.add(event)
             self._open.append(event)
         return event in self._asked
 
     def refusal(self, error: PromiseError, event: str) -> PromiseError:
-        """``error`` of the event of this name, with the command that skips it. Every error of an event that can be
-        skipped comes from here.
+        """Returns ``error``, which the event named ``event`` caused, with the command that skips this event. Every
+        error about an event that can be skipped is built here.
         """
         where = error.where if error.where.startswith(event) else event
         options = " ".join(f"--skip {each}" for each in dict.fromkeys([*self._open, event]))
@@ -48,9 +48,9 @@ class Skips:
         )
 
     def check_passed(self, reached: Position) -> None:
-        """To be called when everything before ``reached`` is replicated.
+        """Raises UserError if an event before ``reached`` was to be skipped, but was not refused.
 
-        Raises UserError if an event before it was to be skipped, and was not refused.
+        To be called when everything before ``reached`` is replicated.
         """
         self._open.clear()
         for event, position in self._asked.items():

@@ -1,6 +1,6 @@
 """Writes changes to Kafka in transactions, each with the records of some changes and the position after them.
 
-Decides when to commit to Kafka: at once while the leader has no more, in large transactions while it is ahead.
+Decides when to commit to Kafka: at once while the leader has no more events, in large transactions while it is ahead.
 """
 
 import threading
@@ -34,9 +34,10 @@ _MAX_OPEN_SECONDS = 10.0  # how long a Kafka transaction may stay open inside on
 
 
 def must_commit(change: Change, sink: KafkaSink, progress: Progress, limits: Limits) -> bool:
-    """Whether to commit after ``change``: the leader has no more, or a limit is reached at the end of a transaction.
+    """Whether to commit after ``change``: the leader has no more events, or a limit is reached at the end of a
+    transaction.
 
-    A leader transaction that alone reaches the limits is split; the commit log counts what of it is committed.
+    A leader transaction that alone reaches the limits is split; the commit log counts its committed part.
     """
     full, now = sink.records >= limits.commit_records or sink.is_full, time.monotonic()
     if not progress.between_transactions:
@@ -64,15 +65,15 @@ class Stream:
     def replicate(self, changes: Iterable[Change], *, until: Callable[[], bool], stop: threading.Event) -> None:
         """Replicates until ``changes`` end, ``stop`` is set, or ``until`` returns true.
 
-        Raises PromiseError, after committing all complete transactions before it unless the brokers are away. Raises
-        Disconnected; what has not been committed is then read again.
+        Raises PromiseError after it has committed all complete transactions before the refused change, unless the
+        brokers are away. Raises Disconnected; then everything that is not committed is read again.
         """
         skips = bool(self.router.skips)
         with self._complete_transactions_committed():
             for change in changes:
                 self._write(change)
                 if type(change) is OtherEvent:
-                    continue  # it moves no position, and commits with the next change
+                    continue  # it does not advance the position, and commits with the next change
                 self.progress.note(change)
                 if skips:
                     self._check_skips(change)
@@ -102,8 +103,8 @@ class Stream:
         write(self.router.route(change))
 
     def _make_ready(self, topics: set[str]) -> None:
-        """Creates missing ``topics``, while no Kafka transaction is open: creating many takes
-        longer than one may last."""
+        """Creates missing ``topics``, while no Kafka transaction is open: creating many topics takes longer than a
+        transaction may last."""
         if not self.sink.has_ready(topics):
             if self.sink.records:
                 self._commit(self.router.sent)
@@ -147,6 +148,7 @@ class Stream:
         self._commit_complete()
 
     def _commit_complete(self) -> None:
-        # Written records of an open transaction can't be left out of a commit: then all is read again next time.
+        # A commit can't leave out the written records of an open transaction: then nothing is committed, and all is
+        # read again next time.
         if not self.router.sent:
             self._commit(0)

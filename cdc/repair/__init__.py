@@ -1,1 +1,2 @@
-"""The program cdc-repair: makes the leader's producer send drifted rows again, so that followers get them."""
+"""The program cdc-repair: requests that the leader's producer sends drifted rows again, so that followers correct
+them."""

@@ -1,21 +1,26 @@
-"""The program cdc-repair: makes the leader's producer send the rows again that an audit found drifted."""
+"""The program cdc-repair: requests that the leader's producer sends the rows again that drifted according to an
+audit."""
 
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from cdc import __version__
 from cdc.config import profile
+from cdc.config.filters import Filters
 from cdc.config.profile import Profile
 from cdc.errors import UserError
+from cdc.model.folding import folded
 from cdc.model.values import visible
 from cdc.producer import pipeline
+from cdc.producer.binlog.leader import folds_names
 from cdc.producer.copy.definition import TableDefinition
 from cdc.producer.copy.requests import write_repairs, write_request
-from cdc.producer.copy.selection import definitions, require_copyable
+from cdc.producer.copy.selection import base_tables, definitions, require_copyable
 from cdc.repair.plan import Plan, planned, requests, statement_of
 from cdc.repair.report import DriftedTable, Report, read_report
 from cdc.service import process
@@ -29,7 +34,7 @@ _NO_ROW = "no such row"
 
 
 def row_lines(table: DriftedTable) -> Iterator[str]:
-    """The rows that the report shows, with leader and follower one below the other."""
+    """The lines for the rows in the report, with the leader's row above the follower's row."""
     for row in table.shown:
         yield visible(f"  {row['kind']}: {_image(row['identity'])}")
         ours, theirs = row["leader_image"], row["follower_image"]
@@ -47,7 +52,8 @@ def row_lines(table: DriftedTable) -> Iterator[str]:
 
 
 def definition_lines(drift: dict[str, Any]) -> Iterator[str]:
-    """Describes an object that is not defined as on the leader, with the correcting statement if it is known."""
+    """Describes an object whose definition differs from the leader's, with the statement that corrects it if the
+    statement is known."""
     name = ".".join(part for part in (drift["database"], drift["name"]) if part)
     yield visible(f"{drift['kind']} {name}: NOT repaired: {drift['cause']}: {drift['evidence']}")
     if (statement := statement_of(drift)) is not None:
@@ -124,6 +130,8 @@ def _lines(plans: Sequence[Plan], report: Report, *, dry_run: bool) -> Iterator[
 
 
 def _plans(settings: Profile, report: Report) -> list[Plan]:
+    if report.tables:
+        settings, report = _as_on_leader(settings, report)
     differently_defined = {(each["database"], each["name"]) for each in report.schema if each["kind"] == "Table"}
     found = _definitions(settings, report.tables) if report.tables else []
     plans = [
@@ -139,6 +147,25 @@ def _plans(settings: Profile, report: Report) -> list[Plan]:
         asked = [each for plan, each in zip(plans, found, strict=True) if plan.keys or plan.whole]
         require_copyable(pipeline.find_leader(settings), asked)
     return plans
+
+
+def _as_on_leader(settings: Profile, report: Report) -> tuple[Profile, Report]:
+    """The profile and the report with the leader's names: in lower case if it has them so, and the leader's own for a
+    report on a follower that has them so.
+    """
+    database = settings.database
+    there = base_tables(database.settings(), str(database), Filters())
+    spelled = {(folded(schema), folded(table)): (schema, table) for schema, table in there}
+    spelled |= {table: table for table in there}
+    tables = [replace(each, name=spelled.get(each.name, each.name)) for each in report.tables]
+    schema = []
+    for each in report.schema:
+        name = each["database"], each["name"]
+        names = zip(("database", "name"), spelled.get(name, name), strict=True)
+        schema.append(each | dict(names))
+    if folds_names(database.settings(), name=str(database)):
+        settings = settings.folded()
+    return settings, replace(report, tables=tables, schema=schema)
 
 
 def _definitions(settings: Profile, tables: Sequence[DriftedTable]) -> list[TableDefinition]:

@@ -1,4 +1,4 @@
-"""Decides how each table's drifted rows are requested: by their keys, with the whole table, or not at all."""
+"""Decides how a table's drifted rows are requested: as a list of their keys, with the whole table, or not at all."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,8 @@ _LACKS = re.compile(r"(?:only the leader has|skipped by an operator): (.+) \(seq
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The request for ``table``: its ``keys``, the table as a ``whole``, or nothing, and ``why``."""
+    """The request for ``table``: some ``keys``, the ``whole`` table, or nothing; ``why`` is the reason if it is not a
+    request for keys."""
 
     table: DriftedTable
     keys: Keys | None = None
@@ -29,7 +30,7 @@ class Plan:
 
     @property
     def summary(self) -> str:
-        """A line for a terminal."""
+        """A line about the plan, for a terminal."""
         table = self.table
         of = f"{table.missing:,} missing, {table.extra:,} extra, {table.different:,} different"
         if self.keys is not None:
@@ -46,7 +47,7 @@ class Plan:
 def planned(
     table: DriftedTable, definition: TableDefinition, *, differently_defined: set[Table], is_wanted: bool
 ) -> Plan:
-    """Plans the request for rows of ``table``, which has this ``definition`` on the leader."""
+    """Plans the request for the drifted rows of ``table``, whose definition on the leader is ``definition``."""
     if not is_wanted:
         return Plan(table, why="the profile's filters leave the table out")
     if table.name in differently_defined:
@@ -69,7 +70,7 @@ def planned(
 
 
 def requests(keys: Keys) -> Iterator[Keys]:
-    """Divides the keys into requests."""
+    """Divides ``keys`` into requests of limited size."""
     part: list[tuple[str, ...]] = []
     length = 0
     for key in keys.values:
@@ -84,6 +85,7 @@ def requests(keys: Keys) -> Iterator[Keys]:
 
 
 def statement_of(drift: dict[str, Any]) -> str | None:
-    """The statement that the follower lacks, if the report has its whole text and it is the only one."""
+    """The statement that is missing on the follower; None if it is not the only one, or if the report does not contain
+    its whole text."""
     found = _LACKS.fullmatch(drift["evidence"])
     return found[1] if found and not found[1].endswith("…") and " (sequence " not in found[1] else None

@@ -1,4 +1,5 @@
-"""Reads the drifted rows in an audit's report (``cdc-audit --report``), and checks that it is of this leader."""
+"""Reads the drifted rows in an audit's report (``cdc-audit --report``), and checks that the report is about this
+leader."""
 
 import json
 from collections.abc import Iterator
@@ -18,10 +19,12 @@ _AUDIT_AGAIN = "run cdc-audit again, and name its report"
 
 @dataclass(frozen=True, slots=True)
 class DriftedTable:
-    """The drifted rows of a table; ``rows`` is the table's number of rows on the leader. ``shown`` are some of them.
+    """The drifted rows of a table; ``rows`` is the number of all rows on the leader, and ``shown`` are some drifted
+    rows.
 
-    ``columns`` are the columns of the key, ``keys`` the JSON texts of its values for all drifted rows, or None if the
-    report lacks them. ``accepted`` is the number of further rows that ``cdc-audit --accept`` accepts.
+    ``columns`` are the key's columns, and ``keys`` are the keys of all drifted rows as JSON texts of their values, None
+    if the report does not contain all keys. ``accepted`` is the number of further rows, which differ, but which
+    ``cdc-audit --accept`` accepts.
     """
 
     name: Table
@@ -42,7 +45,7 @@ class DriftedTable:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The tables with drifted rows, and the objects that are defined differently, from report.json."""
+    """The contents of report.json: the tables with drifted rows, and the objects that are defined differently."""
 
     tables: list[DriftedTable]
     schema: list[dict[str, Any]]
@@ -50,7 +53,8 @@ class Report:
 
 
 def read_report(folder: Path, *, resource: str, topic: str) -> Report:
-    """The report in ``folder``. Raises UserError if it is missing, has no verdict, or is of another leader."""
+    """Reads the report in ``folder``. Raises UserError if it is missing, contains no verdict, or is about another
+    leader."""
     where = f"option --report {folder}"
     try:
         body = json.loads((folder / JSON).read_text(encoding="utf-8"))
@@ -86,7 +90,7 @@ def read_report(folder: Path, *, resource: str, topic: str) -> Report:
 
 
 def _listed(folder: Path) -> Iterator[dict[str, Any]]:
-    """The keys of the rows, from the file that the audit writes if report.json does not contain all rows."""
+    """The keys of drifted rows, from the file with keys in the report; empty if the file does not exist."""
     if (folder / KEYS).exists():
         with (folder / KEYS).open(encoding="utf-8") as lines:
             yield from map(json.loads, lines)

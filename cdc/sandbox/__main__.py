@@ -45,6 +45,12 @@ def _parser() -> argparse.ArgumentParser:
         up.add_argument(
             f"--{name}-port", type=int, default=port, metavar="PORT", help="default: %(default)s; 0: any free one"
         )
+    up.add_argument(
+        "--leader",
+        choices=("mysql", "mariadb"),
+        default="mysql",
+        help="the kind of the leader (default: %(default)s); MariaDB 10.11 comes from Debian's packages",
+    )
     down = commands.add_parser("down", help="stop the servers that `up` started")
     down.add_argument("--wipe", action="store_true", help="remove the servers' data too")
     status = commands.add_parser("status", help="say which of the servers run")
@@ -67,6 +73,7 @@ def _state_folder() -> Path:
 def _up(options: argparse.Namespace) -> int:
     servers = Servers(
         options.dir,
+        leader=options.leader,
         leader_port=options.leader_port,
         follower_port=options.follower_port,
         kafka_port=options.kafka_port,

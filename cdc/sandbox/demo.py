@@ -1,5 +1,5 @@
-"""The demo: replicates the tutorial statement by statement, audits the copy, and finds and repairs a row written by
-hand."""
+"""Runs the demo: replicates the tutorial statement by statement, audits the follower, and then finds and repairs a row
+that was written on the follower by hand."""
 
 import json
 import tempfile
@@ -38,7 +38,8 @@ _NO_SUCH_TABLE = (pymysql.constants.ER.NO_SUCH_TABLE, pymysql.constants.ER.BAD_D
 
 
 class Topic:
-    """A topic's committed records from the first on, in order; ``check`` is called while waiting and may raise."""
+    """Reads a topic's committed records in order, from the first one on; calls ``check``, which may raise, while
+    waiting."""
 
     def __init__(self, name: str, *, bootstrap_servers: str, check: Callable[[], None]) -> None:
         self.name = name
@@ -60,7 +61,7 @@ class Topic:
         self._consumer.close()
 
     def next(self) -> dict[str, Any]:
-        """The next record. Raises PromiseError if none comes within a minute, ServerGone if Kafka fails."""
+        """The next record. Raises PromiseError if no record arrives within a minute, ServerGone if Kafka fails."""
         deadline = time.monotonic() + _SECONDS
         while time.monotonic() < deadline:
             self._check()
@@ -71,7 +72,7 @@ class Topic:
             if error is None and value is not None:
                 record: dict[str, Any] = json.loads(value)
                 return record
-            # The producer creates the topic, perhaps after we start to read it.
+            # The producer creates the topic, perhaps only after this program begins to read it.
             if error is not None and error.code() not in NO_TOPIC:
                 raise ServerGone(error.str(), where=f"topic {self.name}")
         raise PromiseError(
@@ -79,7 +80,8 @@ class Topic:
         )
 
     def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """The first record from here on for which ``wanted`` is true. Raises PromiseError if none comes."""
+        """The first record from here on for which ``wanted`` is true. Raises PromiseError if no further record
+        arrives within a minute."""
         return next(record for record in self._rest() if wanted(record))
 
     def _rest(self) -> Iterator[dict[str, Any]]:
@@ -88,7 +90,7 @@ class Topic:
 
 
 class Checkpoint:
-    """The checkpoint in the follower."""
+    """Reads the checkpoint of the leader ``resource`` on the follower."""
 
     def __init__(self, follower: MySql, resource: str, *, check: Callable[[], None]) -> None:
         self._connection = follower.connect()
@@ -100,10 +102,10 @@ class Checkpoint:
         self._connection.close()
 
     def reached(self, sequence: int) -> float:
-        """Waits until the follower has applied this record; returns the time (seconds since 1970) at which that was
-        seen.
+        """Waits until the follower has applied the record ``sequence``; returns the time (seconds since 1970) at which
+        the checkpoint showed it.
 
-        Raises PromiseError if it has not within a minute.
+        Raises PromiseError if the follower has not applied the record within a minute.
         """
 
         def has_it() -> bool:
@@ -130,9 +132,10 @@ class Checkpoint:
 
 
 def demo(folder: Path | None) -> int:
-    """Runs the demo in an empty ``folder``, or a temporary one, and prints what happens.
+    """Runs the demo in an empty ``folder``, or in a temporary folder (None), and prints its steps.
 
-    Everything it starts is stopped when it ends. Raises PromiseError if a result differs from the promised one.
+    All servers and programs are stopped when the demo ends. Raises PromiseError if a result differs from the promised
+    result.
     """
     started = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="cdc-demo-")) if folder is None else folder.absolute()
@@ -222,7 +225,7 @@ def _tutorial(leader: MySql, records: Topic, checkpoint: Checkpoint) -> None:
 
 
 def _shown(record: dict[str, Any]) -> str:
-    """The record as it is in Kafka, without a statement's session settings, which fill a screen."""
+    """The JSON of a record as in Kafka, but without a statement's session settings, which would fill a screen."""
     short = record | ({"context": "…"} if "context" in record else {})
     return json.dumps(short, ensure_ascii=False, separators=(",", ":"))
 
@@ -254,7 +257,8 @@ def _compare(leader: MySql, follower: MySql) -> None:
 
 
 def _is_checkpoint_of(sequence: int) -> Callable[[dict[str, Any]], bool]:
-    """A test for the record of the follower's checkpoint at which the leader's ``sequence`` is applied."""
+    """Returns a function that recognizes the record in the follower's topic that moves the checkpoint to the leader's
+    ``sequence``."""
 
     def is_checkpoint(record: dict[str, Any]) -> bool:
         if not record["uri"].endswith("/cdc/checkpoint") or "Update" not in record["operation"]:
@@ -274,7 +278,7 @@ def _keyed_table(leader: MySql, records: Topic, checkpoint: Checkpoint) -> None:
 
 
 def _repair(programs: Programs, report: Path, records: Topic, checkpoint: Checkpoint) -> int:
-    """Repairs the differences in the ``report``; returns the sequence of the record that repairs them."""
+    """Repairs the drifted rows in ``report``; returns the sequence of the record that repairs them."""
     print(programs.repair(report))
     record = records.next()
     if "Repair" not in record["operation"] or record["sequence"] != _LAST_KEYED + 1:
@@ -287,8 +291,8 @@ def _repair(programs: Programs, report: Path, records: Topic, checkpoint: Checkp
 
 
 def _write_by_hand(follower: MySql, echoes: Topic) -> list[str]:
-    """Writes to the follower by hand; returns the binlog file and offset of the write, from the follower's
-    own topic.
+    """Writes a row on the follower by hand; returns the binlog file and offset of the write, which are in the
+    follower's own topic.
     """
     print(f"follower> {_FOREIGN};")
     with follower.connect() as connection, connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Runs the programs of this package as users run them: console scripts with a profile."""
+"""Runs the programs of this package as users do: as console scripts with a profile."""
 
 import importlib.metadata
 import os
@@ -18,7 +18,8 @@ _REPAIR_SECONDS = 60
 
 
 class Programs:
-    """A producer on each server and the consumer between them, audit and repair, with their logs in ``folder``."""
+    """Runs a producer on each server and the consumer between them, and audits and repairs, with their logs in
+    ``folder``."""
 
     def __init__(self, folder: Path, profiles: ProfileFiles) -> None:
         self._folder = folder
@@ -26,7 +27,8 @@ class Programs:
         self._running: list[Process] = []
 
     def start(self) -> None:
-        """Starts producers and consumer; they end with this process. Raises UserError if one is not installed."""
+        """Starts both producers and the consumer; they end with this process. Raises UserError if a program is not
+        installed."""
         for script, name, profile in (
             ("cdc-producer", "producer", self._profiles.producer),
             ("cdc-producer", "follower-producer", self._profiles.follower),
@@ -37,14 +39,14 @@ class Programs:
             self._running.append(process)
 
     def check(self) -> None:
-        """Raises PromiseError with a program's last line of output if one has ended."""
+        """Raises PromiseError if a program has ended, with the last line of its output."""
         for process in self._running:
             if not process.running():
                 said = process.said().rpartition("\n")[2]
                 raise PromiseError(f"{process.name} ended: {said}", code="CDC-DEMO-NO-PROGRESS", where=str(process.log))
 
     def stop(self) -> None:
-        """Stops the programs in order. Raises PromiseError if one does not end by itself within 30 s."""
+        """Stops the programs in order. Raises PromiseError if a program does not end by itself within 30 s."""
         slow = [process.name for process in self._running if not process.stop(seconds=30)]
         self._running.clear()
         if slow:
@@ -67,7 +69,7 @@ class Programs:
         return process.wait(seconds=_AUDIT_SECONDS), process.said()
 
     def repair(self, report: Path) -> str:
-        """Requests the repairs in the ``report``; returns the output. Raises PromiseError if not all of them are
+        """Runs cdc-repair on ``report``; returns its output. Raises PromiseError if not all drifted rows are
         requested.
         """
         process = Process("repair", folder=self._folder)
@@ -80,7 +82,8 @@ class Programs:
 
 
 def spark_jars() -> list[Path]:
-    """The jars with which Spark reads Kafka, fetched at the first call. Raises UserError: no JDK, no PySpark."""
+    """The jars with which Spark reads Kafka; the first call fetches them. Raises UserError if there is no JDK or no
+    PySpark, or if the jars can't be fetched."""
     java()
     try:
         version = importlib.metadata.version("pyspark")

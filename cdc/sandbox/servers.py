@@ -1,4 +1,4 @@
-"""Starts, finds and stops the sandbox's three servers in one folder: leader, follower, Kafka."""
+"""Starts, finds and stops the sandbox's three servers in one folder: leader, follower and Kafka."""
 
 import json
 import shutil
@@ -8,10 +8,11 @@ from typing import Self
 
 from cdc.errors import UserError
 from cdc.sandbox.fetch.jars import java
-from cdc.sandbox.fetch.mysql_programs import mysql_programs
+from cdc.sandbox.fetch.mysql_programs import mariadb_programs, mysql_programs
 from cdc.sandbox.profiles import ProfileFiles
 from cdc.sandbox.server.kafka import VERSION as KAFKA_VERSION
 from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mariadb import maria_db
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from cdc.service.private_files import make_folder
 
@@ -20,21 +21,32 @@ __all__ = ["Servers"]
 _NAMES = ("leader", "follower", "kafka")
 _MARKER = ".cdc-sandbox"
 _PORTS = "ports.json"
+_MYSQL, _MARIADB = "mysql", "mariadb"
 
 
 class Servers:
-    """Leader, follower and broker below ``folder``; port 0 means any free one."""
+    """Leader, follower and broker below ``folder``; port 0 means any free one. ``leader`` is "mysql" or "mariadb"."""
 
-    def __init__(self, folder: Path, *, leader_port: int = 0, follower_port: int = 0, kafka_port: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        leader: str = _MYSQL,
+        leader_port: int = 0,
+        follower_port: int = 0,
+        kafka_port: int = 0,
+    ) -> None:
         self.folder = folder.absolute()
-        self.leader = MySql(self.folder / "leader", port=leader_port, server_id=1, name="leader")
+        self._kind = leader
+        make = maria_db if leader == _MARIADB else MySql
+        self.leader = make(self.folder / "leader", port=leader_port, server_id=1, name="leader")
         self.follower = MySql(self.folder / "follower", port=follower_port, server_id=2, name="follower")
         self.kafka = Kafka(self.folder / "kafka", port=kafka_port)
         self.profiles = ProfileFiles.below(self.folder)
 
     @classmethod
     def found(cls, folder: Path) -> Self:
-        """The servers that another process started in this folder. Raises UserError if there are none."""
+        """The servers that a process started in ``folder``. Raises UserError if the folder is no sandbox."""
         if not (folder / _MARKER).exists():
             raise UserError(
                 "there is no sandbox", code="CDC-SANDBOX-MISSING", where=str(folder), hint="start one: cdc-sandbox up"
@@ -46,7 +58,8 @@ class Servers:
         yield from zip(_NAMES, (self.leader, self.follower, self.kafka), strict=True)
 
     def start(self, *, outlive: bool = False, say: Callable[[str], None]) -> Self:
-        """Starts all three servers, or none: if one does not start, the others are stopped again. Raises UserError."""
+        """Starts all three servers, or none: if a server does not start, the others are stopped again. Raises
+        UserError."""
         for name, server in self._each():
             if server.running():
                 raise UserError(
@@ -68,7 +81,7 @@ class Servers:
                 server.kill()
             raise
         ports = {f"{name}_port": server.port for name, server in self._each()}
-        (self.folder / _PORTS).write_text(json.dumps(ports))
+        (self.folder / _PORTS).write_text(json.dumps({"leader": self._kind, **ports}))
         self.profiles.write(**ports)
         if mysql_programs().client:
             self.leader.write_client(self.folder / "mysql-leader")
@@ -76,7 +89,7 @@ class Servers:
         return self
 
     def stop(self) -> list[str]:
-        """Stops the running servers, last started first; returns their names."""
+        """Stops the running servers, in the reverse order of their start; returns their names."""
         running = [(name, server) for name, server in self._each() if server.running()]
         for _, server in reversed(running):
             server.stop()
@@ -88,8 +101,8 @@ class Servers:
             server.kill()
 
     def _claim(self) -> None:
-        """Marks the folder as a sandbox. Raises UserError if it contains other files with our names, which `wipe` would
-        remove.
+        """Marks the folder as a sandbox. Raises UserError if it contains other files with the sandbox's names, which
+        ``wipe`` would remove.
         """
         existing = [name for name in _NAMES if (self.folder / name).exists()]
         if existing and not (self.folder / _MARKER).exists():
@@ -112,15 +125,18 @@ class Servers:
             (self.folder / name).unlink(missing_ok=True)
 
     def status(self) -> dict[str, bool]:
-        """Whether each server runs, by name and address."""
+        """Maps the name and address of each server to whether it runs."""
         return {f"{name:9} 127.0.0.1:{server.port}": server.running() for name, server in self._each()}
 
     def directions(self) -> str:
-        """Directions for connecting, as text for the user."""
+        """A text that explains to the user how to connect."""
         version = ".".join(map(str, mysql_programs().version))
+        leader = f"MySQL {version}"
+        if self._kind == _MARIADB:
+            leader = "MariaDB " + ".".join(map(str, mariadb_programs().version))
         clients = [f"{self.folder}/mysql-{name}" for name in ("leader", "follower")]
         lines = [
-            f"leader     MySQL {version} on 127.0.0.1:{self.leader.port}, user {USER}, password {PASSWORD}",
+            f"leader     {leader} on 127.0.0.1:{self.leader.port}, user {USER}, password {PASSWORD}",
             f"follower   MySQL {version} on 127.0.0.1:{self.follower.port}, the same",
             f"kafka      Apache Kafka {KAFKA_VERSION} on {self.kafka.bootstrap_servers}",
             f"profiles   {self.folder}/*_profile.toml",

@@ -5,6 +5,9 @@ compiled code, without sorting. Then the rows at these places are taken from the
 Python before it has a row that is loaded. A row's image is an array of the JSON texts of its values, as the record has
 them, or of those of its leading values that the fold needs.
 
+``spark.frames.rows`` folds one table, and has Spark shuffle its images. Here all tables of the stream are folded
+together, and only numbers are shuffled (``spark.streams.row_places``).
+
 Two identities count as one if both of their 64-bit hashes, whose seeds are random in each run, are the same: odds of 1
 in 3e38 (2¹²⁸) for each two rows of a table.
 
@@ -39,8 +42,9 @@ from cdc.errors import UserError
 from cdc.seed.tables import Part
 from cdc.spark.frames.messages import Source
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.records import parse
+from cdc.spark.input.records import json_schema, parse, record_columns
 from cdc.spark.input.small_data import cached
+from cdc.spark.streams.row_places import PLACE, row_at, sequence_at, steps
 
 __all__ = ["Line", "image_texts", "leading_values", "lines", "pattern", "values_at"]
 
@@ -52,15 +56,9 @@ _OR_NULL = rf'(?:{_VALUE}|"Null")'
 _IMAGE = r'cols":\[(?<=[,\[]\{{"cols":\[|"(?:before|after)_cols":\[)({})?'
 _HEAD_BYTES, _LARGE = 16_384, 16 << 20
 _HEAD = r'^(\{"uri":.*?),"operation":\{"(Add|Update|Delete|Copy)":\{'
-_FIELDS = """
-    uri STRING, sequence BIGINT, bn_file STRUCT<fileName: STRING, offset: BIGINT>,
-    transaction STRUCT<id: STRING, ts_us: BIGINT>, columns ARRAY<STRING>, key ARRAY<STRING>, sql_mode STRING
-"""
+_FIELDS = json_schema("uri", "sequence", "bn_file", "transaction.id", "transaction.ts_us", "columns", "key", "sql_mode")
 _MESSAGE = ("side", "partition", "offset", "value")
-_BODY = (
-    "body.uri", "body.sequence", "body.bn_file.fileName AS file", "body.bn_file.offset AS position",
-    "body.transaction.id AS transaction", "body.transaction.ts_us", "body.columns", "body.key", "body.sql_mode",
-)  # fmt: skip
+_OF_HEAD = ("uri", "sequence", "file", "position", "transaction", "ts_us", "columns", "key", "sql_mode")
 _END = "]}]}}}"
 _IS_PLAIN = f"""
     size(texts) > 0 AND NOT array_contains(texts, '') AND (operation != 'Update' OR size(texts) % 2 = 0)
@@ -101,7 +99,7 @@ def leading_values(messages: DataFrame, patterns: DataFrame, *, uris: Collection
     head, operation = (F.regexp_extract(prefix, _HEAD, at) for at in (1, 2))
     body = F.from_json(F.concat(F.when(F.octet_length("value") <= _LARGE, head), F.lit("}")), _FIELDS)
     headed = messages.select(*_MESSAGE, operation.alias("operation"), body.alias("body"))
-    fields = headed.select(*_MESSAGE, "operation", *map(F.expr, _BODY))
+    fields = headed.select(*_MESSAGE, "operation", *record_columns(*_OF_HEAD))
     is_known = F.col("uri").isin(list(uris)) & F.col("sequence").isNotNull()
     fields = fields.withColumn("known", F.coalesce(is_known, F.lit(False)))
     # In the join's condition: Spark would move a filter to a place where it must compute the columns a second time.
@@ -154,10 +152,6 @@ _RECORD = (
     "sequence", "file", "position", "transaction", "ts_us", "sql_mode", "key", "rows",
 )  # fmt: skip
 _SEEDS = (secrets.randbits(63), secrets.randbits(63))
-_ROW_BITS = 23  # rows of a record, as in streams.row_digests
-# A change has two places: if a row gets another key, one row is removed and another one added.
-_PLACE = f"shiftleft(sequence, {_ROW_BITS + 1}) + 2L * row"
-_SEQUENCE, _ROW = f"shiftright(place, {_ROW_BITS + 1})", f"int(shiftright(place, 1) & {(1 << _ROW_BITS) - 1})"
 _WHY = "IF(names = columns, refused, 'it has other columns than were told')"
 _FAILS = (
     f"raise_error(concat('record ', sequence, ', table ', name, ': ', {_WHY}, '; start cdc-producer again, which tells "
@@ -169,11 +163,12 @@ _CHECKED = f"""
         CAST({_FAILS} AS ARRAY<STRUCT<before: ARRAY<STRING>, after: ARRAY<STRING>>>)))
 """
 _STEP = "named_struct('id', {}, 'bare', {}, 'place', {}, 'adds', {}, 'n', {})"
-_KEYED = f"""
-    IF(old.a = new.a AND old.b = new.b, array({_STEP.format("new", "false", "place + 1", "true", "0L")}),
-        array({_STEP.format("old", "false", "place", "false", "0L")},
-            {_STEP.format("new", "false", "place + 1", "true", "0L")}))
-"""
+_KEYED = steps(
+    "NOT (old.a = new.a AND old.b = new.b)",
+    removed=_STEP.format("old", "false", "place", "false", "0L"),
+    added=_STEP.format("new", "false", "place + 1", "true", "0L"),
+    both=_STEP.format("coalesce(new, old)", "false", "IF(new IS NULL, place, place + 1)", "new IS NOT NULL", "0L"),
+)
 # Without a key equal rows are counted, and loaded at the place of the last of them.
 _BARE = f"""
     array({_STEP.format("old", "true", "-1L", "false", "-1L")},
@@ -187,7 +182,7 @@ _LOST = (
 _DIGITS = "regexp_extract(image.after[i], '^[{]\"[A-Za-z]+\":([0-9]+)', 1)"
 _NUMBER = f"IF({_DIGITS} = '', NULL, coalesce(try_cast({_DIGITS} AS BIGINT), {(1 << 63) - 1}L))"
 # Number and place in one value, whose maximum is found without sorting.
-_NUMBERED = f"CAST({_NUMBER} AS DECIMAL(19, 0)) * {1 << 63}BD + {_PLACE}"
+_NUMBERED = f"CAST({_NUMBER} AS DECIMAL(19, 0)) * {1 << 63}BD + {PLACE}"
 _PARTITION_BYTES = 32 << 20
 _BYTES = "coalesce(octet_length(value), aggregate(texts, 0L, (sum, text) -> sum + octet_length(text)))"
 _TEXTS = """
@@ -328,10 +323,10 @@ def _changes(records: DataFrame, shapes: Sequence[tuple[int, ...] | None]) -> Da
     bare = F.col("shape") == shapes.index(None) if None in shapes else F.lit(False)
     known = rows.select(
         "owner", "owned", bare.alias("bare"), _identity("image.before", shapes).alias("old"),
-        _identity("image.after", shapes).alias("new"), F.expr(_PLACE).alias("place"),
+        _identity("image.after", shapes).alias("new"), F.expr(PLACE).alias("place"),
     )  # fmt: skip
-    steps = known.select("owner", "owned", F.explode(F.expr(f"IF(bare, {_BARE}, {_KEYED})")).alias("step"))
-    return steps.select("owner", "owned", "step.*").where("id IS NOT NULL")
+    changed = known.select("owner", "owned", F.explode(F.expr(f"IF(bare, {_BARE}, {_KEYED})")).alias("step"))
+    return changed.select("owner", "owned", "step.*").where("id IS NOT NULL")
 
 
 def _identity(image: str, shapes: Sequence[tuple[int, ...] | None]) -> Column:
@@ -367,5 +362,5 @@ def _highest(records: DataFrame) -> DataFrame:
 
 
 def _kept(found: DataFrame) -> DataFrame:
-    row = F.struct(F.expr(_ROW).alias("row")).alias("kept")
-    return found.select(F.expr(_SEQUENCE).alias("sequence"), "is_left", row)
+    row = F.struct(F.expr(row_at("place")).alias("row")).alias("kept")
+    return found.select(F.expr(sequence_at("place")).alias("sequence"), "is_left", row)

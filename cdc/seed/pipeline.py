@@ -1,7 +1,6 @@
 """Connects the stages of a seed: folds the leader's topics, and loads the remaining rows into a follower."""
 
 import logging
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.seeds import Seed
 from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
+from cdc.model.uri import Uri
 from cdc.seed.fold import Line, lines
 from cdc.seed.follower import SeedBeginning, finish, seed_in
 from cdc.seed.places import places, require_one_stream, require_whole
@@ -37,6 +37,7 @@ from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment, sequence_at
 from cdc.spark.input.small_data import set_tiny
+from cdc.spark.job.error_text import raised_message
 from cdc.spark.job.session import configure_for
 
 __all__ = ["Loaded", "run"]
@@ -44,7 +45,6 @@ __all__ = ["Loaded", "run"]
 _LOG = logging.getLogger("cdc.seed")
 _LOG_SECONDS = 5.0
 _ROWS_OF_A_RECORD = 20
-_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: P0001|\n|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,10 @@ def _load(startup: Startup, spark: Callable[[], SparkSession], leader: Profile, 
     configure_for(source.spark, source.span.size)
     # A record may hold hundreds of rows, which are not counted yet.
     set_tiny(source.spark, records=source.span.size * _ROWS_OF_A_RECORD)
+    startup.require_same_names(leader_folds=source.folds_names)
     seed = _seed(begun, source, at, listed(follower))
     stream = _stream(startup, source, topic, seed.upto)
-    checkpoint, copied = startup.checkpoint(topic, attachment=SeedBeginning(resource, seed))
+    checkpoint, copied = startup.checkpoint(topic, attachment=SeedBeginning(resource, seed), continues=False)
     event(_LOG, "seed", follower=str(follower.database), upto=seed.upto, after=checkpoint.sequence)
     loaded = _applied(startup, source, stream, checkpoint, copied)
     if loaded is not None:
@@ -117,8 +118,11 @@ def _applied(
     while applier.checkpoint.sequence < stream.upto and not startup.calls.stop.is_set():
         try:
             for applied in applier.applied(loading.batches(after=applier.checkpoint.sequence)):
-                rows += applied.rows if applied is not None else 0
-                if applied is not None and time.monotonic() - logged_at >= _LOG_SECONDS:
+                if applied is None:
+                    continue
+                rows += applied.rows
+                stages.renaming.committed(applied.last.sequence)
+                if time.monotonic() - logged_at >= _LOG_SECONDS:
                     logged_at = time.monotonic()
                     event(_LOG, "loading", sequence=applied.last.sequence, rows=rows, statements=ledger.applied)
         except Reread:
@@ -137,6 +141,7 @@ class _Loading:
 
     def batches(self, *, after: int) -> Iterator[Batch | None]:
         """The batches after sequence ``after``. Raises UserError for errors that Spark finds in the stream."""
+        self.startup.load_names(self.renaming)
         found = _told(lines(self.source, self.stream.parts, after=after, upto=self.stream.upto))
         transactions = map(self._renamed, self.stream.transactions(found, after=after))
         stop = self.startup.calls.stop
@@ -147,9 +152,7 @@ class _Loading:
 
     def _renamed(self, transaction: Transaction) -> Transaction:
         """The transaction with the follower's names of tables; statements are renamed when they run."""
-        if transaction.statement:
-            return transaction
-        return transaction._replace(records=[self.renaming.rows(record) for record in transaction.records])
+        return transaction._replace(records=[self.renaming.of_stream(record) for record in transaction.records])
 
 
 def _seed(begun: Seed | None, source: Source, at: Moment, scope: str) -> Seed:
@@ -199,7 +202,7 @@ def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream
     outline.unpersist()
     resource = follower.mysql_resource_name
     parts, refused = parts_of(
-        history, statements, upto, newest=found.newest, passes=replicated(follower), resource=resource
+        history, statements, upto, newest=found.newest, passes=_passes(startup), resource=resource
     )
     if len(refused) > 1:
         for error in refused:
@@ -216,12 +219,18 @@ def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream
     return Stream(resource, parts, statements, found.heads, found.offsets, upto, most, startup.parser)
 
 
+def _passes(startup: Startup) -> Callable[[Uri], bool]:
+    """Decides which tables are loaded, by the leader's names."""
+    wanted = replicated(startup.scope)
+    return (lambda uri: wanted(uri.folded())) if startup.session.folds_names else wanted
+
+
 def _told(found: Iterator[Line]) -> Iterator[Line]:
     """Passes on ``found``; raises UserError for errors that Spark found in the stream."""
     try:
         yield from found
     except PySparkException as error:
-        raised = _RAISED.search(str(error))
-        if raised is None:
+        message = raised_message(error)
+        if message is None:
             raise
-        raise UserError(raised[1], where="the topics, read with Spark") from None
+        raise UserError(message, where="the topics, read with Spark") from None

@@ -25,7 +25,7 @@ __all__ = ["Check", "Endpoint", "verdict"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check and whether it is ok; ``says`` describes the result to the operator."""
+    """A check's name and whether it is ok; ``says`` describes the result to the operator."""
 
     name: str
     ok: bool
@@ -44,7 +44,7 @@ def verdict(checks: Iterable[Check]) -> tuple[bool, bytes]:
 
 
 _LOG = logging.getLogger("cdc.endpoint")
-_REQUEST_SECONDS = 5  # within which a client must send its request
+_REQUEST_SECONDS = 5  # seconds within which a client must send its request
 
 
 class _Collector:
@@ -58,12 +58,12 @@ class _Collector:
         yield from self._metrics()
 
     def describe(self) -> list[Metric]:
-        """Empty: otherwise the registry would collect all figures once just for their names."""
+        """Returns no metrics: otherwise the registry would collect all figures once just for their names."""
         return []
 
 
 class _Server(ThreadingMixIn, TCPServer):
-    # Not http.server's HTTPServer, which looks up this host's name before it listens.
+    # This is not http.server's HTTPServer, which looks up this host's name before it listens.
     daemon_threads = True
     allow_reuse_address = True
 
@@ -83,7 +83,7 @@ class _Server(ThreadingMixIn, TCPServer):
         self._checking = threading.Lock()
 
     def health(self) -> tuple[bool, bytes]:
-        # One check at a time: threads must not pile up waiting for a server that does not answer.
+        # Only one check runs at a time: threads must not pile up while a server does not answer.
         with self._checking:
             return verdict(self._checks())
 

@@ -1,4 +1,6 @@
-"""The requirements of Spark: PySpark, and a supported version of ``java``, found through ``JAVA_HOME`` or PATH."""
+"""Finds ``java`` in a version that Spark supports, through ``JAVA_HOME`` or PATH, and the command that installs
+PySpark.
+"""
 
 import re
 import shlex
@@ -20,7 +22,8 @@ _OLDEST = 17
 def with_spark() -> str:
     """The command that installs PySpark for the running Python, in the way that cdc was installed there.
 
-    It does not name cdc's own package: no registry has that, and anybody may take its name there.
+    The command does not name cdc's own package: no registry contains the package, and anybody may register its name
+    there.
     """
     try:
         needed = metadata.requires(_PACKAGE) or []
@@ -33,8 +36,8 @@ def with_spark() -> str:
 
 
 def require_java(environment: Mapping[str, str]) -> Path:
-    """The path of the ``java`` that a process with this ``environment`` runs. Raises UserError if there is none, or one
-    older than 17.
+    """The path of the ``java`` that a process with this ``environment`` runs. Raises UserError if there is no Java, or
+    if it is older than 17.
     """
     home = environment.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home, "bin")) if home else environment.get("PATH", ""))

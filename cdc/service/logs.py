@@ -14,12 +14,13 @@ from cdc.model.values import UNSEEN, visible
 
 __all__ = ["LIBRDKAFKA", "LastLine", "event", "print_error", "setup_logging"]
 
-# librdkafka logs each failed attempt to connect, and fatal errors; those that matter reach the user as errors of cdc.
+# librdkafka logs each failed attempt to connect, and fatal errors; the errors that matter reach the user as errors of
+# cdc.
 LIBRDKAFKA = logging.getLogger("cdc.librdkafka")
 LIBRDKAFKA.setLevel(logging.CRITICAL + 1)
 
 _ERASE = "\r\x1b[K"  # go to the start of the line, and clear to its end (ECMA-48, EL)
-_COLUMNS = 80  # of a terminal without a known width
+_COLUMNS = 80  # the width of a terminal that does not report it
 
 
 class _JsonFormatter(logging.Formatter):
@@ -27,12 +28,15 @@ class _JsonFormatter(logging.Formatter):
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
         body = {"time": stamp, "level": record.levelname.lower(), "event": record.getMessage()}
         fields = {name: _plain(value) for name, value in getattr(record, "fields", {}).items()}
-        # Characters that JSON allows unescaped but that control a terminal; escaping them leaves the JSON the same.
+        # JSON allows some unescaped characters that control a terminal; escaping them leaves the meaning of the JSON
+        # the same.
         return UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(body | fields, ensure_ascii=False))
 
 
 def _plain(value: object) -> object:
-    """Numbers and None unchanged, everything else as in the text format: a position is ``file:offset``."""
+    """Leaves strings, numbers and None unchanged; all else becomes text as in the text format: a position is
+    ``file:offset``.
+    """
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
@@ -47,7 +51,7 @@ class _TextFormatter(logging.Formatter):
 
 
 class LastLine(logging.StreamHandler[TextIO]):
-    """Log lines on a terminal, with a progress line below them that is rewritten in place."""
+    """Writes log lines to a terminal, with a progress line below them that is rewritten in place."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
@@ -61,13 +65,13 @@ class LastLine(logging.StreamHandler[TextIO]):
         self._draw()
 
     def show(self, line: str) -> None:
-        """Replaces the last line; an empty one removes it."""
+        """Replaces the last line; an empty ``line`` removes it."""
         columns = os.get_terminal_size(self.stream.fileno()).columns or _COLUMNS
         self.acquire()
         try:
             if line or self._line:
                 self.stream.write(_ERASE)
-            # One column is left free: after the last one some terminals start a new line.
+            # One column is left free, since some terminals start a new line after the last column.
             self._line = visible(line)[: columns - 1]
             self._draw()
         finally:
@@ -81,7 +85,7 @@ class LastLine(logging.StreamHandler[TextIO]):
 def setup_logging(*, level: str, form: str) -> LastLine | None:
     """Sets up logging to standard error, one line per event, as ``key=value`` text or as JSON lines.
 
-    On a terminal, returns the handler that can show a last line below them.
+    On a terminal, returns the handler that can show a last line below the log.
     """
     last_line = LastLine(sys.stderr) if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else None
     handler = last_line or logging.StreamHandler(sys.stderr)

@@ -1,4 +1,4 @@
-"""Shows a program's progress: over HTTP, as a line on a terminal, and once a minute in the log."""
+"""Shows a program's progress over HTTP, as a line on a terminal, and once a minute in the log."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ __all__ = ["Activity", "shown"]
 
 _DRAW_SECONDS = 0.5
 _LOG_SECONDS = 60.0
-_RATE_SAMPLES = 5  # so that the rate on the terminal covers the last two seconds
+_RATE_SAMPLES = 5  # the rate on the terminal covers the last two seconds
 
 
 class Activity(Protocol):

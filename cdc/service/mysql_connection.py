@@ -10,15 +10,15 @@ from pymysql.constants import CLIENT, CR
 __all__ = ["TLS_FAILED", "connected"]
 
 TLS_FAILED: int = CR.CR_SSL_CONNECTION_ERROR
-# The other end closed the connection, which is no evidence about certificates.
+# The server closed the connection, which is no evidence about certificates.
 _BROKEN_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError, ssl.SSLWantReadError)
 
 
 def connected(**settings: Any) -> Any:
-    """A connection with ``settings``, the arguments of pymysql.connect. Without ``ssl`` among them it uses TLS if the
-    server has it, and checks no certificate.
+    """Connects with ``settings``, the arguments of pymysql.connect.
 
-    Raises pymysql's errors; with the number TLS_FAILED if TLS fails or the server does not have it.
+    Without ``ssl`` among them the connection uses TLS if the server supports it, and no certificate is checked. Raises
+    pymysql's errors, with the number TLS_FAILED if TLS fails or the server does not support it.
     """
     try:
         connection: Any = pymysql.connect(**settings) if settings.get("ssl") else _with_tls_if_offered(settings)
@@ -27,8 +27,9 @@ def connected(**settings: Any) -> Any:
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, _BROKEN_OFF):
             raise pymysql.OperationalError(TLS_FAILED, f"TLS failed: {cause}") from None
         raise
-    # pymysql before 1.2 continues in plain text if the server, or an attacker between, claims to have no TLS. The
-    # version in pyproject.toml refuses before the password is sent; this check is for installations with another one.
+    # pymysql before 1.2 continues in plain text if the server, or an attacker in between, claims to have no TLS. The
+    # version in pyproject.toml refuses before the password is sent; this check is for installations with another
+    # version.
     if settings.get("ssl") and not isinstance(connection._sock, ssl.SSLSocket):
         connection.close()
         raise pymysql.OperationalError(TLS_FAILED, "TLS is required, and the server does not have it")
@@ -37,7 +38,7 @@ def connected(**settings: Any) -> Any:
 
 def _with_tls_if_offered(settings: dict[str, Any]) -> Any:
     # pymysql does the same without ``ssl``, but reads the machine's CA certificates for each connection, which takes
-    # longer than the rest of connecting, and then checks nothing with them.
+    # longer than the rest of connecting, and then does not use these certificates.
     connection: Any = pymysql.Connection(**settings | {"ssl": _unchecked(), "defer_connect": True})
     connection._ssl_required = False
     connection.client_flag &= ~CLIENT.SSL

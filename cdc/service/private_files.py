@@ -1,6 +1,6 @@
 """Writes files and folders that only their owner can read, whatever the umask: they hold rows or passwords.
 
-Also replaces files as a whole, and flushes files to disk.
+The module also replaces files as a whole, and flushes files to disk.
 """
 
 import errno
@@ -21,11 +21,13 @@ __all__ = [
 ]
 
 _FOLDER, FILE = 0o700, 0o600
-MASK = 0o077  # the umask that gives others no rights
+MASK = 0o077  # the umask that leaves others no rights
 
 
 def make_folder(folder: Path) -> None:
-    """Creates ``folder`` for its owner alone (its parents as usual). An existing one keeps its mode. Raises OSError."""
+    """Creates ``folder`` for its owner alone (and its parents with the usual mode). An existing folder keeps its mode.
+    Raises OSError.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         folder.mkdir(mode=_FOLDER)
@@ -55,7 +57,7 @@ def _make_file(path: Path) -> None:
 
 
 def _at_least(path: Path, mode: int) -> None:
-    # The umask may take rights from the owner too.
+    # The umask may take rights from the owner, too.
     if path.stat().st_mode & mode != mode:
         path.chmod(mode)
 
@@ -73,14 +75,16 @@ def tighten(path: Path) -> None:
 
 def take_from_others(path: Path) -> None:
     """Removes the rights of others from this file or folder alone. Raises OSError without permission."""
-    # Only if needed: a mounted folder may be private and refuse chmod.
+    # The mode is changed only if needed: a mounted folder may be private and refuse chmod.
     mode = path.stat().st_mode & 0o7777
     if mode & MASK:
         path.chmod(mode & ~MASK)
 
 
 def replace_file(file: Path, text: str, *, private: bool) -> None:
-    """Writes the file aside, flushes it, and renames it: a crash leaves the old file or the new one. Raises OSError."""
+    """Writes the text to a new file, flushes that file, and renames it to ``file``: a crash leaves the old file or the
+    new one. Raises OSError.
+    """
     aside = file.with_name(f"{file.name}.new")
     if private:
         write_text(aside, text)

@@ -1,6 +1,6 @@
 """Runs a program's work: signals set an event that stops it, errors become one line and an exit status.
 
-``process_name`` is the name of a process in the commit log: unique, and with the host where the process runs.
+``process_name`` returns the name of a process in the commit log, which is unique and contains the host of the process.
 """
 
 import errno
@@ -27,7 +27,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def stop_on_signals(log: Callable[..., None] | None = None) -> threading.Event:
     """An event that SIGTERM and SIGINT set. A second signal ends the process at once, as users expect of Ctrl-C.
 
-    ``log(event, **fields)`` is called for the first one, by programs that run until they are stopped.
+    ``log(event, **fields)`` is called for the first signal; programs that run until they are stopped pass it.
     """
     stop = threading.Event()
     # The handler runs in the main thread between any two instructions, also inside ``stop.wait``, which holds the
@@ -79,11 +79,11 @@ def exit_status(work: Callable[[], int], *, program: str) -> int:
 
 
 def printed(lines: Iterable[str], *, program: str, status: int = 0) -> int:
-    """Prints the result of a program's work, and returns its exit status, that of the work: a failed output can't undo
-    it.
+    """Prints the result of a program's work, and returns ``status``, the exit status of the work: a failed output can't
+    undo the work.
 
-    If the output can't be written, one line reports it, and a status of 0 becomes another one. If its reader has gone,
-    nothing is reported, as in other programs.
+    If the output can't be written, one line reports the error, and a status of 0 is replaced by the error's status. If
+    the reader has closed the output, nothing is reported, as in other programs.
     """
     try:
         for line in lines:
@@ -101,8 +101,8 @@ def printed(lines: Iterable[str], *, program: str, status: int = 0) -> int:
 
 
 def print_line(line: str) -> None:
-    """Prints a line of a program that runs until it is stopped. Raises UserError if it can't be written or has no
-    reader.
+    """Prints a line of a program that runs until it is stopped. Raises UserError if the line can't be written, or if
+    the output has no reader.
     """
     try:
         print(line, flush=True)
@@ -114,12 +114,14 @@ def print_line(line: str) -> None:
 
 
 def _open_closed_streams() -> None:
-    """Opens /dev/null for each closed standard stream: else Python has None there, and the next file opened gets the
-    descriptor, into which a library writes its log.
+    """Opens /dev/null for each closed standard stream.
+
+    Otherwise Python has None in place of the stream, and the next file that is opened gets its descriptor, to which a
+    library may write its log.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            # In this order each gets its own descriptor, the lowest that is free.
+            # In this order each stream gets its own descriptor, which is the lowest free descriptor.
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "w" if number else "r", encoding="utf-8"))
 
 
@@ -133,8 +135,8 @@ def _said(program: str, error: CdcError) -> int:
 
 
 def _discard(descriptor: int) -> None:
-    """Discards what Python still buffers for an output that can't be written: it would fail again at exit, with another
-    status.
+    """Discards the data that Python still buffers for an output that can't be written: writing them would fail again at
+    exit, with another status.
     """
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

@@ -16,11 +16,11 @@ _NEVER = "it has not answered since the start, so the address in the profile may
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
 _HELD = 30.0  # seconds; after a connection that lasted longer, the next failure counts as the first
-_ATTEMPTS = 3  # fail at least before giving up: a single one may take longer than all the seconds
+_ATTEMPTS = 3  # attempts that must fail before giving up: a single attempt may take longer than all the seconds
 
 
 class Retry:
-    """Waits with backoff between attempts: for ``seconds`` in all since the last success, and at least three times.
+    """Waits with backoff between attempts, in all for ``seconds`` since the last success, and at least three times.
 
     ``log(event, **fields)`` is called for each wait; setting ``stop`` ends a wait early. ``waits`` counts the waits;
     ``trouble`` is the error of the newest wait until an attempt succeeds.
@@ -45,7 +45,7 @@ class Retry:
         self._answered = True
 
     def connected(self) -> None:
-        """Notes a connection. The seconds start again only if it lasts for a while, or with ``success``."""
+        """Notes a connection. The seconds start again only if the connection lasts for a while, or with ``success``."""
         self.answered()
         self.succeeded = True
         self._connected_at = time.monotonic()
@@ -66,8 +66,8 @@ class Retry:
     def wait(self, error: Disconnected, *, last: bool = False) -> None:
         """Waits before the next attempt after ``error``. Raises ServerGone when the seconds are used up.
 
-        It waits before the first success too, since servers may start later than this program; then the error's hint
-        doubts the address as well. ``last``: this attempt has used up the seconds by itself.
+        It waits before the first success, too, since servers may start later than this program; then the hint of
+        ServerGone doubts the address as well. ``last`` is true if this attempt has used up the seconds by itself.
         """
         now = time.monotonic()
         if self._connected_at is not None and now - self._connected_at > _HELD:

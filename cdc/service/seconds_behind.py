@@ -1,4 +1,4 @@
-"""Computes an upper bound of a reader's delay, without a request to the server it reads from."""
+"""Computes an upper bound of a reader's delay, without a request to the server from which it reads."""
 
 from dataclasses import dataclass
 
@@ -25,8 +25,9 @@ class Behind:
     def seconds(self, *, wall: float, monotonic: float) -> float | None:
         """The longest that a change of the leader may have been waiting, in seconds; None if nothing is known yet.
 
-        0.0 while the source has nothing more. Otherwise a waiting change is younger than the newest finished one, and
-        came after the source was last empty. ``wall`` is ``time.time()``, compared with the leader's clock.
+        The result is 0.0 while the source has nothing more. Otherwise a waiting change is younger than the newest
+        finished change, and came after the source was last empty. ``wall`` is ``time.time()``, compared with the
+        leader's clock.
         """
         if self.drained(monotonic=monotonic):
             return 0.0

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from cdc.spark.frames.api import tables as tables
     from cdc.spark.verdict import audit as audit
 
-# But for ``audit``, no function has the name of a package or module here, whose import would replace it: hence ``ddl``
-# and ``frames``. The module ``audit`` is a script for spark-submit, which only cdc-audit imports.
+# The import of a package or module of cdc.spark would replace a function of the same name. So no function but ``audit``
+# has such a name; packages are called ``ddl`` and ``frames``, not ``schema`` and ``tables``. The module ``audit`` is a
+# script for spark-submit, which only cdc-audit imports.
 _MODULES = {
     "audit": "cdc.spark.verdict",
     **dict.fromkeys(("changes", "schema", "table", "tables"), "cdc.spark.frames.api"),
@@ -25,7 +26,7 @@ __all__ = ["audit", "changes", "schema", "table", "tables"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a function when it is used first: the programs need not wait for it."""
+    """Imports a function at its first use, so that programs start without waiting for the import."""
     if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
     return getattr(import_module(_MODULES[name]), name)

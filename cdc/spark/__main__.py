@@ -1,4 +1,4 @@
-"""The program cdc-audit: runs the audit on this machine, in a Spark of its own with the Kafka connector."""
+"""The program cdc-audit: runs the audit on this machine, in a Spark that it starts with the Kafka connector."""
 
 import logging
 import os
@@ -13,9 +13,9 @@ from cdc.spark.input.early_reasons import early_reasons
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.spans import span
 from cdc.spark.job.accept_file import accepted_drift
+from cdc.spark.job.error_text import root_cause
 from cdc.spark.job.launch import FOR_LITTLE, Runtime, launched
 from cdc.spark.job.options import SMALL, consumer_profile, parse_options, side_profiles
-from cdc.spark.job.root_cause import root_cause
 from cdc.spark.report.files import clear
 
 __all__ = ["main"]
@@ -45,8 +45,8 @@ def _run(options: Sequence[str]) -> int:
     if given.accept:
         accepted_drift(given.accept)
     runtime = Runtime.of(os.environ)
-    # Done here too: Spark takes seconds to start, and a user's mistake is reported at once. With a state it has to wait
-    # until that is locked: another audit may use the state and the report.
+    # cdc.spark.audit clears the report, too; but Spark takes seconds to start, and a user's mistake is reported at once
+    # here. With a state, clearing has to wait until the state is locked: another audit may use both.
     if given.state is None:
         clear(given.report)
     spans = {side: span(profile.kafka) for side, profile in by_side.items() if kafka_options(profile.kafka)}
@@ -63,7 +63,7 @@ def _run(options: Sequence[str]) -> int:
         from cdc.spark.audit import main as audit
 
         def started(settings: Mapping[str, str]) -> None:
-            # PySpark's handler calls the JVM in the middle of another call, and ends with a traceback.
+            # PySpark's handler of SIGINT calls the JVM in the middle of another call, and ends with a traceback.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             keep(settings)
 

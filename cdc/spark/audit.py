@@ -1,4 +1,4 @@
-"""The audit, as spark-submit runs it: is the follower equal to the leader, at the sequence that it has applied?
+"""The audit as a script for spark-submit: is the follower equal to the leader at the sequence that it has applied?
 
     spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:<version of pyspark> cdc/spark/audit.py \
         --leader producer_profile.toml --follower follower_profile.toml --report DIR
@@ -16,8 +16,8 @@ from cdc.service.logs import print_error, setup_logging
 from cdc.service.process import exit_status, printed
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.job.accept_file import accepted_drift
+from cdc.spark.job.error_text import root_cause
 from cdc.spark.job.options import Terms, consumer_profile, parse_options, side_profiles
-from cdc.spark.job.root_cause import root_cause
 from cdc.spark.job.session import SparkGone, cancel_jobs, has_stopped, session, stop
 from cdc.spark.job.watch import watched
 from cdc.spark.pipeline import audit_topics
@@ -31,7 +31,7 @@ __all__ = ["audit_topics", "main"]
 
 
 def main(argv: Sequence[str] | None = None, *, started: Callable[[Mapping[str, str]], None] | None = None) -> int:
-    """Runs the audit and returns its exit status. ``started`` is called with Spark's settings once it runs."""
+    """Runs the audit and returns its exit status. ``started`` is called with Spark's settings once Spark runs."""
     options = parse_options("audit.py", argv)
     try:
         return exit_status(lambda: _run(options, started), program="cdc-audit")
@@ -47,7 +47,7 @@ def _run(options: argparse.Namespace, started: Callable[[Mapping[str, str]], Non
     if started is not None:
         started(dict(spark.sparkContext.getConf().getAll()))
     state = StateStore.open(spark, options.state, identity(profiles, consumer)) if options.state else None
-    # Not before the state is locked: the report may be that of another audit that uses the same state.
+    # The report is cleared only when the state is locked: another audit that uses the same state may be writing it.
     clear(options.report)
 
     accepted = accepted_drift(options.accept) if options.accept else ()

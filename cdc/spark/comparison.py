@@ -1,4 +1,4 @@
-"""Compares the rows of both streams, by each side's history up to the compared sequence.
+"""Compares the rows that each side's stream results in, up to the compared sequence.
 
 The leader's history ends at the watermark, the follower's at its last complete transaction: the follower's transactions
 beyond the watermark did not come from the leader, so they are compared, too.
@@ -34,10 +34,11 @@ __all__ = ["Comparison", "Extent", "SideHistory", "Sides", "compared_rows", "ext
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The part of each side that is compared: records up to ``ends``, rows of ``tables``, effects of statements.
+    """The part of each side that is compared: records up to ``ends``, rows of ``tables``, and effects of statements
+    (``acts``).
 
-    ``copies`` are the leader's tables that were copied into its stream, or are about to be, and ``copy_ends`` where
-    these copies begin and end. The consumer's filters let all of it in.
+    ``copies`` are the leader's tables that were copied into its stream, or are about to be copied; ``copy_ends`` are
+    the beginnings and ends of these copies. All tables and statements here pass the consumer's filters.
     """
 
     ends: Mapping[str, int]
@@ -54,19 +55,19 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class SideHistory:
-    """One side's ``records`` up to where it is compared, its tables' ``lineage``, and its marks."""
+    """One side's ``records`` up to the last one that is compared, its tables' ``lineage``, and its ``marks``."""
 
     records: DataFrame
     lineage: Sequence[Segment]
     marks: DataFrame | None
 
     def segments(self, owners: Collection[Name] | None = None) -> DataFrame:
-        """The lineage of all tables, or of those in ``owners``, for ``changes`` and ``carried``."""
+        """The lineage of all tables, or only of the tables in ``owners``, for ``changes`` and ``carried``."""
         lineage = [each for each in self.lineage if owners is None or each.owner in owners]
         return segments(self.records.sparkSession, lineage)
 
     def folded(self, held: DataFrame | None = None) -> DataFrame:
-        """All rows; ``held`` is the fold of the records before these."""
+        """Folds the changes of all rows; ``held`` is the fold of the earlier records."""
         lineage = self.segments()
         found = changes(self.records, lineage, self.marks)
         if held is not None:
@@ -78,7 +79,7 @@ class SideHistory:
         return changes(self.records, self.segments()).select("hash")
 
     def folded_where_open(self, agreed: Agreement) -> DataFrame:
-        """The open rows of ``agreed``, which has some."""
+        """Folds the rows that ``agreed`` leaves open; there must be some."""
         parts = []
         if agreed.whole:
             parts.append(changes(self.records, self.segments(agreed.whole), self.marks))
@@ -92,8 +93,8 @@ class SideHistory:
 class Sides:
     """The ``records`` of both sides that are compared, and the history of each side.
 
-    ``copied`` are the tables that were copied into the leader's stream, or are older than it; ``copied_before`` are
-    those of the state.
+    ``copied`` are the tables that were copied into the leader's stream, or are older than the stream; ``copied_before``
+    are the same tables when the state was kept.
     """
 
     records: DataFrame
@@ -103,17 +104,18 @@ class Sides:
 
     @property
     def perhaps_older(self) -> frozenset[Name]:
-        """The leader's tables that may have rows from before its stream."""
+        """The leader's tables that may contain rows older than the leader's stream."""
         known = beginnings(self.sides[LEADER].lineage)
         return frozenset(name for name, beginning in known.items() if beginning is not Beginning.KNOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The ``rows`` that were compared one by one, None if digests showed all to be equal; the ``tally`` counts all.
+    """The ``rows`` that were compared one by one, None if digests showed that all rows are equal; ``tally`` counts all
+    rows.
 
-    ``listed`` are the rows that the report lists, None if there are none. ``touched``: ``rows`` are only those that
-    were changed since the state was kept.
+    ``listed`` are the rows that the report lists, None if there are none. ``touched``: ``rows`` are only the rows that
+    were changed after the state was kept, or that were listed then.
     """
 
     rows: DataFrame | None
@@ -123,8 +125,8 @@ class Comparison:
 
 
 def extent(streams: Streams, scope: Scope) -> Extent:
-    """The part of ``streams`` that is compared; they have a watermark."""
-    assert streams.watermark.sequence is not None  # else the preconditions are not met
+    """The part of ``streams`` that is compared; ``streams`` must have a watermark."""
+    assert streams.watermark.sequence is not None  # without a watermark, ``judge`` has returned already
     ends = {LEADER: streams.watermark.sequence, FOLLOWER: streams.last_whole}
     acts = {side: _acts_upto(streams.acts.get(side, []), end, scope) for side, end in ends.items()}
     copy_ends = _acts_upto(streams.copy_ends, ends[LEADER], scope)
@@ -138,8 +140,8 @@ def extent(streams: Streams, scope: Scope) -> Extent:
 
 
 def histories(streams: Streams, within: Extent, held: Held | None, *, resource: str) -> Sides:
-    """Both sides' histories since ``held``, with the lineage of all tables that exist or existed."""
-    # Most audits have neither notes nor foreign writes, and then nothing has to be joined.
+    """Both sides' histories after the state ``held``, with the lineage of all tables that exist or existed."""
+    # Most audits find neither the consumer's notes nor foreign writes; then no join is necessary.
     noted = streams.contents[FOLLOWER].conflicts or "skipped" in streams.not_run.values()
     foreign = bool(streams.watermark.foreign)
     of_side = marks(streams.records, streams.new_transactions, resource=resource, noted=noted, foreign=foreign)
@@ -170,7 +172,7 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
 
 
 def _older(lineages: Mapping[str, Sequence[Segment]]) -> frozenset[Name]:
-    """The tables that neither side's stream has from their beginning."""
+    """The tables whose beginning is in neither side's stream."""
     of_sides = [beginnings(each) for each in lineages.values()]
     names = frozenset[Name]().union(*of_sides)
     return frozenset(
@@ -181,9 +183,9 @@ def _older(lineages: Mapping[str, Sequence[Segment]]) -> frozenset[Name]:
 def compared_rows(
     both: Sides, streams: Streams, held: Held | None, *, for_state: bool, exact: bool = False
 ) -> Comparison:
-    """Compares the rows of both histories, and of ``held``. ``for_state``: all rows are needed for a state.
+    """Compares the rows of both histories, and of the state ``held``. ``for_state``: all rows are needed for a state.
 
-    ``exact``: all are compared one by one, without digests, and those of ``held`` as well.
+    ``exact``: all rows are compared one by one, without digests, including the rows of ``held``.
     """
     touched = False
     if for_state or held or exact:
@@ -200,23 +202,25 @@ def compared_rows(
     counted = others.plus(tally(rows))
     if not counted.drifted and not any(counted.breaks.values()):
         return Comparison(rows, counted, None, touched)
-    # Without a state the rows are compared a second time here, which few audits need: caching them costs all more.
+    # Without a state the rows are compared a second time here. Few audits get here, and caching rows would cost every
+    # audit more.
     return Comparison(rows, counted, cached(not_equal(rows)), touched)
 
 
 def _few_touched(both: Sides, streams: Streams, held: Held, *, exact: bool) -> bool:
-    """Whether few rows were changed since ``held``, and no other table was; sets Spark for either case.
+    """Whether only few rows were changed after ``held``, and no change affects a table's other rows; configures Spark
+    for either case.
 
-    ``exact``: all are compared nevertheless.
+    ``exact``: all rows are compared nevertheless.
     """
     lineage = [each for history in both.sides.values() for each in history.lineage]
     names = {line.name for line in held.tally.lines} | both.copied.tables.keys()
     few = not exact and few_touched(held, streams.new_rows) and tables_unchanged(names, lineage)
-    # When a copy begins, all rows of its table become uncertain; when it completes, all are known.
+    # When a copy begins, all rows of its table become uncertain; when it completes, all rows are known.
     few = few and both.copied_before.tables == both.copied.tables
-    # A CREATE does the same: it shows where the table begins, so all of its rows change their meaning.
+    # A CREATE changes the meaning of all rows, too: it shows that the stream has the table from its beginning.
     few = few and not any((both.copied_before.older ^ both.copied.older) & names)
-    # Each row that is looked up has two folds, and so has each row that is held if all are compared.
+    # Each row that is looked up has two folds; if all rows are compared, so has each row of the state.
     looked_up = 2 * (held.opened + streams.new_rows if few else held.rows + held.above)
     new_records = sum(each.records for each in streams.new_contents.values())
     spark = streams.new_records.sparkSession
@@ -227,12 +231,13 @@ def _few_touched(both: Sides, streams: Streams, held: Held, *, exact: bool) -> b
 
 
 def _all_rows(both: Sides, held: Held | None) -> tuple[DataFrame, Tally]:
-    """Compares all rows, those of ``held`` included; the tally of other rows is empty."""
+    """Compares all rows, including the rows of ``held``; so the tally of other rows is empty."""
     return _joined(both, newest_rows(held.layers) if held else None), Tally()
 
 
 def _touched_rows(both: Sides, streams: Streams, held: Held) -> tuple[DataFrame, Tally]:
-    """The rows changed since ``held``, and those open then, and the tally of all others."""
+    """Compares the rows that were changed after ``held``, or were listed one by one then (``Held.open``); returns them
+    and the tally of all other rows."""
     hashes = reduce(DataFrame.union, [each.hashes() for each in both.sides.values()], held.open)
     hashes = in_one_part(hashes).distinct()
     before = cached(rows_of(held.layers, hashes, few=searched(held, streams.new_rows)))

@@ -1,4 +1,4 @@
-"""Keeps what an audit covered in the state, for the next audit."""
+"""Saves the part of the topics that an audit covered in the state, for the next audit."""
 
 import sys
 
@@ -11,7 +11,7 @@ from cdc.spark.compare.row_drift import as_folded
 from cdc.spark.comparison import Comparison, Extent
 from cdc.spark.input.records import LEADER
 from cdc.spark.inspection import Streams
-from cdc.spark.job.root_cause import root_cause
+from cdc.spark.job.error_text import root_cause, was_cancelled
 from cdc.spark.job.session import has_stopped
 from cdc.spark.lag.transit import Transit
 from cdc.spark.report.outcome import Audit
@@ -26,13 +26,13 @@ __all__ = ["covered", "keep", "past_verdicts"]
 def covered(
     topics: Topics, streams: Streams, within: Extent, comparison: Comparison, times: Transit | None
 ) -> Covered | None:
-    """What an audit covered of ``topics``; None if the next audit can't continue after it.
+    """The part of ``topics`` that the audit covered; None if the next audit can't continue after it.
 
-    ``comparison`` and ``times`` were made ``for_state``.
+    ``comparison`` and ``times`` must have been computed with ``for_state``.
     """
     if not can_be_resumed(streams.new_transactions, topics.held, upto=within.ends[LEADER]):
         return None
-    assert comparison.rows is not None  # for a state rows are not only compared by digests
+    assert comparison.rows is not None  # with ``for_state`` rows are compared one by one
     return Covered(
         ends=within.ends,
         contents=streams.contents,
@@ -51,30 +51,31 @@ def covered(
 
 
 def keep(spark: SparkSession, state: StateStore, topics: Topics, found: Covered | None) -> None:
-    """Keeps what was ``found`` to be covered beyond what ``state`` holds.
+    """Adds ``found``, which the audit covered, to ``state``.
 
-    A failure is only logged: the next audit takes longer, but this one's verdict is not affected.
+    A failure is only logged: the next audit takes longer, but the verdict of this audit is not affected.
     """
     if found is None:
         print("cdc-audit: the state was not kept: the follower is inside of a transaction of the leader's; the next "
               "audit reads the same records again", file=sys.stderr, flush=True)  # fmt: skip
         return
-    # Spark would log a trace for each task that failed.
+    # Spark would log a stack trace for each task that failed.
     spark.sparkContext.setLogLevel("OFF")
     try:
         state.save(topics.held, found, topics.ids)
     except (OSError, Py4JError, PySparkException) as error:
         # Jobs that --watch cancels when it stops have not failed.
-        if has_stopped(spark) or "SPARK_JOB_CANCELLED" in str(error):
+        if has_stopped(spark) or was_cancelled(error):
             raise
         print_error("cdc-audit", f"the state was not kept: {root_cause(error)}")
     spark.sparkContext.setLogLevel("ERROR")
 
 
 def past_verdicts(audit: Audit, state: StateStore | None) -> list[PastVerdict]:
-    """The verdicts of earlier audits on ``state``, and this one's, which is added; none without a state.
+    """Adds the verdict of ``audit`` to ``state``, and returns it with the verdicts of earlier audits; empty without a
+    state.
 
-    A failure to write them is only logged: no verdict depends on them.
+    A failure to write the verdicts is only logged: no verdict depends on earlier verdicts.
     """
     if state is None:
         return []

@@ -1,7 +1,4 @@
-"""Makes the sections of the audit's outcome (``report.outcome.Audit.of``) from the results of the stages.
-
-The section on rows has the rows that differ, and those of them that are accepted.
-"""
+"""Builds the sections of the audit's outcome (``report.outcome.Audit.of``) from the results of the stages."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -70,7 +67,7 @@ __all__ = [
 ]
 
 _LISTED = 100  # entries of each list in the report
-_MOST_KEYS = 100_000  # listed for cdc-repair, which requests all rows of a table with more
+_MOST_KEYS = 100_000  # keys that are listed for cdc-repair; of tables whose keys are not listed it requests all rows
 
 AcceptedRows = Mapping[int, Mapping[Name, Mapping[str, int]]]
 """The number of accepted rows of each kind, by the number of the entry and the table; or of rows not replicated."""
@@ -88,7 +85,7 @@ class RowFindings:
     discontinued: list[Discontinuity] = field(default_factory=list)
 
     def with_older(self, tables: Collection[Name]) -> Self:
-        """Adds ``tables``, which may have rows older than the topics."""
+        """Marks ``tables`` as tables that may have rows older than the topics."""
         return replace(self, tables=[replace(each, older=each.name in tables) for each in self.tables])
 
 
@@ -107,7 +104,8 @@ class AcceptedFindings:
         objects: Sequence[tuple[int, SchemaDrift]],
         rows: AcceptedRows,
     ) -> Self:
-        """The section on what the ``entries`` accept; those that are not ``in_force`` are listed as expired."""
+        """The section on the drift that the ``entries`` accept; entries that are not ``in_force`` are listed as
+        expired."""
         names = {(each.database, each.name): 0 for number, each in objects
                  if number == NOT_REPLICATED and each.kind == "Table" and each.name is not None}  # fmt: skip
         names |= {name: sum(kinds.values()) for name, kinds in rows.get(NOT_REPLICATED, {}).items()}
@@ -141,10 +139,10 @@ def row_findings(
     folder: Path,
     entries: Sequence[Entry],
 ) -> tuple[RowFindings, AcceptedRows]:
-    """The section on the rows of ``comparison``, and which rows are accepted.
+    """Returns the section on the rows of ``comparison``, and the numbers of accepted rows.
 
-    All rows that differ are written to ``folder``. ``unmatched`` are the statements that one side lacks, which explain
-    some of them. Rows that one of the ``entries`` accepts are not counted as drifted.
+    All rows that differ are written to ``folder``. ``unmatched`` are the statements that only one side ran, which
+    explain some of these rows. Rows that one of the ``entries`` accepts are not counted as drifted.
     """
     counted, listed = comparison.tally, comparison.listed
     found = RowFindings(list(counted.lines), counted.drifted, discontinuities=dict(counted.breaks))
@@ -174,7 +172,8 @@ def row_findings(
 
 
 def _queries(drifted: DataFrame, tables: int) -> list[Query[Any]]:
-    """The drifted rows that are not accepted, by cause; samples of them; and the others by entry, table and kind."""
+    """Queries for the rows in ``drifted``: numbers of rows not accepted by cause, samples of these rows, and numbers of
+    accepted rows by entry, table and kind."""
     others = drifted.where("accepted IS NULL").drop("accepted")
     by_entry = drifted.where("accepted IS NOT NULL").groupBy("accepted", "database", "table", "kind")
     return [
@@ -196,7 +195,7 @@ def _by_entry(counts: Iterable[Row]) -> AcceptedRows:
 
 
 def _without(line: Table, accepted: AcceptedRows) -> Table:
-    """A table's line, in which accepted rows do not count as drifted."""
+    """Subtracts accepted rows from a table's numbers of drifted rows."""
     for number, by_table in accepted.items():
         kinds = by_table.get(line.name, {})
         more = 0 if number == NOT_REPLICATED else sum(kinds.values())
@@ -228,7 +227,7 @@ def _place(row: DriftedRow) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StreamFindings:
-    """The section on both streams by themselves."""
+    """The section on each stream by itself, before the streams are compared."""
 
     audited_at: str
     leader: Topic
@@ -243,7 +242,7 @@ class StreamFindings:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The section on the follower's position, and on how long the leader's transactions took to it."""
+    """The section on the follower's position, and on how long the leader's transactions took to reach the follower."""
 
     sequence: int
     waiting_us: int | None
@@ -262,7 +261,8 @@ class SchemaFindings:
 def stream_findings(
     streams: Streams, integrity: Integrity, topics: Topics, replication: Replication, folder: Path
 ) -> StreamFindings:
-    """The section on ``streams`` by themselves; its audit time is now. All foreign writes are written to ``folder``."""
+    """The section on each of ``streams`` by itself; its ``audited_at`` is now. All foreign writes are written to
+    ``folder``."""
     profiles = replication.profiles
     foreign, over_time, skipped = _listed(streams, replication)
     if streams.watermark.foreign:
@@ -283,9 +283,9 @@ def stream_findings(
 def progress(streams: Streams, topics: Topics, *, for_state: bool) -> tuple[Progress, Transit | None]:
     """The section on the follower's position, and the transit times of the leader's transactions up to the watermark.
 
-    The transit is None without transactions. ``for_state``: it is cached.
+    The transit times are None without transactions. ``for_state``: they are cached.
     """
-    assert streams.watermark.sequence is not None  # else the preconditions are not met
+    assert streams.watermark.sequence is not None  # without a watermark, ``judge`` has returned already
     times = _transit_times(streams, topics, upto=streams.watermark.sequence)
     if times and for_state:
         times = replace(times, bins=cached(times.bins))
@@ -300,7 +300,7 @@ def _transit_times(streams: Streams, topics: Topics, *, upto: int) -> Transit | 
 
 
 def compared_definitions(streams: Streams, within: Extent, replication: Replication) -> Definitions:
-    """The objects that the statements of both sides define differently, and the statements that one side lacks."""
+    """The objects that the statements of both sides define differently, and the statements that only one side ran."""
     return definitions(
         within.acts[LEADER],
         within.acts[FOLLOWER],
@@ -322,10 +322,10 @@ def not_replicated(streams: Streams, within: Extent, defined: Definitions, repli
 def schema_findings(
     defined: Definitions, streams: Streams, within: Extent, scope: Scope, entries: Sequence[Entry]
 ) -> tuple[SchemaFindings, list[tuple[int, SchemaDrift]]]:
-    """The section on ``defined`` objects, and on objects that events changed which a producer skipped.
+    """The section on ``defined`` objects, and on objects that may have changed in an event that a producer skipped.
 
-    The section does not contain drift that one of the ``entries`` accepts: that is returned beside it, with the number
-    of the entry.
+    The section does not contain drift that one of the ``entries`` accepts. Accepted drift is returned as the second
+    value, with the number of the entry.
     """
     drift = [*_drift_of_skipped_events(streams, within, scope), *defined.drift]
     found = [(each, first_entry(each, entries)) for each in drift]
@@ -335,15 +335,16 @@ def schema_findings(
 
 
 def tables_unknown_to_follower(counted: Tally, within: Extent) -> list[Name]:
-    """The tables with rows missing or extra that neither a statement nor a row of the follower's topic names."""
+    """The tables with missing or extra rows that occur neither in a statement nor in the rows of the follower's
+    topic."""
     known = within.tables[FOLLOWER] | named_tables([*within.acts[FOLLOWER], *within.acts[LEADER]])
     return [each.name for each in counted.lines if (each.missing or each.extra) and each.name not in known]
 
 
 def with_signs_of_life(audit: Audit, profiles: Mapping[str, Profile], max_age: float | None) -> Audit:
-    """``audit`` with the time of each commit log's newest entry.
+    """Adds the time of each commit log's newest entry to ``audit``.
 
-    Its verdict is "could not judge" if one is more than ``max_age`` seconds old.
+    The verdict becomes "could not judge" if one of these entries is more than ``max_age`` seconds old.
     """
     newest = {side: newest_entry_us(each.kafka, resource=each.mysql_resource_name) for side, each in profiles.items()}
     leader, follower = (replace(getattr(audit, side), newest_us=us) for side, us in newest.items())
@@ -367,7 +368,7 @@ def _topic(profile: Profile, span: Span, contents: Contents | None) -> Topic:
 def _listed(
     streams: Streams, replication: Replication
 ) -> tuple[list[ForeignWrite], list[tuple[int, int, int]], list[Skip]]:
-    """Foreign writes, their counts over time, and skipped records. Most audits have none of them."""
+    """Foreign writes, their counts over time, and skipped records; in most audits all three are empty."""
     queries: dict[str, Query[Any]] = {}
     follower = streams.contents.get(FOLLOWER)
     if streams.watermark.foreign and follower and follower.first_us is not None and follower.last_us is not None:
@@ -381,7 +382,8 @@ def _listed(
 
 
 def _waiting(streams: Streams) -> int | None:
-    """The commit time of the oldest leader record that the follower has not applied, in µs since 1970; None if none."""
+    """The commit time, in µs since 1970, of the oldest leader record that the follower has not applied; None if it has
+    applied all."""
     sequence, leader = streams.watermark.sequence, streams.contents.get(LEADER)
     if sequence is None or leader is None or leader.end <= sequence:
         return None
@@ -391,7 +393,8 @@ def _waiting(streams: Streams) -> int | None:
 
 
 def _drift_of_skipped_events(streams: Streams, within: Extent, scope: Scope) -> Iterator[SchemaDrift]:
-    """The objects that skipped events may have changed: neither topic has the changes, so rows can't show them."""
+    """The objects that skipped events may have changed. Neither topic contains these changes, so comparing rows can't
+    find them."""
     for side, end in within.ends.items():
         skips = [act for act in streams.skipped_events.get(side, []) if act.sequence <= end and scope.may_want(act)]
         copies = within.copy_ends if side == LEADER else []

@@ -33,15 +33,16 @@ __all__ = ["Streams", "inspected", "preconditions"]
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Both streams: the records that this audit read (``new_…``), and these together with those of earlier audits.
+    """Both streams: the records that this audit read (``new_…``), and the same with the records of earlier audits.
 
-    ``records`` are the new ones, and the earlier ones that the state keeps: statements and the consumer's notes. By
-    side, ``acts`` are the effects of statements, and ``skipped_events`` the possible effects of events that a producer
-    skipped. ``not_run`` are the leader's sequences that the follower did not apply, with the ledger's state;
-    ``sequences`` finds the statements that it ran. For the new transactions, ``unreached`` are the starts that none of
-    them reached (``streams.watermark``), ``committed`` describes the leader's commits, and ``ids``, read only with a
-    state, are the transactions' ids. ``base_copy`` is the dump that the follower began with, None if it began empty;
-    ``acts`` and ``skipped_events`` follow it, as do ``copy_ends``: the beginnings and ends of copies of tables.
+    ``records`` are the new records and the earlier records that the state keeps, which are statements and the
+    consumer's notes. By side, ``acts`` are the effects of statements, and ``skipped_events`` are the possible effects
+    of events that a producer skipped. ``not_run`` maps the leader's sequences that the follower did not apply to the
+    ledger's state; ``sequences`` finds the leader's statements that the follower ran. For the new transactions,
+    ``unreached`` are the starts that no transaction reached (``streams.watermark``), ``committed`` describes the
+    leader's commits, and ``ids``, which are read only with a state, are the transactions' ids. ``base_copy`` is the
+    dump that the follower began with, None if it began empty; ``acts`` and ``skipped_events`` contain only what comes
+    after it, as do ``copy_ends``, the beginnings and ends of table copies.
     """
 
     new_records: DataFrame
@@ -63,7 +64,7 @@ class Streams:
 
     @property
     def new_size(self) -> int:
-        """The number of the new records."""
+        """The number of new records."""
         return sum(each.records for each in self.new_contents.values())
 
     @property
@@ -79,9 +80,10 @@ class Streams:
 
 
 def inspected(topics: Topics, replication: Replication, *, for_state: bool = False) -> Streams:
-    """Both streams; Spark is set for the size of the new records. ``for_state``: a state will be kept."""
+    """Inspects both streams, and configures Spark for the number of new records. ``for_state``: a state will be
+    kept."""
     new, held = topics.records, topics.held
-    # Not yet in one part: two tasks read and parse both topics, while the records are counted.
+    # The records are not put into one part yet: two tasks read and parse both topics while the records are counted.
     everything = new.unionByName(held.records) if held else new
     new_contents, notes, all_acts = run_batched(
         survey(new), ledger(everything, replication.resource), statements(everything)
@@ -122,8 +124,8 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
 
 
 def _configured(new: DataFrame, contents: Mapping[str, Contents], held: Held | None) -> tuple[DataFrame, int]:
-    """The ``new`` records, in as many parts as suit them, and their number. Spark is set for their size, and for what
-    is read of ``held``."""
+    """Returns the ``new`` records, in as many parts as suit them, and their number. Configures Spark for their number,
+    and for the part of ``held`` that is read."""
     records, rows = sum(each.records for each in contents.values()), sum(each.rows for each in contents.values())
     before = lines_read(held, rows) if held else 0
     configure_for(new.sparkSession, records, rows=rows)
@@ -133,12 +135,12 @@ def _configured(new: DataFrame, contents: Mapping[str, Contents], held: Held | N
 
 
 def _behind(acts: list[Act], base_copy: BaseCopy | None, side: str) -> list[Act]:
-    """The acts of one side that the base copy, if any, does not hold already."""
+    """The ``acts`` of one side whose effects the base copy, if any, does not contain already."""
     return [act for act in acts if base_copy is None or not base_copy.holds(act, side)]
 
 
 def preconditions(streams: Streams, topics: Topics, replication: Replication) -> Preconditions:
-    """The facts that are checked before the streams are compared."""
+    """Collects the facts that are checked before the streams are compared."""
     return Preconditions(
         profiles=replication.profiles,
         sequences=streams.sequences,
@@ -178,11 +180,12 @@ def _gap(streams: Streams, held: Held | None) -> tuple[int, int] | None:
     if begins is None or streams.unreached is None:
         return None
     low, high = streams.unreached
-    # Nearly always. What follows costs two jobs, or four on a state.
+    # This is nearly always so. The queries below cost two jobs, or four with a state.
     if high <= begins or (held and low == high == held.mark.sequence):
         return None
-    # Earlier transactions have no gap, so only the new ones are searched, from the position that the earlier ones
-    # reached. If there is a gap, the checkpoint may have been moved back to an earlier position: all are searched.
+    # Earlier transactions have no gap, so only the new transactions are searched, from the position that the earlier
+    # transactions reached. If there is a gap, the checkpoint may have been moved back to an earlier position: then all
+    # transactions are searched.
     if held and unlogged_gap(streams.new_transactions, begins=begins, reached=held.mark.sequence) is None:
         return None
     return unlogged_gap(streams.transactions, begins=begins)

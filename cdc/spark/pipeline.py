@@ -1,4 +1,4 @@
-"""Connects the stages of the audit, from both topics to its outcome: only here the stages meet."""
+"""Connects the stages of the audit, from both topics to its outcome. Stages are connected nowhere else."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -50,15 +50,17 @@ def audit_topics(
     """Audits both topics as they are now, continuing from ``state`` if there is one, and writes the report to
     ``folder``.
 
-    ``terms`` are the conditions of the verdict, ``repair`` is the command that has drifted rows copied again.
+    ``terms`` are the conditions of the verdict, and ``repair`` is the command that requests new copies of drifted rows.
     """
     replication = Replication(profiles, consumer)
     topics = read_topics(spark, replication, state)
+    if topics.folds_names:
+        replication, terms = replication.folded(), terms.folded()
     try:
         with staged(folder) as aside:
             judgement = judge(topics, replication, aside, terms, for_state=state is not None)
-            # Only a complete comparison is kept. A crash before this leaves the old state, a crash after it the new
-            # one, with which the next audit reports the same.
+            # Only a complete comparison is kept. A crash before this leaves the old state; a crash after it leaves the
+            # new state, with which the next audit reports the same drift.
             if state and not judgement.audit.reasons:
                 keep(spark, state, topics, judgement.covered)
             audit = with_signs_of_life(judgement.audit, profiles, terms.max_age)
@@ -71,7 +73,7 @@ def audit_topics(
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """An ``audit`` and what it ``covered`` for the next one; None if that can't continue after it."""
+    """An ``audit``, and the part of the topics that it ``covered``, None if the next audit can't continue after it."""
 
     audit: Audit
     covered: Covered | None = None
@@ -82,7 +84,7 @@ def judge(
 ) -> Judgement:
     """Compares both ``topics``, and writes drifted rows and foreign writes to ``folder``.
 
-    ``for_state``: the coverage will be kept.
+    ``for_state``: the covered part will be kept in a state.
     """
     scope, held = replication.scope, topics.held
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -11,7 +12,7 @@ from cdc.config.topic_names import PER_TABLE
 from cdc.spark.ddl.scope import Scope
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.records import FOLLOWER, LEADER, before_limits, parse, read
-from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
+from cdc.spark.input.renaming import own_schema, renames, with_leaders_names, with_lower_case_names
 from cdc.spark.input.small_data import cached, in_background, in_one_part, set_tiny
 from cdc.spark.input.spans import Span, span, topic_ids
 from cdc.spark.job.session import configure_for
@@ -26,10 +27,16 @@ __all__ = ["Replication", "Topics", "read_topics"]
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """The audited replication: the ``profiles`` of both producers by side, and the consumer's, None if not given."""
+    """The audited replication: the ``profiles`` of both producers, by side, and the profile of the ``consumer``, None
+    if it is not given."""
 
     profiles: Mapping[str, Profile]
     consumer: Profile | None = None
+
+    def folded(self) -> Self:
+        """The replication with all names in lower case, as they are on a server with lower_case_table_names = 1."""
+        profiles = {side: profile.folded() for side, profile in self.profiles.items()}
+        return type(self)(profiles, self.consumer.folded() if self.consumer else None)
 
     @property
     def resource(self) -> str:
@@ -54,10 +61,11 @@ class Replication:
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Both topics as they are now: ``held`` is what earlier audits covered, ``records`` are all others.
+    """Both topics as they are now: ``held`` is the part that earlier audits covered, ``records`` are all other records.
 
-    The records (columns of ``input.records``) have the leader's names. ``arrivals`` has the times at which they were in
-    Kafka. ``spans`` are the offsets of all records, and ``ids`` Kafka's ids of the topics, both by side.
+    The records (columns of ``input.records``) have the leader's names of databases and tables. ``arrivals`` contains
+    the times at which the records were in Kafka. ``spans`` maps each side to the offsets of all records, and ``ids``
+    to the topics' ids in Kafka. ``folds_names``: the names are in lower case, since one of the servers folds them.
     """
 
     records: DataFrame
@@ -65,18 +73,21 @@ class Topics:
     spans: Mapping[str, Span]
     ids: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     held: Held | None = None
+    folds_names: bool = False
 
 
 def read_topics(spark: SparkSession, replication: Replication, state: StateStore | None) -> Topics:
-    """Reads both topics from where ``state`` ends to their present ends, and set Spark for their size.
+    """Reads both topics from where ``state`` ends to their present ends, and configures Spark for their size.
 
-    Raises UserError if the brokers do not answer, if a topic does not exist or is not the one that the state is of, and
-    if files of the state are missing or damaged.
+    Raises UserError if the brokers do not answer, if a topic does not exist or is not the topic of the state, and if
+    files of the state are missing or damaged.
     """
     profiles = replication.profiles
-    # The follower's end is read first. All records before it were applied from records that the leader's topic has by
-    # then, so they come before the leader's end, which is read later.
+    # The follower's end is read first. All records before it were applied from records that were in the leader's topic
+    # by then, so these records of the leader come before the leader's end, which is read later.
     spans = {side: span(profiles[side].kafka) for side in (FOLLOWER, LEADER)}
+    if folds_names := any(each.folds_names for each in spans.values()):
+        replication = replication.folded()
     ids = {side: topic_ids(profiles[side].kafka, each) for side, each in spans.items()}
     held = state.load(ids) if state else None
     new = {side: each.after(held.offsets[side]) if held else each for side, each in spans.items()}
@@ -89,11 +100,12 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
         arrivals = their_arrivals()
     return Topics(
         records=records,
-        # For a state they are read once more, to find out where the next audit continues.
+        # With a state, the arrivals are read once more to determine where the next audit continues.
         arrivals=cached(arrivals) if state else arrivals,
         spans=spans,
         ids=ids,
         held=held,
+        folds_names=folds_names,
     )
 
 
@@ -104,6 +116,8 @@ def _records(spark: SparkSession, replication: Replication, spans: Mapping[str, 
     ]
     with_events = [side for side, profile in profiles.items() if profile.kafka.layout == PER_TABLE]
     records = parse(messages[0].unionByName(messages[1]), events_of=with_events)
+    if spans[FOLLOWER].folds_names and not spans[LEADER].folds_names:
+        records = with_lower_case_names(records, LEADER)
     return with_leaders_names(records, replication.renames, schema=replication.own_schema)
 
 

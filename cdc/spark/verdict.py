@@ -1,4 +1,4 @@
-"""Runs an audit on a Spark session of the caller, for notebooks and schedulers, and returns its verdict."""
+"""Runs an audit on the caller's Spark session, for notebooks and schedulers, and returns its verdict."""
 
 from argparse import Namespace
 from collections.abc import Mapping
@@ -45,9 +45,11 @@ _FOREIGN = (
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Verdict:
-    """The result of an audit. ``outcome`` has all that report.json has, and ``report`` is the folder with the report.
+    """The result of an audit. ``outcome`` contains everything that is in report.json, and ``report`` is the folder with
+    the report.
 
-    The DataFrames read its files, which exist as long as this object if the caller named no folder.
+    The DataFrames read the files of the report. If the caller named no folder, the files exist only as long as this
+    object.
     """
 
     outcome: Audit
@@ -64,27 +66,27 @@ class Verdict:
 
     @property
     def reasons(self) -> list[str]:
-        """Why it could not judge; empty if it could."""
+        """Why the audit could not judge; empty if it reached a verdict."""
         return self.outcome.why
 
     @property
     def tables(self) -> DataFrame:
-        """One line for each table that was compared: its rows on both sides, and how many of them differ."""
+        """One row for each table that was compared: its number of rows on both sides, and how many of them differ."""
         return local_frame(self._spark, [asdict(each) for each in self.outcome.tables], _TABLES)
 
     @property
     def drift(self) -> DataFrame:
-        """All rows that differ, as drift.parquet has them."""
+        """All rows that differ, as in drift.parquet."""
         return self._read(PARQUET, _DRIFT)
 
     @property
     def foreign(self) -> DataFrame:
-        """All transactions of the follower that other clients than the consumer made, as foreign.parquet has them."""
+        """All transactions of the follower that clients other than the consumer committed, as in foreign.parquet."""
         return self._read(FOREIGN, _FOREIGN)
 
     def _read(self, name: str, schema: str) -> DataFrame:
         folder = self.report / name
-        if not folder.is_dir():  # there are none
+        if not folder.is_dir():  # the audit found no such rows
             return local_frame(self._spark, [], schema)
         return self._spark.read.parquet(LocalFolder(self.report).uri(name))
 
@@ -98,13 +100,12 @@ def audit(
     report: str | Path | None = None,
     **options: Any,
 ) -> Verdict:
-    """Compares the follower with the leader, by both topics, as cdc-audit does.
+    """Compares the follower with the leader according to both topics, as cdc-audit does.
 
-    ``leader`` and ``follower`` are the profiles of both cdc-producers, ``consumer`` that of the follower's
+    ``leader`` and ``follower`` are the profiles of both cdc-producers; ``consumer`` is the profile of the follower's
     cdc-consumer, whose filters and renames apply. ``report`` is the folder for the report, which executors must share
-    with this process; without it, it is a temporary one. ``options`` are those of cdc-audit: ``state``, ``accept``
-    (paths, of ``state`` a URI, too), ``max_age`` (seconds) and ``exact``. The session keeps its settings and what it
-    has cached.
+    with this process; by default it is a temporary folder. ``options`` are options of cdc-audit: ``state`` (a path or a
+    URI), ``accept`` (a path), ``max_age`` (seconds) and ``exact``. The session keeps its settings and its cached data.
 
     Raises UserError for a mistake in a profile or an option, and if brokers do not answer.
     """

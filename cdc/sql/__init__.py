@@ -1,1 +1,1 @@
-"""Reads the text of SQL statements: their kind, the objects that they affect, the part that may be shown."""
+"""Reads the text of SQL statements: their kind, the objects that they affect, and the part that may be logged."""

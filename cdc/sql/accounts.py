@@ -16,7 +16,7 @@ _FORMS = {
 
 
 def accounts(text: str, *, ansi_quotes: bool, backslash_escapes: bool = True, blanks: Blanks = NO_BLANKS) -> str:
-    """A text such as ``CREATE USER a@b, c``; empty for other statements."""
+    """A text such as ``CREATE USER a@b, c``; empty for a statement that is not about accounts."""
     items = list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks))
     reader = SqlReader(items, "")
     words = next((words for words in _FORMS if reader.take(*words)), None)

@@ -1,6 +1,8 @@
-"""The column types that records contain, once per version of a table: in SQL, with character sets. Pure.
+"""Reads and writes column types as records contain them, once per version of a table: in SQL, with character sets.
+Pure.
 
-Integers have no display width, FLOAT and DOUBLE no digits: these change no value, and a table map does not have them.
+Integers have no display width, FLOAT and DOUBLE no digits: these change no value, and a table map does not contain
+them.
 """
 
 import json
@@ -28,7 +30,7 @@ class ColumnType:
 
 
 def read_type(text: str) -> ColumnType:
-    """Parses the type ``text`` of a record. Raises ValueError for a text that no record has."""
+    """Parses the type ``text`` of a record. Raises ValueError for a text that no record contains."""
     found = _TYPE.fullmatch(text)
     if found is None:
         raise ValueError(f"not a column's type: {text[:80]}")
@@ -42,12 +44,12 @@ def read_type(text: str) -> ColumnType:
 
 
 def character_type(name: str, charset: str) -> str:
-    """A text type, with its character set."""
+    """Writes a text type with its character set."""
     return f"{name} character set {charset}"
 
 
 def members_type(name: str, members: Iterable[str] | None, charset: str) -> str:
-    """An ENUM or SET with its members, or without them if they cannot be decoded exactly (None)."""
+    """Writes an ENUM or SET type with its members, or without members if these cannot be decoded exactly (None)."""
     listed = "" if members is None else "({})".format(",".join("'{}'".format(m.replace("'", "''")) for m in members))
     return f"{name}{listed} character set {charset}"
 

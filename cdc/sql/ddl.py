@@ -1,6 +1,6 @@
-"""Classifies a statement of the binlog: its kind and, for DDL, the objects that it affects, by full name.
+"""Classifies a statement of the binlog: its kind and, for DDL, the full names of the objects that it affects.
 
-Only the head of a statement names its objects (in ALTER TABLE the clauses too), so only the head is parsed, by the
+Only the head of a statement names its objects (in ALTER TABLE the clauses too), so only the head is parsed, with the
 grammar of MySQL 9.7. A statement outside of that grammar is ``unknown``, never guessed.
 """
 
@@ -53,9 +53,9 @@ def classify(
 ) -> tuple[str, tuple[Effect, ...]]:
     """The statement's kind and, for ``ddl``, its effects; CREATE TEMPORARY TABLE has an effect on the table it hides.
 
-    Kinds: ``begin``, ``commit``, ``rollback``, ``rollback to``, ``savepoint``, ``xa``, ``ddl``, ``account``, ``admin``,
-    ``temporary``, ``dml``, ``unknown``. ``session_bound``: the leader marked the statement as depending on its session;
-    ``real`` decides whether the log shows that the effects are not on a temporary table.
+    The kinds are ``begin``, ``commit``, ``rollback``, ``rollback to``, ``savepoint``, ``xa``, ``ddl``, ``account``,
+    ``admin``, ``temporary``, ``dml`` and ``unknown``. ``session_bound``: the leader marked the statement as depending
+    on its session; ``real`` decides whether the log shows that the effects are not on a temporary table.
     """
     found = tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks)
     reader = SqlReader(list(found), database)
@@ -192,7 +192,7 @@ def _is_of_this_server(reader: SqlReader) -> bool:
 
 
 def _alter_event(name: tuple[str, str], reader: SqlReader) -> Effect:
-    while reader.at < len(reader.items) and reader.peek() != "DO":  # the event's body may hold any words
+    while reader.at < len(reader.items) and reader.peek() != "DO":  # the event's body may contain any words
         if reader.take("RENAME", "TO"):
             return Effect("RenameEvent", *name, to=reader.name())
         reader.at += 1

@@ -1,9 +1,9 @@
 """Lists the tables that a change logged as a statement may have changed, from its text and its logged databases.
 
-The server logs with each such statement the databases of all tables it reads or writes, including those of triggers and
-functions (Q_UPDATED_DB_NAMES of the Query event), unless they are too many or a foreign key refers to one. The text
-names the written table, if its form allows only one. A logged database that the text does not name is that of a trigger
-or function, which may write there.
+The server logs with each such statement the databases of all tables it reads or writes, including the tables of
+triggers and functions (Q_UPDATED_DB_NAMES of the Query event), unless they are too many or a foreign key refers to one
+of these tables. The text names the written table, if its form allows only one. If a logged database is not named in the
+text, a trigger or function uses it, and may write there.
 
 Neither source reveals a trigger of the written table that writes to a database which the text names too. Such triggers
 are likely to write to the table's own database, so the router stops if a table of that database may pass the filters
@@ -56,7 +56,7 @@ def changed_by(
 ) -> tuple[Effect, ...]:
     """The tables or whole databases that the statement may have changed (``SkipTable``, ``SkipDatabase``).
 
-    ``databases`` are those that the leader logged with the statement; empty if it logged none.
+    ``databases`` are the databases that the leader logged with the statement; empty if it logged none.
     """
     if not databases or "" in databases:
         return (ANY_DATABASE,)
@@ -94,7 +94,7 @@ def _one_table(reader: SqlReader) -> tuple[str, str] | None:
 
 
 def _alone(reader: SqlReader, *, ends: tuple[str, ...]) -> tuple[str, str] | None:
-    """The next name, if only an alias stands between it and the ``ends``."""
+    """The next name, if only an alias stands between the name and the ``ends``; otherwise None."""
     name = reader.name()
     if reader.at < len(reader.items) and reader.peek() not in ends:
         reader.take("AS")
@@ -105,17 +105,17 @@ def _alone(reader: SqlReader, *, ends: tuple[str, ...]) -> tuple[str, str] | Non
 
 def _calls(items: list[Token]) -> bool:
     """Whether a stored function may be called: the text does not show what a function changes."""
-    # The first brackets of an INSERT, right after the table's name, hold columns.
+    # The first brackets of an INSERT, right after the table's name, contain columns.
     return any(
         after == _OPEN
-        # A function named with its database is never a built-in one.
+        # A function named with its database is never a built-in function.
         and (item.kind == "quoted" or (item.kind == "word" and (before == _DOT or item.word() not in _KNOWN)))
         for before, item, after in zip([Token("mark", ""), *items], items, items[1:], strict=False)
     )
 
 
 def _named(items: list[Token], database: str) -> set[str]:
-    """The databases that the text names; ``database`` for a table named without one."""
+    """The databases of the tables that the text names; ``database`` is the database of tables named without one."""
     # Only places where a table may be named count: elsewhere a name before a dot may be an alias.
     found: set[str] = set()
     for before, item, after in zip(items, items[1:], [*items[2:], Token("mark", "")], strict=False):

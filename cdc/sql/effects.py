@@ -1,7 +1,8 @@
 """Describes the effect of a statement on one object; reads the effects of ALTER TABLE from its clauses.
 
-A session with ``binlog_format`` STATEMENT or MIXED logs more than DDL: its temporary tables, which hide tables of the
-same name, and queries that fill tables. A follower that executed these would differ from the leader.
+A session with ``binlog_format`` STATEMENT or MIXED logs more than DDL: statements on its temporary tables, which hide
+tables of the same name, and queries that fill tables. A follower that executed these statements would differ from the
+leader.
 """
 
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from cdc.model.folding import folded
 from cdc.sql.numbering import dropped_columns, filled_column, in_order_of_key, numbers_rows
 from cdc.sql.parser import SqlReader
 from cdc.sql.tokens import Token
@@ -23,6 +25,7 @@ __all__ = [
     "adds_foreign_keys",
     "alter_table",
     "connects",
+    "folded_effect",
     "has_query",
     "made_like",
     "needing_more",
@@ -33,16 +36,16 @@ __all__ = [
 
 
 class Effect(NamedTuple):
-    """The effect of a statement. ``action`` is Create, Alter, Drop, Rename, Truncate or Maintain and the kind of
-    object; ``to`` the new (database, name). Skip and the kind stands for objects that a left-out event may have
-    changed.
+    """The effect of a statement. ``action`` is Create, Alter, Drop, Rename, Truncate or Maintain, followed by the kind
+    of object; ``to`` is the new (database, name). Skip, followed by the kind, stands for objects that a left-out event
+    may have changed.
 
     ``like`` is the table whose definition CREATE TABLE … LIKE copies. ``unfaithful`` is the reason why a follower that
     executes the statement would differ from the leader; mostly empty. ``numbered``: the statement numbers the rows in
-    the order of the primary key that it replaces, if the table is one of InnoDB and the numbers grow by 1. ``filled``
-    is the column whose zeros and NULLs it numbers, if it was not AUTO_INCREMENT before. ``any_order``: each server
-    numbers the rows in an order of its own, so there must not be two rows. With these three, ``dropped`` are the
-    columns that the statement drops.
+    the order of the primary key that it replaces, if the table is in InnoDB and the numbers grow by 1. ``filled`` is
+    the column whose zeros and NULLs the statement numbers, if the column was not AUTO_INCREMENT before. ``any_order``:
+    each server numbers the rows in its own order, so the table must not have two rows. If any of these three is set,
+    ``dropped`` are the columns that the statement drops.
     """
 
     action: str
@@ -72,8 +75,8 @@ _LIKE_HIDDEN = "its event does not show that it was LIKE a table and not LIKE a 
 
 # Functions that MySQL 9.7 accepts in the default of an added column (it refuses UUID() and the like with error 1674).
 _OF_THE_SESSION = {"CONNECTION_ID", "CURRENT_ROLE", "PS_CURRENT_THREAD_ID", "ROLES_GRAPHML"}
-# Functions that it refuses (1674), but not under binlog_format = STATEMENT, and two that depend on the server's
-# settings.
+# Functions that MySQL refuses there (error 1674), except under binlog_format = STATEMENT, and two functions that depend
+# on the server's settings.
 _UNSAFE = {
     "UUID", "UUID_SHORT", "RAND", "RANDOM_BYTES", "SYSDATE", "CURRENT_USER", "USER", "SESSION_USER", "SYSTEM_USER",
     "AES_ENCRYPT", "AES_DECRYPT", "WAIT_FOR_EXECUTED_GTID_SET", "PS_THREAD_ID", "VALIDATE_PASSWORD_STRENGTH",
@@ -84,7 +87,8 @@ _CALL = [Token("mark", "("), Token("mark", ")")]
 
 
 def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
-    """The effects of ALTER TABLE on ``table``, read from after its name. Raises ValueError if a name is missing."""
+    """The effects of ALTER TABLE on ``table``; ``reader`` is after the table's name. Raises ValueError if a name is
+    missing."""
     others: list[Effect] = []
     clauses = list(replace(reader).clauses())
     numbered, filled = in_order_of_key(clauses), filled_column(clauses)
@@ -124,10 +128,10 @@ def adds_foreign_keys(effects: tuple[Effect, ...], text: str) -> bool:
 
 
 def connects(reader: SqlReader) -> bool:
-    """Whether the table options that follow contain a CONNECTION, and the engine may be one to which it has a meaning.
+    """Whether the table options that follow contain a CONNECTION, and the engine may be an engine that uses it.
 
-    To engines other than FEDERATED it is a comment. Without ENGINE the table may be FEDERATED already, or by
-    ``default_storage_engine``. In brackets CONNECTION and ENGINE are names of columns.
+    For engines other than FEDERATED the CONNECTION is a comment. Without ENGINE the table may be FEDERATED already, or
+    because of ``default_storage_engine``. In brackets CONNECTION and ENGINE are names of columns.
     """
     found, engine, depth = False, "", 0
     rest = reader.items[reader.at :]
@@ -143,13 +147,25 @@ def connects(reader: SqlReader) -> bool:
 
 
 def made_like(reader: SqlReader) -> tuple[str, str] | None:
-    """The table after LIKE, for a reader after the name of CREATE TABLE, which does not move; None in other forms."""
+    """The table after LIKE in a CREATE TABLE; None for other forms. ``reader`` is after the table's name, and does not
+    move."""
     ahead = replace(reader)
     return ahead.name() if ahead.take("LIKE") or (ahead.mark("(") and ahead.take("LIKE")) else None
 
 
+def folded_effect(effect: Effect) -> Effect:
+    """The effect on a server with ``lower_case_table_names = 1``: databases, tables and views have names in lower
+    case, other objects keep theirs.
+    """
+    name = effect.name
+    if name is not None and effect.action.endswith(("Table", "View", "Index")):
+        name = folded(name)
+    to, like = (each and (folded(each[0]), folded(each[1])) for each in (effect.to, effect.like))
+    return effect._replace(database=folded(effect.database), name=name, to=to, like=like)
+
+
 def has_query(reader: SqlReader) -> bool:
-    """Whether CREATE TABLE, read up to its name, contains a query that fills the table."""
+    """Whether a CREATE TABLE, which is read up to the table's name, contains a query that fills the table."""
     depth, outermost = 0, True  # outermost: only brackets lie between here and the outermost level
     for before, item in pairwise([_END, *reader.items[reader.at :]]):
         word = "" if before == Token("mark", ".") else item.word()
@@ -161,13 +177,12 @@ def has_query(reader: SqlReader) -> bool:
 
 
 def of_the_session(effect: Effect, *, real: bool = False) -> Effect:
-    """``effect`` of a statement that the leader marked as depending on its session, with the doubt that follows from
-    it.
+    """Returns ``effect`` with the doubt that follows from the leader's mark that the statement depends on its session.
 
     The leader marks statements on temporary tables, which sessions with ``binlog_format = STATEMENT`` log, and in a
-    CALL or an event all statements after the first marked one. ``real``: the log shows that the statement was on no
-    temporary table, which proves nothing about the table after LIKE. Other formats log CREATE TABLE … LIKE a temporary
-    table with its definition.
+    CALL or an event all statements after the first marked statement. ``real``: the log shows that the statement was not
+    on a temporary table; this proves nothing about the table after LIKE. In other formats, CREATE TABLE … LIKE a
+    temporary table is logged with the definition of that table.
     """
     if effect.like:
         return effect._replace(unfaithful=effect.unfaithful or _LIKE_HIDDEN)
@@ -177,7 +192,8 @@ def of_the_session(effect: Effect, *, real: bool = False) -> Effect:
 
 
 def needing_more(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """``effects`` of a statement that the leader logged with values of its own: a user variable, a seed of RAND()."""
+    """Returns ``effects`` with a doubt: the leader logged the statement with its own values, a user variable or a seed
+    of RAND()."""
     return tuple(
         effect._replace(unfaithful=effect.unfaithful or _OWN_VALUES) if effect.action.endswith("Table") else effect
         for effect in effects
@@ -197,7 +213,7 @@ def numbered_otherwise(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
 
 
 def way_out(doubt: str) -> str:
-    """The hint for a statement with this ``unfaithful`` that stops the stream."""
+    """The hint for a statement that stops the stream since ``unfaithful`` of its effect is ``doubt``."""
     if doubt in (_HIDDEN, _LIKE_HIDDEN):
         instead = "with the definition in place of LIKE" if doubt == _LIKE_HIDDEN else "on a table of InnoDB"
         return (
@@ -214,7 +230,7 @@ def way_out(doubt: str) -> str:
 
 
 def _divides(items: list[Token], *, adds: bool) -> bool:
-    """Whether rows get values from a division in AS (…) STORED or, for an added column, in such a DEFAULT."""
+    """Whether rows get values from a division in AS (…) STORED or, for an added column, in DEFAULT (…)."""
     heads = {"DEFAULT"} if adds else set()
     heads |= {"AS"} if any(item.word() == "STORED" for item in items) else set()
     depth = 0

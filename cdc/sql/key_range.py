@@ -1,7 +1,7 @@
 """Writes the SQL condition for the rows in a range of keys, or with some keys. Pure.
 
 MySQL compares rows of values, ``(a, b) > (1, 2)``, without using an index, but reads a chain of comparisons as ranges
-of one (manual, "Range Optimization of Row Constructor Expressions").
+of an index (manual, "Range Optimization of Row Constructor Expressions").
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,8 +12,8 @@ __all__ = ["keys_condition", "misplaced_rows", "range_condition"]
 def range_condition(columns: Sequence[str], after: Sequence[str] | None, through: Sequence[str] | None) -> str:
     """The condition that a row is behind ``after`` and not behind ``through`` in the order of the key ``columns``.
 
-    All are SQL: quoted names, and a literal for each. None means no bound. Raises ValueError for a bound with another
-    number of values.
+    All arguments are SQL: quoted names, and a literal for each name. None means no bound. Raises ValueError for a bound
+    with another number of values.
     """
     conditions = []
     if after is not None:
@@ -32,7 +32,8 @@ def _chain(columns: Sequence[str], bound: Sequence[str], strictly: str, at_last:
 
 
 def keys_condition(columns: Sequence[str], keys: Iterable[Sequence[str]]) -> str:
-    """The condition that a row has one of ``keys`` (at least one) in ``columns``; all are SQL."""
+    """The condition that a row has one of ``keys`` in ``columns``; there is at least one key, and all arguments are
+    SQL."""
     rows = [" AND ".join(f"{column} = {value}" for column, value in zip(columns, key, strict=True)) for key in keys]
     return f"({' OR '.join(rows)})"
 
@@ -42,9 +43,9 @@ def misplaced_rows(
 ) -> str:
     """The SELECT that finds a row of ``partition`` that belongs in another partition; all names are SQL.
 
-    ``columns`` are those of a key; with a ``nullable`` one it finds only rows without NULLs there. A condition on the
-    key does not find such a row, whatever partition is named: the server leaves out the partitions that the condition
-    rules out. So each row is looked up by its key in its own partition.
+    ``columns`` are the columns of a key; with a ``nullable`` key the SELECT finds only rows without NULLs in the key. A
+    condition on the key does not find a misplaced row, whatever partition is named: the server leaves out the
+    partitions that the condition rules out. So each row is looked up by its key in the partition that it was read from.
     """
     source = f"{table} PARTITION ({partition})"
     same = " AND ".join(f"b.{name} = a.{name}" for name in columns)

@@ -1,7 +1,9 @@
-"""Statements that maintain tables: REPAIR, OPTIMIZE and ANALYZE TABLE, and those of partitions in ALTER TABLE. Pure.
+"""Parses statements that maintain tables: REPAIR, OPTIMIZE and ANALYZE TABLE, and the same for partitions in ALTER
+TABLE. Pure.
 
-They change no row and no definition, but affect later statements: REPAIR moves rows that lie in a wrong partition,
-OPTIMIZE makes room for columns that are added INSTANT, ANALYZE makes histograms. CHECK TABLE is in no binlog.
+These statements change no row and no definition, but affect later statements: REPAIR moves rows that lie in a wrong
+partition, OPTIMIZE makes room for columns that are added INSTANT, ANALYZE builds histograms. CHECK TABLE is in no
+binlog.
 """
 
 from collections.abc import Iterable
@@ -35,7 +37,8 @@ def maintains_partitions(reader: SqlReader) -> bool:
 
 
 def of_these_tables(text: str, tables: Iterable[tuple[str, str]], *, sql_mode: str) -> str:
-    """The maintenance statement ``text`` for only these of its tables: nothing but options can follow the names."""
+    """Reduces the maintenance statement ``text`` to ``tables``, which it names, too; only options can follow the
+    names."""
     modes = sql_mode.upper().split(",")
     ansi_quotes, backslash_escapes = "ANSI_QUOTES" in modes, "NO_BACKSLASH_ESCAPES" not in modes
     reader = SqlReader(list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)), "")

@@ -1,10 +1,10 @@
 """Decides whether ALTER TABLE numbers existing rows, and whether the order of the numbers is certain. Pure.
 
-InnoDB reads the rows of a table in the order of its primary key, and numbers them as it reads. So two servers give the
-same numbers if both tables have that key and the new rows are stored as they are read, without sorting: if the numbers
-are the new primary key. (Copying and rebuilding in place begin alike only if the numbers start and grow by 1.) DROP
-PRIMARY KEY shows that there was a primary key. A primary key of only the new column shows that the table has no
-partitions, whose columns would have to be in it.
+InnoDB reads the rows of a table in the order of its primary key, and numbers them as it reads. So two servers assign
+the same numbers if both tables have that key and the new rows are stored as they are read, without sorting, which is
+the case if the numbers are the new primary key. (Copying the table and rebuilding it in place begin with the same
+number only if the numbers start at 1 and grow by 1.) DROP PRIMARY KEY shows that there was a primary key. A primary key
+that contains only the new column shows that the table has no partitions: their columns would have to be in the key.
 
 If an existing column becomes AUTO_INCREMENT, its zeros and NULLs are numbered. If another column was AUTO_INCREMENT
 until now, and is not dropped, the numbers continue from its counter, which is in no log.
@@ -20,13 +20,15 @@ __all__ = ["dropped_columns", "filled_column", "in_order_of_key", "numbers_rows"
 
 _KEYS = {"INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PARTITION"}
 _OPEN, _CLOSE = Token("mark", "("), Token("mark", ")")
-# Clauses that were measured beside the numbering, and words that change the order or the engine wherever they stand.
+# Clauses that were tested together with the numbering; and words that change the order or the engine, wherever they
+# stand.
 _BESIDE = {"ADD", "DROP", "MODIFY", "CHANGE", "ALTER", "ALGORITHM", "LOCK", "COMMENT"}
 _OTHER_ORDER = {"ENGINE", "ORDER", "PARTITION", "PARTITIONING"}
 
 
 def numbers_rows(clause: SqlReader) -> bool:
-    """Whether a clause, read up to ADD, adds an AUTO_INCREMENT column; neither word of its two forms is reserved."""
+    """Whether a clause, read up to ADD, adds an AUTO_INCREMENT column; neither AUTO_INCREMENT nor SERIAL is
+    reserved."""
     if not clause.take("COLUMN") and clause.peek() in _KEYS:
         return False
     words = clause.items[clause.at :]
@@ -50,7 +52,7 @@ def in_order_of_key(clauses: list[SqlReader]) -> bool:
         and len(numbers) == 1
         and {clause.peek() for clause in clauses} <= _BESIDE
         and _OTHER_ORDER.isdisjoint(words)
-        and words.count("AUTO_INCREMENT") == 1  # as an option it gives the first number
+        and words.count("AUTO_INCREMENT") == 1  # as an option it sets the first number
         and _primary_key(clauses) == numbers
     )
 
@@ -64,7 +66,7 @@ def filled_column(clauses: list[SqlReader]) -> str:
             continue
         ahead.take("COLUMN")
         name = ahead.identifier()
-        ahead.at -= not is_change  # the new name, or the only one, comes before the definition
+        ahead.at -= not is_change  # the new name, or the only name, comes before the definition
         if numbers_rows(ahead):
             return name
     return ""
@@ -81,7 +83,8 @@ def dropped_columns(clauses: list[SqlReader]) -> tuple[str, ...]:
 
 
 def _numbers(clause: SqlReader) -> str:
-    """The column of a clause ``ADD [COLUMN] name … AUTO_INCREMENT``, in capitals; else empty, also in brackets."""
+    """The column of a clause ``ADD [COLUMN] name … AUTO_INCREMENT``, in capitals; empty for other clauses and for a
+    column in brackets."""
     ahead = replace(clause)
     if not ahead.take("ADD") or not numbers_rows(replace(ahead)):
         return ""

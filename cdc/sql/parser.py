@@ -58,7 +58,7 @@ class SqlReader:
         return self.items[self.at - 1].text
 
     def name(self) -> tuple[str, str]:
-        """``[database.]name``, with the default ``database`` if the text has none."""
+        """``[database.]name``; the default is ``database`` if the text does not name a database."""
         first = self.identifier()
         return (first, self.identifier()) if self.mark(".") else (self.database, first)
 

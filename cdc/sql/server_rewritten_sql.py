@@ -9,8 +9,8 @@ These parts were found in the binlogs of MySQL 9.7, from a session in another ch
   language;
 - the definition of a library.
 
-A replica of MySQL's own reads them in the session's character set, and so gives such objects other names. In the DROP
-TABLE that the server writes itself, a second byte of gb18030 that looks like a backtick is doubled like one.
+MySQL's own replicas read these parts in the session's character set, so such objects have other names there. In the
+DROP TABLE that the server writes itself, the second byte of a gb18030 character is doubled if it looks like a backtick.
 """
 
 import re
@@ -124,13 +124,13 @@ def _is_generated(data: bytes, charset: str, quoting: dict[str, Any], *, session
         (inside if depth else options).add(span.token.word())
     key = _GENERATED_KEY.match(data) is not None
     if key and {"ENGINE", "CHARSET"} <= options:
-        raise ValueError(_UNCERTAIN)  # a dump has both, and the server also writes parts as they were typed
+        raise ValueError(_UNCERTAIN)  # a dump contains both, and the server also writes parts as they were typed
     if not ("START" in options or session_bound or key):
         if "ENGINE" in options and "INNODB" not in options and "CHARSET" not in options:
-            raise ValueError(_UNCERTAIN)  # some engines have no START TRANSACTION
+            raise ValueError(_UNCERTAIN)  # for some engines the server writes no START TRANSACTION
         return False
     if session_bound and "CONNECTION_ID" in inside:
-        raise ValueError(_UNCERTAIN)  # such a table is marked in the same way
+        raise ValueError(_UNCERTAIN)  # the leader marks a statement that calls CONNECTION_ID() in the same way
     if charset in _UNSAFE and not _is_utf8(data):
         raise ValueError("it has literals whose backslashes may be parts of characters")
     return True

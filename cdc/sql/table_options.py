@@ -1,8 +1,8 @@
-"""Finds the options of CREATE TABLE and ALTER TABLE in a statement's text, including those of partitions. Pure.
+"""Finds the options of CREATE TABLE and ALTER TABLE in a statement's text, including the options of partitions. Pure.
 
 Words such as ENGINE and TABLESPACE are not reserved, so they may be names of columns, keys and tables, too. An option
-is found only where MySQL's grammar allows one: after a table's columns, at the start of a clause of ALTER TABLE, after
-another option, and in a partition's definition ("CREATE TABLE Statement", "ALTER TABLE Statement" in the manual).
+is found only where MySQL's grammar allows an option: after a table's columns, at the start of a clause of ALTER TABLE,
+after another option, and in a partition's definition ("CREATE TABLE Statement", "ALTER TABLE Statement" in the manual).
 """
 
 from collections.abc import Iterator
@@ -113,7 +113,7 @@ def _options(reader: SqlReader, *, commas: bool) -> Iterator[tuple[int, str]]:
 
 
 def _skip_brackets(reader: SqlReader) -> bool:
-    """Skips everything in brackets, if a bracket comes next; returns whether one did."""
+    """Skips everything in brackets, if a bracket comes next; returns whether a bracket came."""
     depth = int(reader.mark("("))
     found = depth > 0
     while depth and reader.at < len(reader.items):

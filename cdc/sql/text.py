@@ -1,9 +1,9 @@
-"""The text of a logged statement, some bytes of which may be lost, and its form in a record.
+"""Decodes the text of a logged statement, in which bytes may be lost, and decides the form of the text in a record.
 
-MySQL accepts bytes that are invalid in the session's character set, in comments and strings. A follower gets the same
-bytes, so they matter only in names. If it is not known how the server reads a statement, every character outside of
-ASCII is lost: marks and keywords are ASCII in every character set, so the objects that the statement may affect can
-still be found.
+MySQL accepts bytes that are invalid in the session's character set, in comments and strings. A follower receives the
+same bytes, so invalid bytes matter only in names. If it is not known how the server reads a statement, every character
+outside of ASCII counts as lost: marks and keywords are ASCII in every character set, so the objects that the statement
+may affect can still be found.
 """
 
 import re
@@ -40,7 +40,7 @@ class StatementText:
 
     @property
     def exact(self) -> bytes | None:
-        """The bytes to send, if the record's text and character set do not give them."""
+        """The bytes to send; None if the record's text and character set are enough to restore them."""
         return None if _sent(readable(self.known), self.charset) == self.data else self.data
 
     @property
@@ -49,8 +49,8 @@ class StatementText:
         return bool(self.problem) and self.charset == _LIKE_ASCII
 
     def unreadable(self, effects: Iterable[Effect]) -> str:
-        """The reason why the statement can't be sent to followers, if ``effects`` are those of ``known``; empty if it
-        can.
+        """The reason why the statement, with the ``effects`` of ``known``, can't be sent to followers; empty if it can
+        be sent.
         """
         if self.problem:
             return f"a statement's text in {self.charset} cannot be read: {self.problem}"
@@ -80,7 +80,7 @@ def statement_text(
 
 
 def as_stored(effects: Iterable[Effect], charset: str) -> tuple[Effect, ...]:
-    """``effects`` of a statement in this character set, with names as the server stores them."""
+    """Returns ``effects`` of a statement in this character set, with names as the server stores them."""
 
     def stored(names: tuple[str, str] | None) -> tuple[str, str] | None:
         return names and (stored_name(names[0], charset), stored_name(names[1], charset))
@@ -99,7 +99,7 @@ def as_stored(effects: Iterable[Effect], charset: str) -> tuple[Effect, ...]:
 
 
 def _ascii_only(data: bytes, charset: str) -> str:
-    """The text with every character outside of ASCII lost."""
+    """The text, in which every character outside of ASCII is replaced by a lost byte."""
     try:
         cut = units(data, charset)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Splits a statement into tokens by MySQL's lexical rules (manual, "Language Structure", and sql_lex.cc).
+"""Splits a statement into tokens according to MySQL's lexical rules (manual, "Language Structure", and sql_lex.cc).
 
-Comments are left out, except the content of executable ones (``/*! … */``): a server logs those that it did not execute
-as plain comments. ``/*M! … */`` is MariaDB's, a plain comment to MySQL.
+Comments are left out, except the content of executable comments (``/*! … */``): a server that did not execute such a
+comment logs it as a plain comment. MariaDB's ``/*M! … */`` is a plain comment to MySQL.
 
 ``excerpt`` shortens a statement for logs and errors: one line, without anything that may be a secret.
 """
@@ -34,8 +34,9 @@ class Token(NamedTuple):
     text: str
 
     def word(self) -> str:
-        """The keyword this may be, in capitals; empty for anything but an unquoted word."""
-        # Only ASCII: capitals of some other letters are ASCII, and no keyword to the server.
+        """The keyword that the token may be, in capitals; empty for anything but an unquoted word."""
+        # Only ASCII words are keywords: the capitals of some other letters are ASCII, but the server does not read such
+        # words as keywords.
         return self.text.upper() if self.kind == "word" and self.text.isascii() else ""
 
 
@@ -62,7 +63,8 @@ def _pattern(*, ansi_quotes: bool, backslash_escapes: bool, blanks: Blanks) -> r
         |@(?P<host>[0-9A-Za-z_.$]*)
         |(?P<word>(?:{no_space}[0-9A-Za-z_$\u0080-\U0010ffff])+)
         |(?P<mark>.)""",
-        # ASCII: to the server no other character is a space, except ``blanks``, and words may contain any.
+        # ASCII: the server reads no other character as a space, except ``blanks``, and words may contain any other
+        # character.
         re.VERBOSE | re.DOTALL | re.ASCII,
     )
 
@@ -78,7 +80,7 @@ def tokens(
 def spans(
     text: str, *, ansi_quotes: bool, backslash_escapes: bool = True, blanks: Blanks = NO_BLANKS
 ) -> Iterator[Span]:
-    """The statement's tokens with their positions in the text; ``blanks`` are those of its character set."""
+    """The statement's tokens with their positions in the text; ``blanks`` are the blanks of its character set."""
     pattern = _pattern(ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks)
     for match in pattern.finditer(text):
         kind = match.lastgroup or "mark"

@@ -1,1 +1,1 @@
-"""cdc-tail: prints the records of a leader's topics."""
+"""The program cdc-tail: prints the records of a leader's topics."""

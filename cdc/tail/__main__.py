@@ -1,4 +1,5 @@
-"""``cdc-tail``: prints a leader's records in the order of their sequences, one line each or as JSON."""
+"""The program cdc-tail: prints a leader's records in the order of their sequences, each as a line of text or as
+JSON."""
 
 import argparse
 import functools
@@ -52,9 +53,11 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _messages(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.Event) -> Iterator[tuple[bytes, str]]:
-    """Value and place of the ``last`` committed records or of all (None), then of new ones with ``follow``.
+    """Yields the values and places of the ``last`` committed records, or of all committed records (None), and with
+    ``follow`` those of new records.
 
-    Raises UserError if Kafka refuses or does not answer; Disconnected if that happens while following.
+    Raises UserError if Kafka returns an error or does not answer; raises Disconnected instead if that happens after all
+    old records were read.
     """
     consumer: Consumer | None = None
     topics: TailedTopic | TailedTopics | None = None

@@ -1,4 +1,5 @@
-"""Formats a record as one line of text: sequence, binlog position, commit time, GTID, operation, URI and values."""
+"""Formats a record as one line of text, with its sequence, binlog position, commit time, GTID, operation, URI and
+values."""
 
 from datetime import UTC, datetime
 
@@ -9,7 +10,7 @@ __all__ = ["line"]
 
 
 def line(record: Record) -> str:
-    """A record as one line; characters that control a terminal are replaced."""
+    """Formats ``record`` as one line, and replaces characters that control a terminal."""
     committed = f"{datetime.fromtimestamp(record.ts_us / 1e6, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
     transaction = f"{committed}  {record.transaction}"
     head = f"{record.sequence}  {record.position}  {transaction}  {record.operation} {record.uri}"
@@ -21,7 +22,8 @@ def line(record: Record) -> str:
 
 
 def _chunk(record: Record) -> str:
-    """The text of a chunk: the number of rows, and the range of keys, the list of keys, or the piece of the table."""
+    """Formats a chunk: its number of rows, and its range of keys, its list of keys, or the number of the table's
+    piece."""
     key, (after, through, _, piece, keys) = record.key or (), record.range or KeyRange(None, None)
     if piece is not None:
         return f"{len(record.rows)} rows, piece {piece} of the table{', the last' if through is None else ''}"

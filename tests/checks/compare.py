@@ -53,6 +53,15 @@ def content(server: MySql, database: str) -> dict[str, Any]:
     return found
 
 
+def in_lower_case(found: dict[str, Any]) -> dict[str, Any]:
+    """``content`` with names and definitions in lower case, and the rows as they are."""
+    lower: dict[str, Any] = {}
+    for name, each in found.items():
+        is_table = isinstance(each, dict)
+        lower[name.lower()] = each | {"definition": each["definition"].lower()} if is_table else repr(each).lower()
+    return lower
+
+
 def numbers_given_twice(follower: MySql, records: Iterable[Record]) -> list[str]:
     """Tables that would number a new row as the leader has numbered one in ``records``, were the follower the leader.
 

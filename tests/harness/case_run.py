@@ -24,7 +24,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.binlog import position
 from tests.checks.case import LEADER, Case, Step, as_far_as, following, has, profile_keys, wanted_record
-from tests.checks.compare import content, databases, numbers_given_twice
+from tests.checks.compare import content, databases, in_lower_case, numbers_given_twice
 from tests.harness.programs import as_json, run, stopped, write_profile
 from tests.harness.topic import LeaderTopic
 
@@ -32,6 +32,7 @@ __all__ = ["CaseRun", "Programs", "run_alone", "run_together"]
 
 _ACTIONS = {"@apply", "@start", "@run", "@record", "@profile"}
 _SAID = {"@conflict", "@logged", "@silent", "@stops", "@equal"}
+_LOWER_CASE = "--lower-case-table-names=1"
 _CLIENT = re.compile(r"SET\s+(?:NAMES|character_set_client\s*=)\s*'?(\w+)", re.I)
 _GLOBAL = re.compile(r"SET\s+GLOBAL\s+(\w+)", re.I)
 _BYTES = re.compile(r"\{hex ([0-9a-f ]+)\}")
@@ -149,6 +150,8 @@ class CaseRun:
         assert self._own, f"{where}: a case makes a database of its own"
         for database in self._own.intersection(databases(self.leader)) - self.case.differing:
             here, there = self._on_follower(database), content(self.leader, database)
+            if _LOWER_CASE in self.case.servers.get("follower", []):
+                here, there = in_lower_case(here), in_lower_case(there)
             for table in (each for each in there if f"{database}.{each}" in self.case.differing):
                 assert here.pop(table, None) != there[table], f"{where}: {table} does not differ"
                 there = {name: found for name, found in there.items() if name != table}

@@ -60,8 +60,8 @@ class Pair:
         self.on_leader(*statements, database=database)
         run_well("cdc-producer", self.source, "--until-current")
         resource = load(self.target).mysql_resource_name
-        moved = f"UPDATE cdc.checkpoint SET sequence = sequence + {len(statements)} WHERE resource = '{resource}'"
-        self.on_follower(moved)
+        moved = f"sequence = sequence + {len(statements)}, leader_file = NULL WHERE resource = '{resource}'"
+        self.on_follower(f"UPDATE cdc.checkpoint SET {moved}")
 
     def audit(self, spark: SparkSession, folder: Path, *, consumer: bool = False) -> Audit:
         """Audits both logs so far, with or without the consumer's profile."""

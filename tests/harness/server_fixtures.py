@@ -1,5 +1,6 @@
 """Fixtures of real servers: a leader, a follower and Kafka that tests share, and factories for a test's own."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,8 +22,11 @@ KafkaFactory = Callable[..., Kafka]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Starts the keeper in the process that starts the workers, or that runs all tests itself."""
-    if not hasattr(config, "workerinput"):
+    """Starts the keeper in the process that starts the workers, or that runs all tests itself.
+
+    Mutants are run against unit tests, which need no broker; a keeper for each of them would cost more than its tests.
+    """
+    if not hasattr(config, "workerinput") and "MUTANT_UNDER_TEST" not in os.environ:
         keeper = kept()
         config.stash[_KEEPER] = keeper.__enter__()
         config.add_cleanup(lambda: keeper.__exit__(None, None, None))

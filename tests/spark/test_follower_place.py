@@ -83,7 +83,7 @@ def test_logs_that_do_not_show_all(
     # A checkpoint that moved while the binlog was off does not show how.
     pair.on_leader("DELETE FROM t WHERE id = 2", "DELETE FROM t WHERE id = 3", database=name)
     run_well("cdc-producer", pair.source, "--until-current")
-    move = f"UPDATE cdc.checkpoint SET sequence = sequence + 1 WHERE resource = '{name}'"
+    move = f"UPDATE cdc.checkpoint SET sequence = sequence + 1, leader_file = NULL WHERE resource = '{name}'"
     pair.on_follower("SET sql_log_bin = 0", move)
     pair.replicate()
     audit = pair.audit(spark, tmp_path)

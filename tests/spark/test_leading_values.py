@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from cdc.seed.fold import image_texts, leading_values, pattern
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.records import LEADER, parse
+from cdc.spark.input.records import LEADER, heads, parse
 from tests.harness.seed import SEED
 
 pytestmark = pytest.mark.spark
@@ -163,3 +163,31 @@ def test_a_record_that_is_damaged() -> None:
     for value, sequence in ((None, 3), (as_written(body), 33)):
         with pytest.raises(ValueError, match="gone, or another one"):
             image_texts(value, [0], of=1, sequence=sequence)
+
+
+def test_heads_are_what_the_parser_gives(spark: SparkSession) -> None:
+    """Of records as cdc-producer writes them, of others, and NULL of what is no record."""
+    chance = random.Random(SEED)
+    written = [record(chance, at) for at in range(20)]
+    written[3]["transaction"]["last"] = False
+    written[4]["bn_file"]["fileName"] = 'b"\\1'
+    written[5]["transaction"]["id"] = 'u"}:5'
+    values = [as_written(each) for each in written]
+    values += [json.dumps(each, indent=1).encode() for each in written[:6]]
+    values += [as_written(dict(reversed(written[0].items()))), b"", b"no record", b'{"uri":"flv://s/d/t"}']
+    rows = [{"offset": at, "value": b64encode(value).decode()} for at, value in enumerate(values)]
+    given = local_frame(spark, rows, "offset BIGINT, value STRING")
+    messages = given.select(
+        F.lit(LEADER).alias("side"), F.lit("t/0").alias("partition"), "offset", F.unbase64("value").alias("value")
+    )
+    names = ("sequence", "file", "position", "transaction", "index", "last", "ts_us")
+    parsed = {row[0]: row[1:] for row in parse(messages).select("offset", *names).collect()}
+    found = {row[0]: row[1:] for row in heads(messages, *names).select("offset", *names).collect()}
+    assert found == parsed
+    assert found[4][1:4] == ('b"\\1', 28, "u:4")
+    assert found[5][3:6] == ('u"}:5', 0, True)
+    assert [row[0] for row in found.values()] == [*range(20), *range(6), 0, None, None, None]
+    # Each name alone, too.
+    for at, name in enumerate(names):
+        alone = heads(messages, name).select("offset", name).collect()
+        assert {row[0]: row[1] for row in alone} == {offset: row[at] for offset, row in parsed.items()}

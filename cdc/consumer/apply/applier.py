@@ -1,4 +1,6 @@
-"""Applies batches: the rows of a batch and its checkpoint are one follower transaction, repeated until it commits."""
+"""Applies batches: the rows of a batch and its checkpoint are one follower transaction, which is repeated until it
+commits.
+"""
 
 import threading
 import time
@@ -29,11 +31,11 @@ class Reread(Exception):
 
 
 class Applied(NamedTuple):
-    """A commit on the follower: ``last`` is the last record it applied, ``seconds`` the time since the preparation of
-    its last batch began.
+    """A commit on the follower: ``last`` is the last record that it applied, and ``seconds`` is the time since the
+    preparation of its last batch began.
 
-    ``filtered`` counts those of its ``rows`` that the filters left out. ``chunk`` is set if the batch was a chunk of a
-    table copy.
+    ``filtered`` counts the rows among ``rows`` that the filters left out. ``chunk`` is set if the batch was a chunk of
+    a table copy.
     """
 
     last: Record
@@ -48,7 +50,8 @@ class Applier:
     """Applies batches over a connected ``session`` that holds the consumer's lock, beginning after the ``committed``
     checkpoint.
 
-    ``retry`` limits how long to try without progress while the follower is away; setting ``stop`` ends that early.
+    ``retry`` limits how long the applier waits without progress while the follower is unreachable; setting ``stop``
+    ends the wait early.
     """
 
     def __init__(
@@ -67,8 +70,8 @@ class Applier:
         self._committed = committed
         self._retry = retry
         self._stop = stop
-        # Batches that are not known to be committed, in order: those given to the executors, then those that wait. Only
-        # the last executed part of a large transaction is kept.
+        # Batches that are not known to be committed, in order: first the batches that the executors have, then the
+        # batches that wait. Only the last executed part of a large transaction is kept.
         self._under_way: deque[PlannedBatch] = deque()
         self._waiting: deque[Batch] = deque()
         self._applied: list[Applied] = []
@@ -97,7 +100,7 @@ class Applier:
                 if not self._persist(wait=batch is None):
                     return
             except CdcError:
-                # The statements before the one that failed have committed: report them first.
+                # The statements before the failed statement have committed: report them first.
                 yield from self._take_applied()
                 raise
             yield from self._take_applied()
@@ -115,7 +118,7 @@ class Applier:
             except RunFailed:
                 self._execution.prefer_serial()
             except Interrupted as error:
-                # A new connection has no open transaction and no session variable of the former one.
+                # A new connection has no open transaction, and no session variable of the former connection.
                 self._session.close()
                 self._preparation.forget_tables()
                 if not self._stop.is_set():
@@ -154,7 +157,7 @@ class Applier:
         try:
             planned = self._preparation.prepare(batch, self._execution.commit)
         except (CdcError, Refused):
-            # The batches before it are applied; if the connection is lost meanwhile, they are executed again.
+            # The batches before this batch are applied; if the connection is lost meanwhile, they are executed again.
             self._commit()
             raise
         self._take_committed()
@@ -175,7 +178,8 @@ class Applier:
 
         Raises Reread if some of them are no longer in memory.
         """
-        self._take_committed()  # before another server may answer: these batches have committed on the former one
+        # before another server may answer, since these batches have committed on the former server
+        self._take_committed()
         self._committed.connect()
         try:
             self._execution.recover(self.checkpoint)
@@ -193,15 +197,15 @@ class Applier:
             raise Reread
 
     def _take_committed(self) -> None:
-        """Removes the batches that are no longer needed: the committed ones, and all executed parts of a large
-        transaction but the last."""
+        """Removes the batches that are no longer needed: committed batches, and all executed parts of a large
+        transaction except the last."""
         while self._under_way and self._is_done(self._under_way[0]):
             planned = self._under_way.popleft()
             if planned.state is State.COMMITTED:
                 self._has_committed(planned)
 
     def _is_done(self, first: PlannedBatch) -> bool:
-        # The last part may only have been sent. Until it is executed it is kept, so that it can be sent again.
+        # A part that was only sent is kept until it is executed, so that it can be sent again.
         is_part = first.state is State.EXECUTED and not first.batch.ends
         return first.state is State.COMMITTED or (is_part and len(self._under_way) > 1)
 

@@ -1,9 +1,9 @@
 """Applies a chunk of a table copy whose planned statements failed: deletes the rows that block the chunk's rows, and
 counts them.
 
-Two kinds of rows block: rows with the same key (the record's) outside of the chunk's range, and rows with the same
-value of another unique key. The latter are not rows of the leader (``plan.copying``), so a later chunk or change
-restores the leader's row with that key.
+Two kinds of rows block a row of the chunk: rows outside of the chunk's range with the same value of the record's key,
+and rows with the same value of another unique key. The latter are not rows of the leader (``plan.copying``), so a later
+chunk or change restores the leader's row with that key.
 """
 
 import logging
@@ -33,7 +33,7 @@ _LOG = logging.getLogger("cdc.consumer")
 
 
 class Chunks:
-    """Applies chunks in the session's open transaction; ``skips`` and ``note`` are those of ``RowByRow``."""
+    """Applies chunks in the session's open transaction. For ``skips`` and ``note`` see ``RowByRow``."""
 
     def __init__(
         self,
@@ -123,7 +123,9 @@ class Chunks:
             raise _clash(chunk, f"of {len(chunk.rows)} rows {lacking} are not there afterwards")
 
     def _run(self, made: Iterator[Statement]) -> list[int]:
-        """Runs the statements and returns the row counts of those that delete; raises Mismatch for a wrong count."""
+        """Runs the statements and returns the row counts of the DELETEs among them; raises Mismatch for a
+        wrong count.
+        """
         found = []
         for packet in packets(made, limit=self._session.max_packet):
             counts = self._session.run([statement.sql for statement in packet])
@@ -179,8 +181,10 @@ def _tell_failed(chunk: Record, reason: Exception) -> None:
 
 
 def _tell_removed(chunk: Record, rows: int) -> None:
-    """Logs the deleted rows; as a warning if only chosen keys are repaired, since then no later chunk restores a row
-    that was deleted for them."""
+    """Logs the number of deleted rows.
+
+    The message is a warning if only chosen keys are repaired, since then no later chunk restores a row that was deleted
+    for them."""
     repaired = chunk.range is not None and chunk.range.keys is not None
     what = "rows removed for rows that are repaired: audit again" if repaired else (
         "rows removed for rows of a table that is being copied"

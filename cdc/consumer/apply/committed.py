@@ -18,7 +18,7 @@ _AWAY = "start again when the server is up; consumer.retry_seconds says how long
 
 
 class Committed:
-    """``checkpoint`` is the newest one known to be committed.
+    """Keeps the newest ``checkpoint`` that is known to be committed.
 
     After a failover another server answers at the follower's address, perhaps a replica that lags behind and still
     executes its relay log. Until something commits there, ``switched`` is true and that server's own checkpoint counts.
@@ -42,7 +42,7 @@ class Committed:
     def connect(self) -> None:
         """Connects if there is no connection, and takes over the checkpoint if another server answers.
 
-        Raises Interrupted or Refused, PromiseError if the other server is no replica of the former one.
+        Raises Interrupted or Refused, PromiseError if the other server is no replica of the former server.
         """
         if not self._session.connected:
             # Connecting takes the lock. Then the former connections have ended at the server, so that each of their
@@ -62,20 +62,21 @@ class Committed:
 
 
 def sequence_in(session: Session, resource: str) -> int | None:
-    """Reads the sequence of the follower's checkpoint, None if it has none. Raises Interrupted or Refused."""
+    """Reads the sequence of the follower's checkpoint, None if it has no checkpoint. Raises Interrupted or Refused."""
     rows = session.rows(Checkpoint.select(resource, schema=session.schema))
     session.run([b"COMMIT"])
     return Checkpoint.from_rows(rows[0], schema=session.schema).sequence if rows else None
 
 
 def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) -> Checkpoint:
-    """Reads the checkpoint of the server that answers now; returns ``checkpoint`` if the server's is above ``highest``.
+    """Reads the checkpoint of the server that answers now; returns ``checkpoint`` if the server's sequence is above
+    ``highest``.
 
     The records that this server lacks are still in the topics or in its relay log. Raises Interrupted or Refused,
-    PromiseError if it was no replica of the former server, UserError (``rewinds``).
+    PromiseError if the server was no replica of the former server, UserError (``rewinds``).
     """
     rows = session.rows(Checkpoint.select(checkpoint.resource, schema=checkpoint.schema))
-    # A follower of layout "single" may have no table of offsets in other topics, and needs none.
+    # A follower of layout "single" may lack the table of offsets in other topics, and does not need it.
     select_others = Checkpoint.select_offsets(checkpoint.resource, schema=checkpoint.schema)
     others = session.rows(select_others) if checkpoint.others else []
     there = Checkpoint.from_rows(rows[0], others, schema=checkpoint.schema) if rows else None
@@ -95,8 +96,8 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
 def resolve_commit(session: Session, committing: PlannedBatch | None, checkpoint: Checkpoint) -> None:
     """Finds out whether the COMMIT of the batch ``committing``, sent over a lost connection, has reached the server.
 
-    ``checkpoint`` is the last one known to be committed. Raises PromiseError if the follower has neither this one nor
-    the batch's, Interrupted, Refused.
+    ``checkpoint`` is the last checkpoint known to be committed. Raises PromiseError if the follower has neither this
+    checkpoint nor the batch's, Interrupted, Refused.
     """
     sequence = sequence_in(session, checkpoint.resource)
     if committing is not None and sequence == committing.target.sequence:
@@ -106,7 +107,7 @@ def resolve_commit(session: Session, committing: PlannedBatch | None, checkpoint
 
 
 def moved(checkpoint: Checkpoint) -> PromiseError:
-    """The error for a follower's checkpoint that differs from the one that this program wrote last."""
+    """The error for a follower's checkpoint that differs from the checkpoint that this program wrote last."""
     return PromiseError(
         "the checkpoint in the follower has been moved by something else",
         code="CDC-CHECKPOINT-MOVED",
@@ -116,7 +117,9 @@ def moved(checkpoint: Checkpoint) -> PromiseError:
 
 
 def lost(error: Interrupted, *, after: int) -> Disconnected:
-    """The error for a follower that stayed away, so that what follows sequence ``after`` is not executed."""
+    """The error for a follower that stayed unreachable, so that the records after the sequence ``after`` are not
+    applied.
+    """
     return Disconnected(
         f"the follower does not take the changes: {error}",
         code="CDC-FOLLOWER-GONE",

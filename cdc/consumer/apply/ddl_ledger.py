@@ -1,12 +1,12 @@
 """Executes the leader's DDL statements, which commit by themselves, exactly once, and notes each in the ledger table.
 
-A statement runs under a GTID of its own, and a server executes a GTID once. Protocol: intent row with the GTID
-(committed) → statement under that GTID → done row, committed together with the checkpoint. After a crash the intent
-contains the GTID, and the follower's executed GTID set shows whether the statement ran. If it is still running on the
-lost connection, SET gtid_next waits for it.
+A statement runs under a GTID of its own, and a server executes a GTID only once. The ledger first commits an intent row
+with the GTID, then executes the statement under that GTID, and then commits the done row together with the checkpoint.
+After a crash the intent contains the GTID, and the follower's executed GTID set shows whether the statement ran. If it
+is still running on the lost connection, SET gtid_next waits for it.
 
 If statements follow one another, all intents commit first and all done rows last, because a commit takes about as long
-as a statement. After a crash each of them is found by its own GTID.
+as a statement. After a crash the GTID of each statement shows whether it ran.
 
 The leader logs CREATE TABLE … SELECT as CREATE TABLE … START TRANSACTION and rows. MySQL allows no plain INSERT after
 that form (error 3977), so the table is created and committed under its GTID, and the rows, the done row and the
@@ -51,7 +51,8 @@ _THERE = (
 # versions accept.
 _OF_VERSIONS = (1063, 1064, 1115, 1193, 1235, 1273, 1286, 1305, 1503, 3763, 3770, 3814, 6123, 6125)
 _LACKS = 1227
-_PRIVILEGES = re.compile(r"\b([A-Z_]{4,}(?:, [A-Z_]{4,})*) privilege")
+# The server's words: "the SUPER or SYSTEM_VARIABLES_ADMIN and TABLE_ENCRYPTION_ADMIN privilege(s)"
+_PRIVILEGES = re.compile(r"\b([A-Z_]{4,}(?:(?:,| or| and) [A-Z_]{4,})*) privilege")
 _OF_ACCOUNTS = (1449, _LACKS)
 _HINTS = {
     # The object exists or is missing already, or another key or constraint has its name.
@@ -76,17 +77,18 @@ _ANY_ORDER = (
 )
 _MAKES_DOCUMENTS = re.compile(r"\bJSON|->|\bMEMBER\b", re.I)
 _UNCOMMITTED_SECONDS = 1.0  # seconds after which the executed statements are committed
-_SHOWN = 100_000  # characters kept of a skipped statement: the whole may exceed the server's packet size
+_SHOWN = 100_000  # the most characters that are kept of a skipped statement; all of it may exceed the packet size
 
 
 class DdlLedger:
     """Executes the DDL statements (Query records) of one leader. The caller commits the returned notes.
 
-    ``session`` applies the rows; statements run on another connection, which is reset before each, so that no session
-    variable of one affects another. Statements that ``copied`` contains are not executed. ``passes(uri)`` decides which
-    tables are replicated, by the leader's names; ``statements`` rewrites statements for the follower. ``skips`` decides
-    which records may be skipped. ``lock_seconds`` is how long a statement waits for each lock. ``applied`` counts the
-    executed statements, ``left_out`` those that are not for this follower.
+    ``session`` applies the rows; statements run on another connection, which is reset before each statement, so that no
+    session variable of a statement affects another. Statements that ``copied`` contains are not executed.
+    ``passes(uri)`` decides whether a table is replicated, ``uri`` being its name on the leader; ``statements`` rewrites
+    statements for the follower. ``skips`` decides which records may be skipped. ``lock_seconds`` is the longest time
+    that a statement waits for each lock. ``applied`` counts the executed statements, ``left_out`` counts the statements
+    that are not for this follower.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class DdlLedger:
         self._connection = StatementConnection(session)
         self._intents = Intents(session)
         self._failed: tuple[int, Exception] | None = None  # the sequence of a failed statement, and its error
-        # the statements prepared for the last run, by server and sequence
+        # the statements that were prepared for the last run, by server and sequence
         self._ready: dict[tuple[str, int], Record] = {}
         self._passes = passes
         self._statements = statements
@@ -112,15 +114,16 @@ class DdlLedger:
         self._lock_seconds = lock_seconds
         self.applied = 0
         self.left_out = 0
-        self.leader_version: Callable[[], str] = str  # as the commit log names it; empty if unknown
+        self.leader_version: Callable[[], str] = str  # returns the version in the commit log, empty if it is unknown
 
     def execute(self, records: Sequence[Record], commit: Commit) -> list[Statement]:
-        """Executes the first of the statements, at least one, unless they were executed before; returns their notes.
+        """Executes the first statements of ``records``, at least one, and returns their notes; a statement that was
+        executed before is only noted.
 
         The notes must commit with the checkpoint. Ends early before a statement that the filters leave out or that
-        fails, and after a while, so that what has run commits first. Before the first one runs, ``commit`` commits the
-        rows before it. Raises Unapplicable if the follower refuses the first statement, Interrupted if it must be tried
-        again.
+        fails, and after a while, so that the executed statements commit first. Before the first statement runs,
+        ``commit`` commits the rows before it. Raises Unapplicable if the follower refuses the first statement,
+        Interrupted if it must be tried again.
         """
         first = records[0]
         try:
@@ -155,11 +158,15 @@ class DdlLedger:
         )
 
     def rest(self) -> None:
-        """Closes the statements' connection if it has been idle for a while; to be called now and then."""
+        """Closes the connection for statements if it has been idle for a while; must be called now and then."""
         self._connection.rest()
 
+    def note_names(self, *, after: int, through: int) -> list[Statement]:
+        """The statements that note the names that came and went after the sequence ``after``, up to ``through``."""
+        return self._statements.notes(after=after, through=through)
+
     def note_left_out(self, record: Record) -> Statement:
-        """The ledger's note that the producer has left an event out (its option --skip)."""
+        """The note for the ledger that the producer has left an event out (its option --skip)."""
         if self._copied.has(record):
             return self._not_applied(record, ledger_table.IN_COPY)
         event(
@@ -176,9 +183,9 @@ class DdlLedger:
             raise failed[1]
 
     def _for_follower(self, records: Sequence[Record]) -> list[Record]:
-        """Rewrites the statements for the follower, up to the first that is not to be executed.
+        """Rewrites the statements for the follower, up to the first statement that is not executed.
 
-        Raises Unapplicable or UserError for the first one.
+        Raises Unapplicable or UserError for the first statement.
         """
         # If the last run ended early, its remaining statements are rewritten already.
         known, self._ready = self._ready, {}
@@ -201,7 +208,7 @@ class DdlLedger:
         notes: list[Statement] = []
         begun = time.monotonic()
         intents = self._intents.intend(records, commit)
-        # The rows before have committed, with any intents: the statement may wait for their locks.
+        # Commits the rows before, if the intents have not: the statement might wait for the locks of these rows.
         commit([])
         for record, intent in zip(records, intents, strict=False):
             try:
@@ -221,16 +228,16 @@ class DdlLedger:
         return notes
 
     def _reason(self, record: Record) -> str | None:
-        """Why the statement is not executed; None if it is. Raises Unapplicable."""
+        """The reason why the statement is not executed; None if it is executed. Raises Unapplicable."""
         reason = self._why_not(record)
-        # Checked for statements that will be executed: now, or by an operator who promotes the follower if it only acts
-        # on the leader.
+        # The claims are checked for statements that will be executed: now, or by an operator who promotes the follower
+        # if the statement acts only on the leader.
         if reason in (None, ledger_table.ACTS_ON_LEADER):
-            check_claims(record, version=self._session.version)
+            check_claims(record, version=self._session.version, folds_names=self._session.folds_names)
         return reason
 
     def _why_not(self, record: Record) -> str | None:
-        """Why the statement is not executed; None if it is.
+        """The reason why the statement is not executed; None if it is executed.
 
         Raises Unapplicable if only some of its objects pass the filters and the base copy does not contain it.
         """
@@ -248,7 +255,8 @@ class DdlLedger:
             )
         actions = [affect["action"] for affect in record.affects]
         if actions and all(action.endswith(LEADER_ONLY) for action in actions):
-            # Even if the base copy contains it: the follower must not have the triggers that came with the copy.
+            # This holds even if the base copy contains the statement: the follower must not have the triggers that came
+            # with the copy.
             return ledger_table.ACTS_ON_LEADER
         return ledger_table.IN_COPY if in_copy else None
 
@@ -269,7 +277,7 @@ class DdlLedger:
                 hint=_ANY_ORDER if effect.any_order else _OTHER_NUMBERS if effect.numbered else _OTHER_ZEROS,
             )
         if effect.numbered:
-            # The leader must number in this order too, which the stream does not show.
+            # The leader must have numbered the rows in this order, too, but the stream does not show whether it did.
             order = ", ".join(key_columns(self._session, effect))
             event(_LOG, "rows are numbered in the order of the primary key", sequence=record.sequence, key=order)
 
@@ -303,8 +311,9 @@ class DdlLedger:
         # Only a user with SYSTEM_USER may name a system user, such as root@localhost, as definer.
         if error.code == _LACKS and (lacking := _PRIVILEGES.search(error.text)):
             hint = (
-                f"on the follower: GRANT {lacking[1]} ON *.* TO the user of the consumer's profile (of several one is "
-                "enough), and start again: nothing is lost"
+                f"on the follower: GRANT {_one_of_each(lacking[1])} ON *.* TO the user of the consumer's profile, and "
+                "start again: nothing is lost; where the server grants none, do on the follower by hand what the "
+                "statement does, such as with another definer, and go on with --skip"
             )
         return Unapplicable(
             f"the follower refuses a statement: {error}; tried: {excerpt(record.query)}",
@@ -315,8 +324,13 @@ class DdlLedger:
         )
 
 
+def _one_of_each(privileges: str) -> str:
+    """The privileges to grant: of alternatives in the server's words the last, which is the narrowest."""
+    return ", ".join(re.split(r", | or ", each)[-1] for each in privileges.split(" and "))
+
+
 def _tell_doubles(record: Record) -> None:
-    """Warns if a statement makes JSON documents of text and this server's JSON parser rounds doubles differently."""
+    """Warns if a statement makes JSON documents from text: this server's JSON parser rounds doubles differently."""
     tables = [affect["uri"] for affect in record.affects if affect["action"] == "AlterTable"]
     if tables and _MAKES_DOCUMENTS.search(record.query):
         table = Uri.parse(tables[0])
@@ -337,7 +351,8 @@ def _filtered(affect: dict[str, Any], end: str) -> Uri:
 def _other_form(record: Record, version: int, leader: str) -> str:
     """The hint for a statement that the follower's version refuses; ``leader`` is the leader's version, empty if
     unknown."""
-    leaders = f"MySQL {leader}" if leader and version_text(version) not in leader else "of another version"
+    maker = "" if "MariaDB" in leader else "MySQL "
+    leaders = f"{maker}{leader}" if leader and version_text(version) not in leader else "of another version"
     table = any("Table" in affect["action"] for affect in record.affects)
     same = " with the same columns (one that it can't compute as a plain column of its type) and keys," if table else ""
     return (

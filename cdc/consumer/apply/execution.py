@@ -1,4 +1,4 @@
-"""Executes prepared batches on the follower: independent ones in parallel, the others serially."""
+"""Executes prepared batches on the follower: independent batches in parallel, all others serially."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -16,30 +16,31 @@ _SERIAL_BATCHES = 64  # batches to execute serially after a parallel run that fa
 
 
 class Executor(Protocol):
-    """Executes batches in their order, and moves each along (``planned_batch``)."""
+    """Executes batches in their order, and moves each batch to its next state (``planned_batch``)."""
 
     def put(self, batch: PlannedBatch) -> None:
         """Sends the batch without waiting for its result, which a later call checks."""
 
     def commit(self) -> None:
-        """Commits all sent batches, and waits for that."""
+        """Commits all sent batches, and waits for the commits."""
 
     def recover(self, checkpoint: Checkpoint) -> None:
         """Finds out which commits were successful, and drops the other batches; ``checkpoint`` is known to be
         committed.
 
-        Raises PromiseError if the follower's checkpoint is neither this one nor the one after it.
+        Raises PromiseError if the follower's checkpoint is neither this checkpoint nor the one that the next batch
+        sets.
         """
 
 
 class Execution:
-    """Chooses an executor for each batch. Commits everything before it changes to the other executor."""
+    """Chooses an executor for each batch. Commits all batches before it changes to the other executor."""
 
     def __init__(self, serial: SerialExecutor, parallel: ParallelExecutor) -> None:
         self._serial = serial
         self._parallel = parallel
         self._operations: dict[Uri, str] | None = (
-            None  # kinds of changes in the run's tables or in the last batch's; None if unknown
+            None  # operations in the tables of the run or of the last batch; None if unknown
         )
         self._serial_batches = 0  # batches that must still be executed serially
 
@@ -64,14 +65,16 @@ class Execution:
         chosen.put(batch)
 
     def settle(self) -> None:
-        """Waits until all batches are executed; the last one may still be uncommitted. Raises as ``put``."""
+        """Waits until all batches are executed; the last of them may still be uncommitted. Raises the errors of
+        ``put``.
+        """
         self._parallel.commit()
         self._serial.settle()
 
     def commit(self, also: Sequence[bytes] = ()) -> None:
-        """Commits all batches, the last one together with the statements ``also``, and waits for that.
+        """Commits all batches, the last of them together with the statements ``also``, and waits for the commits.
 
-        Raises as ``put``, and Refused for these statements.
+        Raises the errors of ``put``, and Refused for the statements ``also``.
         """
         self._parallel.commit()
         self._serial.commit(also)
@@ -79,9 +82,9 @@ class Execution:
     def recover(self, checkpoint: Checkpoint) -> None:
         """Finds out which commits were successful; see ``Executor.recover``.
 
-        The next batch is executed serially, so something commits on a new connection before a parallel run begins:
-        until then the checkpoint of another server is read over the first connection (``Committed``), which a run
-        occupies.
+        The next batch is executed serially, so that a batch commits on a new connection before a parallel run begins:
+        until then the checkpoint of another server is read over the first connection (``Committed``), which a run would
+        occupy.
         """
         self._operations = None
         executor: Executor = self._parallel if self._parallel.running else self._serial
@@ -92,7 +95,7 @@ class Execution:
         self._serial_batches, self._operations = _SERIAL_BATCHES, None
 
     def _is_independent(self, batch: PlannedBatch) -> bool:
-        """Whether the batch can be executed in parallel with those before it."""
+        """Whether the batch can be executed in parallel with the batches before it."""
         before, self._operations = self._operations, None
         if not self._parallel.usable or not batch.batch.full or self._serial_batches > 0:
             self._serial_batches = max(self._serial_batches - 1, 0)

@@ -1,7 +1,7 @@
 """Stores rows that strict mode refuses although the leader accepted them, and checks that they equal the leader's.
 
 A leader without strict mode, or with IGNORE, stores a row even if a generated column, a functional index or a check has
-no value or one out of range. The follower stores it in the same way. Then each column is compared with the leader's
+no value or a value out of range. The follower stores it in the same way. Then each column is compared with the leader's
 value, because without strict mode a column that is too narrow on the follower causes only a warning as well.
 
 Rows are also stored this way if a computed value differs in the sql_mode that the log names: a session may have changed
@@ -9,7 +9,7 @@ its modes since BEGIN.
 
 Some values cannot be stored by any statement: a VECTOR that ALTER TABLE made of a BLOB with arbitrary bytes, or ascii
 text with bytes above 127 that a former version stored. If the leader updated other columns of such a row, ``keeping``
-updates only these.
+updates only these columns.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ _COMPUTED = (
 class NonStrictWriter:
     """Writes single rows in the session's open transaction, and leaves the session in the mode ``STRICT``.
 
-    ``run(statement, mode)`` runs a statement in that sql_mode and returns the number of rows it matched.
+    ``run(statement, mode)`` runs a statement in that sql_mode and returns the number of rows that it matched.
     ``virtual(uri)`` returns the generated columns of a table that are not stored.
     """
 
@@ -53,8 +53,9 @@ class NonStrictWriter:
         """Stores a row without strict mode; returns how many rows the statement matched. Returns None, with nothing
         changed, if the stored row would differ from the leader's.
 
-        Date modes also change the statement's own literals: a document with the member 0000-00-00 becomes another one
-        without an error. So a row is known to be missing only if it isn't found in a mode that allows any date.
+        Date modes also change the statement's own literals: a document with the member 0000-00-00 becomes another
+        document without an error. So a row is known to be missing only if it isn't found in a mode that allows any
+        date.
 
         Raises Refused for a duplicate key.
         """
@@ -85,8 +86,8 @@ class NonStrictWriter:
         return self.count(change)
 
     def again(self, change: Change, statement: Statement) -> int:
-        """Stores a row again that differed from the leader's, in other modes; returns how many rows the statement
-        matched.
+        """Repeats, in other modes, the storing of a row that differed from the leader's row; returns how many rows the
+        statement matched.
 
         Raises Refused if the row differs in every mode.
         """
@@ -96,7 +97,9 @@ class NonStrictWriter:
         return found
 
     def holds(self, change: Change, before: int | None) -> bool:
-        """Whether the row is stored as on the leader; ``before`` is what ``count`` returned before it was written."""
+        """Whether the row is stored as on the leader; ``before`` is the result of ``count`` before the
+        row was written.
+        """
         row = change.row
         if row.after is None:
             return True
@@ -105,11 +108,13 @@ class NonStrictWriter:
             return False
         if change.record.key is not None:
             return after == 1
-        # Compared by their text: in Python -0.0 is equal to 0.0.
+        # The images are compared by their text, since -0.0 is equal to 0.0 in Python.
         return after == before + (repr(row.before) != repr(row.after))
 
     def count(self, change: Change) -> int | None:
-        """Counts the rows that equal the after-image, 0 if it has none; None if the server cannot compare them."""
+        """Counts the rows that equal the after-image, 0 if the change has no after-image; None if the server can't
+        compare them.
+        """
         record, image = change.record, change.row.after
         if image is None:
             return 0
@@ -119,28 +124,28 @@ class NonStrictWriter:
         try:
             where = " AND ".join(f"({exact(name, value)})" for name, value in compared)
         except ValueError:
-            return None  # a document of a generated column, which has no literal
+            return None  # a document of a generated column has no literal
         sql = f"SELECT COUNT(*) FROM {table_name(record.uri)} WHERE {where}"
         if len(sql.encode()) >= self._session.max_packet:
             return None
         try:
             ((found,),) = self._session.rows(sql)
         except Refused:
-            return None  # the follower's table does not have these columns
+            return None  # the follower's table lacks some of these columns
         return int(found)
 
 
 def keeping(change: Change, generated: frozenset[str]) -> Statement | None:
-    """The update of a row that, in all columns in which the images do not differ, is as in its before-image; None if
-    the images differ in all columns.
+    """An UPDATE of the columns in which the images differ, for a row whose other columns equal its before-image; None
+    if the images differ in all columns.
 
-    Those columns are set to themselves, because ON UPDATE CURRENT_TIMESTAMP would change a column that is not set.
+    The other columns are set to themselves, because ON UPDATE CURRENT_TIMESTAMP would change a column that is not set.
     """
     record, before, after = change.record, change.row.before, change.row.after
     if before is None or after is None:
         return None
     indexes = written_indexes(record, generated)
-    # Compared by their text: in Python -0.0 is equal to 0.0.
+    # The values are compared by their text, since -0.0 is equal to 0.0 in Python.
     kept = {index for index in indexes if repr(before[index]) == repr(after[index])}
     if not kept:
         return None

@@ -1,10 +1,10 @@
 """Executes independent batches in parallel, each on its own connection, and commits them in order.
 
-With large batches most time is spent by the server on one connection. Here the rows of a batch are sent on one
+With large batches, most of the time is the server's work on one connection. Here the rows of a batch are sent on one
 connection while the batches before it are still executed on others. All other promises stay: each batch moves the
-checkpoint, in the transaction of its rows, from where the batch before has set it, and that statement matches no row
-until the batch before has committed. So the follower commits the batches in the leader's order, each completely or not
-at all, and at most one COMMIT is outstanding.
+checkpoint, in the transaction of its rows, from the place to which the batch before it moved the checkpoint; the
+statement that does so matches no row until the batch before has committed. So the follower commits the batches in the
+leader's order, each completely or not at all, and at most one COMMIT is outstanding.
 
 Any failure aborts the run: all uncommitted batches are rolled back and executed again serially, which finds the cause,
 if there is one.
@@ -40,7 +40,7 @@ class RunFailed(Exception):
 
 
 class ParallelExecutor:
-    """An ``Executor`` over up to ``connections`` connections; the additional ones are open only during a run.
+    """An ``Executor`` over up to ``connections`` connections; the additional connections are open only during a run.
 
     After a failure ``failed`` is true, and only ``recover`` may be called.
     """
@@ -59,7 +59,7 @@ class ParallelExecutor:
 
     @property
     def running(self) -> bool:
-        """Whether a run, or one that failed, occupies the first connection too."""
+        """Whether a run, or a failed run, occupies the first connection, too."""
         return bool(self._run) or self.failed
 
     def put(self, batch: PlannedBatch) -> None:
@@ -90,10 +90,10 @@ class ParallelExecutor:
     def recover(self, checkpoint: Checkpoint) -> None:
         """Rolls back the uncommitted batches, after a failure or on a new first connection.
 
-        ``checkpoint`` is that of the last committed batch. Raises PromiseError if the follower has another one,
-        Interrupted, Refused.
+        ``checkpoint`` is the checkpoint of the last committed batch. Raises PromiseError if the follower has another
+        checkpoint, Interrupted, Refused.
         """
-        # Idle connections are rolled back first: a busy one may wait for a lock that an idle one holds.
+        # Idle connections are rolled back first: a busy connection may wait for a lock that an idle connection holds.
         for session in sorted((session for session, _ in self._run), key=lambda session: session.busy):
             if session.connected:
                 with suppress(Refused):
@@ -111,7 +111,7 @@ class ParallelExecutor:
 
     def _put(self, batch: PlannedBatch) -> None:
         found = packets(batch.statements, limit=self._sessions[0].max_packet - FRONT_BYTES)
-        first = next(found)  # made while the server executes the batches before it
+        first = next(found)  # the packet is built while the server executes the batches before
         if len(self._run) < len(self._sessions):
             session, front = self._opened(), [_SHORT_WAIT]
         else:
@@ -137,7 +137,7 @@ class ParallelExecutor:
             except Stopped:
                 raise
             except Interrupted as error:
-                # For example too many connections: one connection is enough to go on serially.
+                # The server may have too many connections, for example: one connection is enough to go on serially.
                 raise Refused(error.code, str(error)) from None
         return session
 

@@ -14,7 +14,7 @@ _PAUSE_SECONDS = 0.005  # seconds between two calls of ``read_ahead`` if the fir
 
 
 class Prefetch:
-    """Calls ``read_ahead`` during waits; it parses one message, and returns whether there was one
+    """Calls ``read_ahead`` during waits. ``read_ahead`` parses one message, and returns whether there was a message
     (``RecordSource.read_ahead``)."""
 
     def __init__(self, read_ahead: Callable[[], bool]) -> None:

@@ -1,4 +1,6 @@
-"""Makes a batch's SQL: filters its records, executes its DDL statements, plans its rows, and moves the checkpoint."""
+"""Prepares the SQL of a batch: filters its records, executes its DDL statements, plans its rows and the move of the
+checkpoint.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -27,7 +29,7 @@ __all__ = ["Preparation"]
 
 
 class Preparation:
-    """Prepares batches in order, each from the checkpoint that the one before it sets.
+    """Prepares batches in order; each begins at the checkpoint that the batch before it sets.
 
     ``passes(record)`` decides whether the record's rows are for this follower. With ``differences`` the before-images
     of rows are compared with the follower's rows.
@@ -74,7 +76,7 @@ class Preparation:
         return batch.statement is not None
 
     def needs_commit(self, batch: Batch) -> bool:
-        """Whether all batches before must be committed before this one is prepared.
+        """Whether all batches before must be committed before this batch is prepared.
 
         The follower cannot be queried for a table's definition or rows while the row counts of a packet are
         outstanding.
@@ -87,10 +89,10 @@ class Preparation:
         return not self._tables.know(record.uri for record in records) or removes(records, schema=self._tables.shape)
 
     def prepare(self, batch: Batch, commit: Commit) -> PlannedBatch:
-        """Makes the batch's SQL and executes its DDL statements. Raises PromiseError, Interrupted, Refused.
+        """Builds the batch's SQL and executes its DDL statements. Raises PromiseError, Interrupted, Refused.
 
-        If the batch has many statements, the result may contain only the first ones. ``commit`` is called before the
-        first one runs.
+        If the batch has many statements, the result may contain only the first of them. ``commit`` is called before the
+        first statement runs.
         """
         if batch.begins:
             self._rows = self._filtered = 0
@@ -100,6 +102,8 @@ class Preparation:
         self._filtered += batch.rows - sum(len(record.rows) for record in records)
         batch = self._run_statements(batch, commit)
         self._notes += map(self._ledger.note_left_out, batch.left_out)
+        if batch.ends:
+            self._notes += self._ledger.note_names(after=self._reached.sequence, through=batch.last.sequence)
         tail, self._reached = ending(batch, self._reached, self._notes)
         planned = PlannedBatch(batch, as_left(records), tail, self._reached, self._rows, self._filtered, started)
         self._plan(planned)
@@ -109,7 +113,7 @@ class Preparation:
         """Plans the rows of the batch."""
         records = planned.records
         shapes = planned.shapes = {uri: self._tables.shape(uri) for uri in {record.uri for record in records}}
-        # Queried now: when the statements are made, the reply to a packet may be outstanding.
+        # These are queried now, because the reply to a packet may be outstanding when the statements are built.
         comparable = {uri: self._differences.comparable(uri) for uri in shapes} if self._differences else None
         loadable = {uri: self._tables.loadable(uri) for uri in shapes}
         size = min(self._session.max_packet - FRONT_BYTES, PACKET_BYTES)
@@ -132,7 +136,7 @@ class Preparation:
         )
 
     def _refused(self, planned: PlannedBatch, size: int) -> Unapplicable | None:
-        """Why the batch can't be applied, None if it can; a chunk of a table copy gets its plan."""
+        """The reason why the batch can't be applied, None if it can be applied. Also plans a chunk of a table copy."""
         records, shapes = planned.records, planned.shapes
         if records and planned.batch.chunk is not None:
             planned.chunk = self._covering(records[0], shapes[records[0].uri], size)
@@ -156,11 +160,11 @@ class Preparation:
         return [record for record in batch.records if self._passes(record)]
 
     def _run_statements(self, batch: Batch, commit: Commit) -> Batch:
-        """Executes the batch's DDL statements; returns a batch with only those that were executed."""
+        """Executes the batch's DDL statements; returns a batch with only the executed statements."""
         if not batch.statements:
             return batch
         self._notes = self._ledger.execute(batch.statements, commit)
-        commit([])  # in case no statement had to run
+        commit([])  # commits the rows before if no statement had to run
         batch, _ = batch.cut(len(self._notes))
         if self._ledger.skips:
             # A skipped statement may have been run by hand in another form.

@@ -41,8 +41,9 @@ class RowByRow:
     """Applies steps in the session's open transaction. ``on_conflict`` is "converge" or "stop".
 
     With ``differences`` a row that differs from the change's before-image is a conflict, too. ``skips`` decides which
-    records may be skipped, and ``note(record, error)`` returns the statement that writes a skipped one to the ledger.
-    ``removed`` counts the rows that the last ``apply`` deleted to make room for rows of tables that are being copied.
+    records may be skipped, and ``note(record, error)`` returns the statement that writes a skipped record to the
+    ledger. ``removed`` counts the rows that the last ``apply`` deleted to make room for rows of tables that are being
+    copied.
     """
 
     def __init__(
@@ -101,7 +102,9 @@ class RowByRow:
             raise unreadable(record, error) from None
 
     def _record(self, changes: list[Change]) -> None:
-        """Applies the rows of one record; if one is refused and the record may be skipped, applies none of them."""
+        """Applies the rows of one record. If a row is refused and the record may be skipped, applies none
+        of its rows.
+        """
         record = changes[0].record
         # A chunk of a table copy is skipped as a whole, with its deletions (``chunks``).
         may_skip, before = self._skips.allow(record) and record.range is None, self._conflicts
@@ -218,7 +221,9 @@ class RowByRow:
         return removed
 
     def _remove(self, record: Record, where: str, *, key: tuple[str, ...]) -> list[str]:
-        """Deletes the rows that ``where`` matches; returns the keys of those other than the conflicting row itself."""
+        """Deletes the rows that ``where`` matches; returns the keys of the deleted rows, except the conflicting row
+        itself.
+        """
         table = table_name(record.uri)
         names: list[str] = []
         if key != record.key:
@@ -255,9 +260,9 @@ class RowByRow:
         return count
 
     def _without_values(self, change: Change) -> Statement | None:
-        """A statement that gives no value for NOT NULL columns in which the leader's row has a VECTOR of no bytes.
+        """A statement that contains no value for NOT NULL columns in which the leader's row has a VECTOR of no bytes.
 
-        No expression has that value, but INSERT IGNORE stores it for a column without a value.
+        No expression returns such a VECTOR, but INSERT IGNORE stores it in a column without a value.
         """
         image = change.row.after
         if image is None or _EMPTY_VECTOR not in image:
@@ -266,7 +271,7 @@ class RowByRow:
         return self._single(Change(change.record, Row(change.row.before, after)))
 
     def _run_in(self, statement: Statement, mode: str) -> int:
-        """Runs one statement in the sql_mode ``mode``, and returns to the strict one."""
+        """Runs one statement in the sql_mode ``mode``, and then restores strict mode."""
         self._session.run([setting(mode)])
         try:
             return self._run(statement)
@@ -275,7 +280,8 @@ class RowByRow:
                 self._session.run([setting(STRICT)])
 
     def _run(self, statement: Statement) -> int:
-        # In a packet of its own, so that a statement too large for the server raises before it is sent.
+        # The statement is a packet by itself, so that an error is raised before a statement too large for the server is
+        # sent.
         (packet,) = packets([statement], limit=self._session.max_packet)
         return self._session.run([part.sql for part in packet])[0]
 

@@ -14,7 +14,7 @@ from cdc.service.logs import event
 __all__ = ["RowDifferences"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_SHORT = 100  # characters up to which a value itself is in the statement
+_SHORT = 100  # the most characters of a value that is in the statement itself
 _DOCUMENTS = frozenset({"Json", "JsonTyped"})
 
 
@@ -31,11 +31,11 @@ class RowDifferences:
         self._other_types: dict[Uri, frozenset[str]] = {}
 
     def forget(self) -> None:
-        """Forgets what was learned, since tables may have changed: all columns are compared as text again."""
+        """Forgets which columns can't be compared as text, since tables may have changed."""
         self._other_types.clear()
 
     def comparable(self, table: Uri) -> frozenset[str]:
-        """The columns that can be compared as text. Raises as ``SchemaCache.shape``."""
+        """The columns that can be compared as text. Raises the errors of ``SchemaCache.shape``."""
         return self._tables.shape(table).columns - self._other_types.get(table, frozenset())
 
     def of(self, change: Change) -> str:

@@ -1,4 +1,4 @@
-"""Makes the errors for rows that the follower refuses, and the short texts that name such rows."""
+"""Creates the errors for rows that the follower refuses, and the short texts that name such rows."""
 
 from cdc.consumer.errors import Refused, Unapplicable
 from cdc.consumer.plan.packets import Statement
@@ -9,7 +9,7 @@ from cdc.model.values import display
 
 __all__ = ["ambiguous", "refusal", "shown_key", "stopped"]
 
-_SHOWN = 200  # characters of a key or statement shown
+_SHOWN = 200  # the most characters of a key or statement that are shown
 _MEND = "make the follower's table take what the leader's takes and start again; nothing was applied in part"
 _BINLOG = "on the follower: SET PERSIST max_binlog_cache_size to the leader's at least; then start again"
 _HINTS = {1197: _BINLOG, 1705: _BINLOG}

@@ -29,8 +29,8 @@ _SAVEPOINT = f"SAVEPOINT {_PART}".encode()
 
 
 class SerialExecutor:
-    """An ``Executor`` that executes a batch again row by row (``row_by_row``) if it fails as a whole, or as ``chunks``
-    does if it is a chunk of a table copy.
+    """An ``Executor`` that retries a failed batch row by row (``row_by_row``), or with ``chunks`` if the batch is a
+    chunk of a table copy.
 
     ``conflicts`` counts the conflicts in committed batches that were resolved in the leader's favour.
     """
@@ -40,9 +40,9 @@ class SerialExecutor:
         self._row_by_row = row_by_row
         self._chunks = chunks
         self._prefetch = prefetch
-        self._last: PlannedBatch | None = None  # sent or executed; once executed, its COMMIT goes with the next packet
-        self._committing: PlannedBatch | None = None  # the batch before it
-        self._conflicts = 0  # of the open transaction
+        self._last: PlannedBatch | None = None  # the batch that was sent or executed last, without its COMMIT
+        self._committing: PlannedBatch | None = None  # the batch before ``_last``, whose COMMIT was sent
+        self._conflicts = 0  # conflicts of the open transaction
         self.conflicts = 0
 
     def put(self, batch: PlannedBatch) -> None:
@@ -53,7 +53,7 @@ class SerialExecutor:
         limit = self._session.max_packet - FRONT_BYTES
         found = packets(chain(batch.statements, batch.tail), limit=limit)
         try:
-            first = next(found, None)  # made while the server executes the batch before
+            first = next(found, None)  # the packet is built while the server executes the batch before
         except Unapplicable as error:
             # The batch before it is not affected by the failure.
             self.commit()
@@ -61,8 +61,8 @@ class SerialExecutor:
             self._retry_row_by_row(batch, error)
             return
         if first is None:
-            # A part of a large transaction without rows that pass the filters: no packet of it carries the COMMIT of
-            # the batch before. That COMMIT must neither wait for the next part nor be rolled back with this
+            # No row of this part of a large transaction passes the filters, so that no packet of it carries the COMMIT
+            # of the batch before. That COMMIT must neither wait for the next part nor be rolled back with this
             # transaction.
             self.commit()
             self._is_executed(batch)
@@ -86,7 +86,8 @@ class SerialExecutor:
             self._is_executed(batch)
 
     def commit(self, also: Sequence[bytes] = ()) -> None:
-        """Commits all batches, the last one in one transaction with the statements ``also``, and waits for that.
+        """Commits all batches, the last of them in one transaction with the statements ``also``, and waits for the
+        commits.
 
         Raises PromiseError, Interrupted, Refused.
         """
@@ -102,8 +103,8 @@ class SerialExecutor:
         """Forgets the batches that the lost connection did not commit; a COMMIT that reached the server counts as
         committed.
 
-        ``checkpoint`` is the last one known to be committed. Raises PromiseError if the follower has neither this
-        checkpoint nor that batch's.
+        ``checkpoint`` is the last checkpoint known to be committed. Raises PromiseError if the follower has neither
+        this checkpoint nor the checkpoint of the batch whose COMMIT was sent.
         """
         resolve_commit(self._session, self._committing, checkpoint)
         if self._committing is not None and self._committing.state is State.COMMITTED:
@@ -123,7 +124,7 @@ class SerialExecutor:
         except (Mismatch, Refused) as error:
             self._retry_row_by_row(batch, error)
         except Unapplicable as error:
-            # The next packet could not be made, so the counts of the one before it no longer matter.
+            # The next packet could not be built, so the row counts of the packet before it no longer matter.
             with suppress(Mismatch, Refused):
                 self._check(batch.outstanding)
             self._retry_row_by_row(batch, error)
@@ -173,8 +174,8 @@ class SerialExecutor:
         """Rolls a batch back and executes it again row by row, which finds the row with a conflict.
 
         There may be no conflict: if rows refer to one another, joining their changes into one statement can fail by
-        itself, and a table that is being copied may have any rows yet. So only a conflict is logged, with its row, and
-        not this retry.
+        itself, and a table that is being copied may still have any rows. So only a conflict is logged, with its row,
+        and not this retry.
         """
         until = batch.batch.last.sequence
         event(_LOG, "batch failed, retrying row by row", level=logging.DEBUG, until=until, reason=reason)

@@ -1,1 +1,1 @@
-"""The follower's sessions: connections, locks, table definitions, session variables."""
+"""Implements the follower's sessions: connections, locks, table definitions, session variables."""

@@ -1,4 +1,5 @@
-"""The named locks of a follower's consumer (MySQL manual, "Locking Functions"), each held by one of its connections.
+"""Takes the named locks of a follower's consumer (MySQL manual, "Locking Functions"); each of its connections holds one
+lock.
 
 The lock of the first connection keeps a second consumer out. Each additional connection holds a lock of its own: once
 another connection can take that lock, the server has ended the additional connection and rolled back its open
@@ -15,7 +16,7 @@ __all__ = ["MOST_ADDITIONAL", "SILENT_SECONDS", "is_paused", "lock_name", "outla
 
 MOST_ADDITIONAL = 7
 _PAUSED = -1  # the number of a lock that the first connection holds too while the consumer is paused
-# A connection that was cut without notice keeps its locks until the server has received nothing for so long.
+# A connection that was cut without notice keeps its locks until the server has received nothing from it for this time.
 SILENT_SECONDS = 60
 _LOCK_SECONDS = 5  # the server may take a moment to notice the end of a killed consumer
 
@@ -26,14 +27,17 @@ class _Session(Protocol):
 
 
 def lock_name(resource: str, number: int = 0) -> str:
-    """The server's name for the lock of a leader's consumer: of its first connection (0) or of an additional one."""
+    """The server's name for the lock of a leader's consumer; ``number`` is 0 for its first connection, or the number of
+    an additional connection.
+    """
     # Lock names have 64 characters at most and ignore case, so that only a digest of the leader's name is safe.
     name = f"{resource}\0{number}" if number else resource
     return "cdc-consumer:" + hashlib.sha256(name.encode()).hexdigest()[:48]
 
 
 def take(session: _Session, name: str, *, former: int) -> None:
-    """Takes the lock ``name``; if ``former``, a lost connection of ours, still holds it, kills that connection first.
+    """Takes the lock ``name``. If ``former``, the id of a lost connection of ours, still holds the lock, kills that
+    connection first.
 
     Raises Locked if another session holds the lock.
     """
@@ -54,9 +58,10 @@ def take(session: _Session, name: str, *, former: int) -> None:
 
 
 def outlast(session: _Session, resource: str, *, formers: Mapping[int, int]) -> None:
-    """Waits until all additional connections have released their locks; ``formers`` are lost ones of ours, by number.
+    """Waits until all additional connections have released their locks; ``formers`` maps their numbers to the ids of
+    lost connections.
 
-    Raises Locked if one keeps its lock.
+    Raises Locked if a connection keeps its lock.
     """
     names = {number: lock_name(resource, number) for number in range(1, MOST_ADDITIONAL + 1)}
     asked = ",".join(f"IS_USED_LOCK('{name}')" for name in names.values())

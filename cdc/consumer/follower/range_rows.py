@@ -1,4 +1,4 @@
-"""Compares the follower's rows with a chunk of a table, before the statements are planned that make them equal."""
+"""Compares the follower's rows with a chunk of a table, before the statements that make both equal are planned."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -23,11 +23,11 @@ __all__ = ["MISPLACED", "RangeRows", "misplaced"]
 
 MISPLACED = 1863  # the server's error when it must remove or change a row in a wrong partition
 
-_MOST_OTHERS = 3  # for each row of the chunk; if more such rows exist, only equal ones are read
+_MOST_OTHERS = 3  # the most rows in the range for each row of the chunk; if there are more, only equal rows are read
 
 
 class RangeRows:
-    """Plans chunks by the follower's rows. Until a plan is executed nothing else may change the table."""
+    """Plans chunks according to the follower's rows. Until a plan is executed nothing else may change the table."""
 
     def __init__(self, session: Session, counts: RowCounts) -> None:
         self._session = session
@@ -35,7 +35,7 @@ class RangeRows:
         self._placed: dict[Uri, TableSchema] = {}
 
     def plan(self, chunk: Record, schema: TableSchema, *, size: int) -> ChunkPlan:
-        """Plans how the chunk is applied, by statements of about ``size`` bytes. Raises Unapplicable, Interrupted."""
+        """Plans how the chunk is applied, with statements of about ``size`` bytes. Raises Unapplicable, Interrupted."""
         try:
             check_chunk(chunk, schema)
             self._require_placed(chunk, schema)
@@ -63,7 +63,7 @@ class RangeRows:
         self._placed[uri] = schema
 
     def lacks(self, chunk: Record, schema: TableSchema, *, size: int) -> int:
-        """The number of the chunk's rows that do not exist by their exact keys after they were written."""
+        """The number of the chunk's rows whose exact keys do not exist after the rows were written."""
         if not len(chunk.rows):
             return 0
         found = self._compared(chunk, schema, 0, size)
@@ -130,8 +130,8 @@ class RangeRows:
 
 
 def misplaced(chunk: Record, partition: str = "") -> Unapplicable:
-    """The error for rows of the follower that a copy does not find, or can't remove; ``partition`` is given if it is
-    known.
+    """The error for rows of the follower that a copy does not find, or can't remove; ``partition`` is empty if it is
+    unknown.
     """
     uri, which = chunk.uri, f"partition {partition}" if partition else "a partition"
     return Unapplicable(
@@ -153,7 +153,7 @@ def _among(expression: str, values: Iterable[str]) -> str:
 
 
 def _by_keys(chunk: Record, images: Sequence[Image], size: int) -> Iterator[str]:
-    """The part after SELECT in queries for the rows with the keys of these rows of the chunk."""
+    """The part after SELECT of queries for the rows that have the same keys as these rows of the chunk."""
     if not images:
         return
     changes = [Change(chunk, Row(image, None)) for image in images]

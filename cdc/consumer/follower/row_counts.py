@@ -17,17 +17,17 @@ from cdc.service.logs import event
 __all__ = ["RowCounts"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_DOCUMENTS = 500  # in one statement: the server accepts few subqueries
+_DOCUMENTS = 500  # the most documents in one statement: the server accepts few subqueries
 
 
 class RowCounts:
-    """Prepares the steps Remove of a plan. Until these are executed nothing else may change the tables."""
+    """Prepares the steps Remove of a plan. Until these steps are executed nothing else may change the tables."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def prepared(self, steps: Sequence[Step], *, schema: Callable[[Uri], TableSchema], size: int) -> list[Step]:
-        """The steps, in which each Remove has its statements, of about ``size`` bytes. Raises Interrupted.
+        """Returns the steps; each Remove contains its statements, of about ``size`` bytes. Raises Interrupted.
 
         A step whose rows the follower cannot count stays as it is, and finds its rows one by one.
         """
@@ -46,7 +46,7 @@ class RowCounts:
     def _prepared(self, step: Step, schema: TableSchema, size: int) -> Iterator[Step]:
         documents = self.texts([change.row.before or [] for change in step.changes], size=size)
         for removal in removals(step, schema, documents, size=size):
-            # Normally the leader stores its rows in the same order, so the rows to delete are the first ones here, too.
+            # Normally the leader stores its rows in the same order, so the rows to delete are the first rows here, too.
             if removal.ordered and removal.is_all(self._keys(removal)):
                 yield from removal.of_first()
                 continue

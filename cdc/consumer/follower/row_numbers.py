@@ -1,4 +1,5 @@
-"""Decides whether a statement that numbers the rows of a table gives the same numbers on the follower as on the leader.
+"""Decides whether a statement that numbers the rows of a table assigns the same numbers on the follower as on the
+leader.
 
 The statement's text shows what it numbers (cdc.sql.numbering). The rest depends on the table, which is read on the
 follower: it must have the leader's primary key, which the stream does not contain.
@@ -16,9 +17,10 @@ _INNODB = "InnoDB"
 
 
 def other_numbers(session: Session, effect: Effect, *, same_engine: bool) -> str:
-    """The reason why the follower may give the rows other numbers than the leader, from ``effect``; empty if it can't.
+    """The reason why the follower may assign other numbers to the rows than the leader, according to ``effect``; empty
+    if it can't.
 
-    ``same_engine``: the table has the leader's engine. To be called with no transaction open.
+    ``same_engine`` is true if the table has the leader's engine. No transaction may be open when this is called.
     """
     if effect.any_order and _has_rows(session, effect, "TRUE LIMIT 1, 1"):
         return "the table has rows, and each server numbers them in an order of its own"
@@ -56,12 +58,14 @@ def key_columns(session: Session, effect: Effect) -> list[str]:
 
 
 def _has_rows_to_number(session: Session, effect: Effect) -> bool:
-    """Whether a row may have no number yet: 0, NULL, or a value that becomes 0 in the column's new type."""
+    """Whether a row may have no number yet: its value is 0 or NULL, or becomes 0 in the column's new type."""
     return _has_rows(session, effect, f"COALESCE({identifier(effect.filled)} + 0 < 1, TRUE) LIMIT 1")
 
 
 def _has_rows(session: Session, effect: Effect, condition: str) -> bool:
-    """Whether the table has rows that fulfil ``condition``, which may end in a limit; False if it does not exist."""
+    """Whether the table has rows that fulfil ``condition``, which may end in a limit; False if the table does not
+    exist.
+    """
     table = f"{identifier(effect.database)}.{identifier(effect.name or '')}"
     try:
         return bool(session.rows(f"SELECT 1 FROM {table} WHERE {condition}"))

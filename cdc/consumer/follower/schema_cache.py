@@ -16,20 +16,20 @@ from cdc.model.record import Record, Uri
 
 __all__ = ["SchemaCache", "changed_tables"]
 
-# Expressions whose value depends on settings of the leader's session that are not in its binlog: the digits of a
-# division, how a literal is parsed (NO_BACKSLASH_ESCAPES, default_collation_for_utf8mb4; stored expressions are parsed
-# again) and block_encryption_mode. Others depend on the sql_mode, which the session may have changed since the BEGIN
-# that names it: how unsigned numbers are subtracted, and seconds cut. Text that becomes a document depends on the
-# server's JSON parser.
+# Matches expressions whose value depends on settings of the leader's session that are not in its binlog: the digits of
+# a division, how a literal is parsed (NO_BACKSLASH_ESCAPES, default_collation_for_utf8mb4; stored expressions are
+# parsed again) and block_encryption_mode. Other expressions depend on the sql_mode, which the session may have changed
+# since the BEGIN that names it: the subtraction of unsigned numbers, and the truncation of seconds. Text that becomes a
+# document depends on the server's JSON parser.
 _DOUBTFUL = re.compile("/|'|aes_|-|time|date|unix|json|member of", re.IGNORECASE)
 _SECONDS = ("TIME", "DATETIME", "TIMESTAMP")
-_PAUSE = 1000  # batches of a table that use no LOAD DATA after one failed
+_PAUSE = 1000  # the number of a table's batches that use no LOAD DATA after a batch failed
 
 
 # Seconds after which the next statement reads the tables again, since another client may have altered them on the
 # follower.
 _TRUSTED_SECONDS = 10.0
-_MOST_COLUMNS = 300_000  # of all cached tables; each takes some 200 bytes
+_MOST_COLUMNS = 300_000  # the most columns of all cached tables; each column takes some 200 bytes
 
 
 _PASSIVE = ("NO ACTION", "RESTRICT")  # rules by which a foreign key refuses a change
@@ -41,7 +41,7 @@ _COLUMNS = (
 
 
 class Column(NamedTuple):
-    """A row of the information schema."""
+    """A row of information_schema.COLUMNS."""
 
     name: str
     expression: str
@@ -54,7 +54,7 @@ class Column(NamedTuple):
     collation: str | None
 
     def has_fractions(self) -> bool:
-        """Whether the column has fractions of seconds."""
+        """Whether the column stores fractions of seconds."""
         return self.data_type.upper() in _SECONDS and "(" in self.type
 
     def rounded(self) -> Rounded | None:
@@ -65,7 +65,7 @@ class Column(NamedTuple):
         return Rounded(f"{kind} UNSIGNED" if "UNSIGNED" in more else kind, self.digits, self.decimals)
 
 
-# A query can force a visible index only.
+# A query can force only a visible index.
 _VISIBLE_FIRST = "ORDER BY INDEX_NAME <> 'PRIMARY', IS_VISIBLE = 'NO', INDEX_NAME, SEQ_IN_INDEX"
 
 
@@ -80,7 +80,7 @@ class SchemaCache:
         self._triggers = triggers
         self._passes = passes
         self._shapes: dict[Uri, TableSchema] = {}
-        self._columns = 0  # columns read since then, also of tables that are not cached any more
+        self._columns = 0  # columns read since the cache was last emptied, also of tables that have left it since
         self._forgot_at = time.monotonic()
         self._pauses: dict[Uri, int] = {}
 
@@ -92,7 +92,7 @@ class SchemaCache:
         self._forgot_at = time.monotonic()
 
     def forget_changed(self, statements: Sequence[Record]) -> None:
-        """Drops the cached tables that the statements may have changed, and now and then all."""
+        """Drops the cached tables that the statements may have changed, and from time to time all tables."""
         names = changed_tables(statements)
         if names is None or time.monotonic() - self._forgot_at > _TRUSTED_SECONDS:
             self.forget()
@@ -101,7 +101,7 @@ class SchemaCache:
             del self._shapes[table]
 
     def know(self, tables: Iterable[Uri]) -> bool:
-        """Whether ``shape`` returns all of these without a query."""
+        """Whether ``shape`` returns the definitions of all these tables without a query."""
         return all(table in self._shapes for table in tables)
 
     def shape(self, table: Uri) -> TableSchema:
@@ -122,7 +122,7 @@ class SchemaCache:
         return known
 
     def loadable(self, table: Uri) -> Mapping[str, frozenset[str]]:
-        """The columns into which the next batch may be loaded, with the tags of the values. Raises the errors of
+        """Maps the columns that LOAD DATA may fill in the next batch to the tags of their values. Raises the errors of
         ``shape``.
         """
         if not self._session.local_infile:
@@ -133,7 +133,9 @@ class SchemaCache:
         return self.shape(table).loadable
 
     def pause_loading(self, tables: Iterable[Uri]) -> None:
-        """Uses INSERT for the next batches of these tables: it may accept values about which LOAD DATA warns."""
+        """Uses INSERT for the next batches of these tables, because INSERT may accept values about which LOAD DATA
+        warns.
+        """
         self._pauses |= dict.fromkeys(tables, _PAUSE)
 
     def _read(self, table: Uri) -> TableSchema:
@@ -165,7 +167,7 @@ class SchemaCache:
     def _check_engine(self, table: Uri) -> None:
         """Raises PromiseError for a table whose rows cannot commit together with the checkpoint, and for a view.
 
-        No leader logs rows of a view, and rows written to one could end up in any table, even in a system table.
+        No leader logs rows of a view, and rows written to a view could end up in any table, even in a system table.
         """
         what = (
             "SELECT TABLE_TYPE, ENGINE, TRANSACTIONS "
@@ -190,7 +192,7 @@ class SchemaCache:
                 )
 
     def _like(self, table: Uri) -> list[Uri]:
-        """All replicated tables whose engine has no transactions, ``table`` among them."""
+        """All replicated tables whose engine has no transactions, including ``table``."""
         found = self._session.rows(
             "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES "
             "JOIN information_schema.ENGINES USING (ENGINE) WHERE TABLE_TYPE = 'BASE TABLE' AND TRANSACTIONS <> 'YES' "
@@ -213,8 +215,8 @@ class SchemaCache:
         return keys, frozenset(column for column in first.values() if column is not None), functional
 
     def _relations(self, table: Uri) -> tuple[bool, bool]:
-        """Whether a foreign key refers from the table or to it, and whether one that refers to it changes rows of its
-        own table.
+        """Whether a foreign key refers from the table or to it, and whether a foreign key that refers to it changes
+        rows of the referring table.
         """
         database, name = quoted(table.database), quoted(table.table or "")
         of = f"CONSTRAINT_SCHEMA = {database} AND TABLE_NAME = {name}"
@@ -230,10 +232,10 @@ class SchemaCache:
 
 
 def _unpredictable(columns: Collection[Column], expressions: Mapping[str, str]) -> set[str]:
-    """The generated columns with doubtful ``expressions``, and those computed from such columns.
+    """The generated columns with doubtful ``expressions``, and the columns computed from such columns.
 
     Columns computed from a CHAR, which the sql_mode pads, and from fractions of seconds are doubtful too, and so are
-    documents, which may be parsed from text.
+    JSON documents, which may be parsed from text.
     """
     found = {name for name, expression in expressions.items() if _DOUBTFUL.search(expression)}
     found |= {each.name for each in columns if each.name in expressions and each.data_type.upper() == "JSON"}
@@ -250,8 +252,8 @@ def _unpredictable(columns: Collection[Column], expressions: Mapping[str, str]) 
 def changed_tables(statements: Sequence[Record]) -> set[str] | None:
     """The names, in lower case and of any database, of all tables that the statements may change; None for all tables.
 
-    A statement changes a table that it does not name only by giving it a foreign key. The database may have another
-    name on the follower, and the statement may write the name in another case than the rows.
+    A statement changes a table outside of its ``affects`` only by a foreign key that refers to that table. The database
+    may have another name on the follower, and the statement may write the name in another case than the rows.
     """
     if any("REFERENCES" in statement.query.upper() for statement in statements):
         return None

@@ -1,11 +1,12 @@
-"""A session on the follower: sends packets of SQL, and receives the counts of matched rows and the rows of results.
+"""Implements a session on the follower: sends packets of SQL, and receives the counts of matched rows and the rows of
+results.
 
 It checks whether the server answers a new connection, translates its errors, and reads from the socket without blocking
 for long.
 
-A server can answer any statement by requesting any file of the client's. This program never opens one: the data of a
-LOAD DATA LOCAL come from memory, the name in the request is ignored, and if no data were sent along with the statement
-pymysql refuses the request.
+A server can answer any statement by requesting any file of the client. This program never opens a file: the data of a
+LOAD DATA LOCAL come from memory, the name in the request is ignored, and pymysql refuses the request for a statement
+without data.
 """
 
 import re
@@ -56,7 +57,7 @@ class SocketReader:
     """Replaces the file object from which a pymysql connection reads.
 
     ``waiting(seconds)`` is called several times a second while nothing arrives, with the seconds waited so far. It may
-    raise to end the wait: any exception except OSError, which pymysql translates.
+    raise any exception to end the wait, except OSError, which pymysql translates.
     """
 
     def __init__(self, connected: socket.socket, waiting: Callable[[float], None]) -> None:
@@ -81,7 +82,7 @@ class SocketReader:
         return data
 
     def arrived(self, seconds: float) -> bool:
-        """Whether there is something to read, after at most ``seconds``; True too if the connection has ended."""
+        """Whether there is something to read; waits at most ``seconds``. Also true if the connection has ended."""
         return bool(self._buffer) or self._readable(seconds)
 
     def abort(self) -> None:
@@ -108,7 +109,7 @@ _OLDEST = 8
 
 
 def ask(database: Database, *, seconds: float) -> None:
-    """Runs a query over a connection of its own. Raises Interrupted or Refused if no result comes in time."""
+    """Runs a query over a new connection. Raises Interrupted or Refused if no result comes in time."""
     limits = {"connect_timeout": seconds, "read_timeout": seconds, "write_timeout": seconds}
     try:
         with connected(**database.settings() | limits) as connection, connection.cursor() as cursor:
@@ -118,7 +119,7 @@ def ask(database: Database, *, seconds: float) -> None:
 
 
 def responds(database: Database) -> bool:
-    """Whether the server answers a new connection, even if with an error."""
+    """Whether the server answers a new connection, even with an error."""
     try:
         ask(database, seconds=_PROBE_SECONDS)
     except Interrupted as error:
@@ -129,7 +130,7 @@ def responds(database: Database) -> bool:
 
 
 def translated(error: Exception) -> Interrupted | Refused:
-    """The error of this program for one of pymysql's, or of the socket's."""
+    """Translates an error of pymysql or of the socket into an error of this program."""
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
     # pymysql reports a connection that is already closed as InterfaceError 0.
@@ -159,16 +160,17 @@ def version_number(version: str) -> int:
     return int(major) * 10_000 + int(minor) * 100 + int(patch)
 
 
-# Short lock waits that are repeated: during one long wait the consumer could neither log nor react to a signal.
+# seconds of a lock wait; waits are short and repeated, since during a long wait the consumer could neither log nor
+# react to a signal
 LOCK_WAIT_SECONDS = 10
 _SETUP = f"SET SESSION {own_variables(lock_wait_seconds=LOCK_WAIT_SECONDS)}"
 _KEPT = f", wait_timeout={SILENT_SECONDS}".encode()
-# The read timeout holds until the connection is set up; after that ``_check_wait`` decides. The write timeout is for a
-# whole packet.
+# The read timeout applies until the connection is set up; after that ``_check_wait`` decides. The write timeout applies
+# to a whole packet.
 _TIMEOUTS = {"read_timeout": 10, "write_timeout": 300}
 _STOP_SECONDS, _LONG_SECONDS = 2.0, 10.0
 _RESET_CONNECTION = 0x1F  # COM_RESET_CONNECTION, for which pymysql has no name
-# A firewall forgets a connection on which nothing is sent while a statement works for hours, and the reply never
+# A firewall forgets a connection on which nothing is sent while a statement runs for hours; then the reply never
 # arrives.
 _KEEPALIVE = {socket.TCP_KEEPIDLE: 60, socket.TCP_KEEPINTVL: 15, socket.TCP_KEEPCNT: 4}
 
@@ -176,13 +178,13 @@ Data = Mapping[int, bytes]
 
 
 class Session:
-    """One connection to the follower, not connected at first, that can be opened again after it was lost.
+    """A connection to the follower. ``connect`` opens it, also again after it was lost.
 
-    ``lock`` names the leader whose lock it takes, if any; the lock lives and dies with the connection that applies.
-    ``number`` is not 0 for an additional connection, which has a lock of its own. Once ``stop`` is set, statements that
-    take long are interrupted. A session with a ``parent`` runs single statements: the server refuses a text with
-    several, and the parent's connection is kept alive while it waits. ``meanwhile`` is called several times a second
-    while a statement runs, with the seconds that it has taken so far.
+    ``lock`` names the leader whose lock the session takes, if any; the server releases the lock when the connection
+    ends. ``number`` is not 0 for an additional connection, which has a lock of its own. Once ``stop`` is set,
+    statements that take long are interrupted. A session with a ``parent`` runs single statements: the server refuses a
+    text with several statements, and the parent's connection is kept alive while the session waits. ``meanwhile`` is
+    called several times a second while a statement runs, with the number of seconds that it has run so far.
     """
 
     def __init__(
@@ -202,21 +204,22 @@ class Session:
         self._number = number
         self._stop = stop
         self.meanwhile: Callable[[float], None] = lambda _: None
-        self._probed_at = 0.0  # when a new connection was last tried, in seconds of the present wait
+        self._probed_at = 0.0  # the second of the present wait at which a new connection was last tried
         self._connection: Any = None
         self._replies: SocketReader | None = None
-        self._thread_ids: dict[str, int] = {}  # the newest connection to each server, by the server's UUID
+        self._thread_ids: dict[str, int] = {}  # the id of the newest connection to each server, by the server's UUID
         self._additional: dict[int, Session] = {}
         self._others: WeakSet[Session] = WeakSet()
         self._last_sent_at = 0.0
         self._sent: SentPacket | None = None
-        self._waits_since = 0.0  # monotonic: when the wait for the next reply began
-        self.local_infile = False  # whether the server takes LOAD DATA LOCAL
+        self._waits_since = 0.0  # the monotonic time at which the wait for the next reply began
+        self.local_infile = False  # whether the server accepts LOAD DATA LOCAL
         self.max_packet = 0
-        self.changes_doubles = False  # whether its JSON parser changes some doubles
-        self.binlog_room = 0  # bytes of records that certainly fit into one transaction of its binlog
-        self._row_format = b""  # the assignment that makes it log rows, if the server's own value is another one
+        self.changes_doubles = False  # whether the server's JSON parser changes some doubles
+        self.binlog_room = 0  # bytes of records that certainly fit into one transaction of the server's binlog
+        self._row_format = b""  # the assignment that makes the server log rows, empty if its own value does
         self.version = 0
+        self.folds_names = False  # whether it has lower_case_table_names = 1
         self.server = ""  # its UUID: after a failover another server answers at the same address
 
     def __enter__(self) -> Self:
@@ -228,8 +231,8 @@ class Session:
     def another(self) -> "Session":
         """A new session with the same server, not connected, that holds no lock and runs single statements.
 
-        While it waits this session is kept alive: a statement may take longer than the server allows silence. It ends
-        with this session.
+        While the new session waits, this session is kept alive: a statement may run longer than the server tolerates an
+        idle connection. The new session ends with this session.
         """
         other = self._single()
         self._others.add(other)
@@ -239,10 +242,11 @@ class Session:
         return Session(self._database, stop=self._stop, parent=self, schema=self.schema)
 
     def additional(self, number: int) -> "Session":
-        """A session, not connected, that applies in parallel with this one; ``number`` is 1 to MOST_ADDITIONAL.
+        """A session, not yet connected, that applies batches in parallel with this session; ``number`` is 1 to
+        MOST_ADDITIONAL.
 
-        When this session connects, it waits until all additional ones have ended at the server: only then is it known
-        which of their transactions have committed.
+        When this session connects, it waits until all additional sessions have ended at the server: only then is it
+        known which of their transactions have committed.
         """
         session = Session(self._database, lock=self._lock, number=number, stop=self._stop, schema=self.schema)
         self._additional[number] = session
@@ -273,8 +277,9 @@ class Session:
         try:
             self._connection = connected(
                 **self._database.settings() | _TIMEOUTS,
-                # Matched rows instead of changed ones: an update that changes nothing has still found its row.
-                # LOCAL_FILES without pymysql's ``local_infile``: memory is sent (``SentPacket``), files never are.
+                # FOUND_ROWS counts matched rows instead of changed rows: an update that changes nothing has still found
+                # its row. LOCAL_FILES is set without pymysql's ``local_infile``: data from memory are sent
+                # (``SentPacket``), files never are.
                 client_flag=CLIENT.FOUND_ROWS | (0 if self._parent else CLIENT.MULTI_STATEMENTS | CLIENT.LOCAL_FILES),
                 autocommit=False,
             )
@@ -295,10 +300,10 @@ class Session:
             raise
 
     def renew(self) -> None:
-        """Resets the connection to the state of a new one; only the default database stays.
+        """Resets the connection to the state of a new connection; only the default database stays.
 
-        The server rolls back the open transaction, drops temporary tables and gives all session variables their global
-        values. Raises Interrupted or Refused.
+        The server rolls back the open transaction, drops temporary tables and sets all session variables to their
+        global values. Raises Interrupted or Refused.
         """
         self._check_idle()
         try:
@@ -315,9 +320,11 @@ class Session:
         default = [] if self._parent else [b"USE information_schema"]
         self.run([_SETUP.encode() + _KEPT, *default])
         what = "@@max_allowed_packet, VERSION(), @@server_uuid, @@GLOBAL.local_infile"
-        row = self.rows(f"SELECT {what}, @@GLOBAL.max_binlog_cache_size, @@binlog_format='ROW', {EXACT}")[0]
+        what += ", @@GLOBAL.max_binlog_cache_size, @@binlog_format='ROW'"
+        row = self.rows(f"SELECT {what}, {EXACT}, @@lower_case_table_names")[0]
         self.max_packet, self.version, self.server = int(row[0]), version_number(row[1]), row[2]
         self.local_infile, self.binlog_room, self.changes_doubles = bool(row[3]), int(row[4]) // 2, not row[6]
+        self.folds_names = int(row[7]) == 1
         # Only if needed: newer servers warn of it, and it takes a privilege, which a user who only reads the status
         # lacks.
         writes = self._lock is not None or self._parent is not None
@@ -332,17 +339,19 @@ class Session:
         self._thread_ids[self.server] = self._connection.thread_id()
 
     def _require_mysql(self) -> None:
-        """Raises UserError if the server is another one than MySQL 8.0 or newer, to which our settings would mean
-        nothing.
+        """Raises UserError if the server is not MySQL 8.0 or newer, since our settings may mean nothing to other
+        servers.
         """
         require_mysql(str(self.rows("SELECT VERSION()")[0][0]), where=str(self._database))
 
     def _former(self, server: str) -> int:
-        """The server's id of our previous connection to it, 0 if there was none. Other servers have their own ids."""
+        """The id of our previous connection to this server, 0 if there was no such connection. Each server has its own
+        ids.
+        """
         return self._thread_ids.get(server, 0)
 
     def keep(self) -> None:
-        """Sends a statement if the server has received nothing for long; to be called often while there is nothing to
+        """Sends a statement if the server has received nothing for long; must be called often while there is nothing to
         do.
 
         Raises Interrupted if the connection is lost.
@@ -357,7 +366,7 @@ class Session:
                 self.keep()
 
     def close(self) -> None:
-        """Ends this connection and those made from it; the server rolls back open transactions."""
+        """Ends this connection and the sessions created from it; the server rolls back open transactions."""
         for other in (*self._additional.values(), *self._others):
             other.close()
         self._sent = None
@@ -367,9 +376,9 @@ class Session:
                 connection.close()
 
     def _check_wait(self, waited: float) -> None:
-        """Raises Interrupted if waiting for the server makes no sense after so many seconds without a reply.
+        """Raises Interrupted if it makes no sense to wait longer for a reply, after ``waited`` seconds.
 
-        A server may work on one statement for hours: a new connection shows whether it still runs.
+        A server may run one statement for hours: a new connection shows whether the server still runs.
         """
         if self._parent is not None:
             self._parent.try_keep()
@@ -385,12 +394,13 @@ class Session:
     def send(self, packet: Sequence[bytes], loads: Data | None = None) -> None:
         """Sends the statements of one packet, and returns at once; ``receive`` waits. Raises Interrupted or Refused.
 
-        ``loads`` are the data of the LOAD DATA LOCALs among them, by their index. The server requests the
-        data of one once it has executed all statements before it; the data is sent while replies are awaited.
+        ``loads`` maps the index of each LOAD DATA LOCAL among the statements to its data. The server requests the data
+        once it has executed all statements before; they are sent while replies are awaited.
         """
         self._check_idle()
         try:
-            # The first half of pymysql's query(): while the server executes this packet, the next can be built.
+            # This is the first half of pymysql's query(): the next packet can be built while the server executes this
+            # packet.
             self._connection._execute_command(COMMAND.COM_QUERY, memoryview(b";".join(packet)))  # sliced, not copied
         except (pymysql.MySQLError, OSError) as error:
             raise translated(error) from None
@@ -398,21 +408,21 @@ class Session:
         self._sent = SentPacket(self._connection, len(packet), loads or {}, max_packet=self.max_packet)
 
     def fed(self, seconds: float) -> bool:
-        """Whether the server has all data of the last packet, after at most ``seconds``."""
+        """Whether the server has all data of the last packet; waits at most ``seconds``."""
         while self._sent is not None and not self._sent.fed:
             if not self._next_reply(self._sent, seconds):
                 return False
         return True
 
     def answered(self, seconds: float) -> bool:
-        """Whether ``receive`` has nothing to wait for, after at most ``seconds``. To be called repeatedly."""
+        """Whether ``receive`` has nothing to wait for; waits at most ``seconds``. Must be called repeatedly."""
         while self._sent is not None and not self._sent.complete:
             if not self._next_reply(self._sent, seconds):
                 return False
         return True
 
     def _next_reply(self, sent: "SentPacket", seconds: float) -> bool:
-        """Takes the next reply if it arrives within ``seconds``. ``receive`` raises the errors that occur here."""
+        """Reads the next reply if it arrives within ``seconds``. ``receive`` raises the errors that occur here."""
         assert self._replies is not None
         if self._replies.arrived(seconds):
             sent.step()
@@ -421,15 +431,16 @@ class Session:
         try:
             self._check_wait(time.monotonic() - self._waits_since)
         except Interrupted as error:
-            # As in pymysql: the outstanding reply must not become another statement's, and closing the connection later
-            # must not wait until a server that is gone takes a last message.
+            # The socket is closed, as in pymysql: the outstanding reply must not be taken for the reply to another
+            # statement, and closing the connection later must not wait until an unreachable server accepts a last
+            # message.
             self._replies.abort()
             sent.failure = error
             return True
         return False
 
     def receive(self) -> list[int]:
-        """The number of rows that each statement of the last packet has matched; an empty list if none is pending.
+        """The number of rows that each statement of the last packet has matched; an empty list if no packet is pending.
 
         Waits for the replies. Raises Interrupted or Refused.
         """
@@ -462,8 +473,8 @@ class Session:
         self.run([b"COMMIT"])
 
     def reset(self, *, savepoint: str = "") -> None:
-        """Rolls back, to the savepoint if one is named, and gives the session variables their values after
-        connecting.
+        """Rolls back the transaction, or rolls back to ``savepoint``, and sets the session variables to their values
+        after connecting.
         """
         self.run([f"ROLLBACK TO SAVEPOINT {savepoint}".encode() if savepoint else b"ROLLBACK", _SETUP.encode()])
 
@@ -474,8 +485,8 @@ _CHUNK = 1 << 16
 
 
 class SentPacket:
-    """A packet of ``statements`` sent over the pymysql ``connection``: sends the data that the server requests, and
-    receives the counts.
+    """A packet of ``statements`` that was sent over the pymysql ``connection``. It sends the data that the server
+    requests, and receives the row counts.
 
     ``failure`` is the reason why no more replies come; the caller of ``receive`` knows its meaning, since a COMMIT may
     have failed before.
@@ -501,7 +512,7 @@ class SentPacket:
         return len(self._counts) == self._statements or self.failure is not None
 
     def step(self) -> None:
-        """Takes the next reply: the count of a statement, or the request for its data, which are then sent."""
+        """Reads the next reply: the row count of a statement, or the request for its data, which are then sent."""
         try:
             if self._asked_for and self._asked_for[0] == len(self._counts):
                 self._send(self._loads[self._asked_for.popleft()])
@@ -514,7 +525,7 @@ class SentPacket:
             self.failure = translated(error)
 
     def receive(self) -> list[int]:
-        """The number of rows that each statement has matched, or has loaded as they were sent.
+        """The number of rows that each statement has matched, or, for LOAD DATA, has stored as they were sent.
 
         Raises Interrupted or Refused.
         """
@@ -538,10 +549,11 @@ def stored_rows(result: Any) -> int:
     """The number of rows that a LOAD DATA LOCAL has stored as they were sent, judging by the ``result`` that pymysql
     has read.
 
-    LOCAL turns errors into warnings: one for a value that was changed, one for a row that was left out because its key
-    exists. A warning does not name its row, so each counts for one.
+    LOCAL turns errors into warnings: one warning for each value that was changed, and one for each row that was left
+    out because its key exists. A warning does not name its row, so each warning counts as one row.
     """
-    # Four numbers, in this order in all languages: records, deleted, skipped, warnings. A length comes before the text.
+    # The text contains four numbers, in this order in all languages: records, deleted, skipped, warnings. A length
+    # comes before it.
     counts = list(map(int, re.findall(rb"[0-9]+", bytes(result.message or b""))[-4:]))
     if len(counts) < 4:
         return 0

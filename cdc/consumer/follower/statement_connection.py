@@ -1,11 +1,12 @@
-"""The connection on which statements run one after the other, each as if on a connection that was just opened.
+"""Manages the connection on which statements run one after the other, each as if on a new connection.
 
-Opening one takes longer than most statements: TLS, the password, the settings. So it is kept for a while and reset
-before the next statement, which removes the variables, temporary tables and locks of the statement before. Only the
-default database outlives a reset, and no statement can leave a database without entering another one.
+Opening a connection takes longer than most statements, because of TLS, the password and the settings. So the connection
+is kept for a while and reset before the next statement, which removes the variables, temporary tables and locks of the
+statement before. Only the default database outlives a reset, and no statement can leave a database without entering
+another database.
 
-A reset with all that must follow it takes four round trips. So it is omitted between two statements on tables that
-neither set nor read session state, and that the leader ran with the same variables in the same database.
+A reset, with all that must follow it, takes four round trips. So the reset is omitted between two statements on tables
+that neither set nor read session state, and that the leader ran with the same variables in the same database.
 
 ``LockWait`` lets a statement wait long for a lock of another session of the follower, and logs once which session holds
 it. A statement that starts over loses its place in the queue for the lock and, if it has already copied the table, all
@@ -31,15 +32,15 @@ __all__ = ["VARIABLES", "LockWait", "StatementConnection", "leaves_nothing"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _FIRST_SECONDS, _NEXT_SECONDS = 2.0, 10.0  # seconds before the first look at a waiting statement, and between two looks
-_SHOWN = 3  # sessions named in the log line
+_SHOWN = 3  # the most sessions that the log line names
 
 
 class LockWait:
-    """The lock waits of a statement, each for ``seconds`` at most; ``asking`` is a session to query, not the
-    statement's own.
+    """Lets a statement wait for locks, for each lock at most ``seconds``; ``asking`` is the session for queries, which
+    is not the statement's own session.
 
-    ``held_by`` names the sessions that held the lock for which the statement was last seen waiting; empty if none was
-    seen.
+    ``held_by`` names the sessions that held the lock for which the statement was last seen waiting; empty if no such
+    wait was seen.
     """
 
     def __init__(self, *, seconds: int, asking: Session) -> None:
@@ -55,7 +56,7 @@ class LockWait:
 
     @property
     def settings(self) -> str:
-        """The session variables that let it wait: for locks on definitions, and for locks on rows."""
+        """The assignments that let the statement wait for locks on definitions and for locks on rows."""
         return f"lock_wait_timeout={self._seconds}, innodb_lock_wait_timeout={self._seconds}"
 
     def look(self, thread: int, waited: float) -> None:
@@ -79,7 +80,9 @@ class LockWait:
                 )  # fmt: skip
 
     def given_up(self, error: Interrupted) -> Interrupted:
-        """The ``error`` of the statement; if it was a wait, the error that names the sessions that held the lock."""
+        """The ``error`` of the statement; if the statement waited too long for a lock, an error that names the sessions
+        that held it.
+        """
         if error.code != LOCK_WAIT:
             return error
         return WaitedOut(f"{error}, after {self._seconds} s{self.held_by and ': ' + self.held_by}", error.code)
@@ -103,7 +106,7 @@ class LockWait:
                 "JOIN performance_schema.threads they ON they.THREAD_ID = held.OWNER_THREAD_ID "
                 f"WHERE we.PROCESSLIST_ID = {thread} ORDER BY 1 LIMIT {_SHOWN}"
             )
-        except Refused:  # without SELECT on performance_schema
+        except Refused:  # the user may lack SELECT on performance_schema
             return ""
         return ", ".join(
             f"connection {number} of {user}@{host} holds {'.'.join(filter(None, name)) or 'a lock on the server'}"
@@ -117,7 +120,7 @@ _ON_TABLES = frozenset({
     "CreateTable", "AlterTable", "DropTable", "RenameTable", "TruncateTable", "CreateIndex", "DropIndex",
     "MaintainTable",
 })  # fmt: skip
-# User variables, queries, an open transaction, and the functions that keep something in the session.
+# Matches user variables, queries, an open transaction, and functions that keep state in the session.
 _OF_THE_SESSION = re.compile(
     r"@|\b(?:SELECT|TRANSACTION|TEMPORARY|LAST_INSERT_ID|\w*_LOCK|FOUND_ROWS|ROW_COUNT)\b", re.I
 )
@@ -131,7 +134,7 @@ def leaves_nothing(record: Record) -> bool:
 
 
 class StatementConnection:
-    """A connection beside ``session``: opened when needed, and closed after a while without use."""
+    """A connection in addition to ``session``, which is opened when needed, and closed after a while without use."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -145,11 +148,11 @@ class StatementConnection:
         """A session with the leader's variables and our ``own`` assignments, in which the statement runs under
         ``gtid``.
 
-        Raises Interrupted or Refused; then it must be closed.
+        Raises Interrupted or Refused; then ``close`` must be called.
         """
         context = dict(record.context or {})
         state = own, kept(context)
-        last = f"gtid_next={quoted(gtid)}"  # the last one: the next statement runs under this GTID
+        last = f"gtid_next={quoted(gtid)}"  # the last assignment, since the next statement runs under this GTID
         known, self._left = self._left, None
         plain = leaves_nothing(record)
         session = self._again(", ".join([*moment(context), last])) if plain and known == state else None
@@ -163,11 +166,11 @@ class StatementConnection:
         return session
 
     def _again(self, assignments: str) -> Session | None:
-        """The session as it is with only these assignments; None if it must be reset."""
+        """Makes only these assignments in the session, and returns it; None if the session must be reset."""
         self.rest()
         if self._own is None or not self._own.connected or time.monotonic() - self._reset_at > _TRUSTED_SECONDS:
             return None
-        # If it was lost, or refuses them, it is reset or replaced.
+        # If the session was lost, or refuses the assignments, it is reset or replaced.
         with suppress(Interrupted, Refused):
             self._own.run([f"SET SESSION {assignments}".encode()])
             return self._own
@@ -177,7 +180,7 @@ class StatementConnection:
         """A session without any state except perhaps a default database. Raises Interrupted or Refused."""
         self.rest()
         if self._own is not None and self._own.connected:
-            # One that was lost in the meantime is replaced: nothing has run on it since.
+            # A connection that was lost in the meantime is replaced: nothing has run on it since it was used.
             with suppress(Interrupted, Refused):
                 self._own.renew()
                 return self._own
@@ -196,7 +199,7 @@ class StatementConnection:
         return own
 
     def enter(self, session: Session, name: str) -> bool:
-        """Makes ``name`` the default database of the session; False if that fails and another one stays selected.
+        """Makes ``name`` the default database of the session; False if that fails and another database stays selected.
 
         The leader's session may have used a database that is not replicated. Then the statement names its databases, or
         the server refuses it because no database is selected. Raises Interrupted or Refused.
@@ -217,7 +220,7 @@ class StatementConnection:
         self._used_at = time.monotonic()
 
     def rest(self) -> None:
-        """Closes the connection if it has not been used for a while; to be called now and then."""
+        """Closes the connection if it has not been used for a while; must be called now and then."""
         if self._own is not None and time.monotonic() - self._used_at > _IDLE_SECONDS:
             self.close()
 
@@ -250,11 +253,11 @@ _RESTRICTED = frozenset({
     "default_collation_for_utf8mb4", "explicit_defaults_for_timestamp", "sql_require_primary_key",
     "default_table_encryption",
 })  # fmt: skip
-# Values for variables that the leader did not log, whatever the follower's own defaults are. It logs the first three
-# only if they differ from these, and writes a generated primary key into the statement itself. The engine of a table
-# whose statement names none is not logged at all, so the transactional one is used. The last two are never logged and
-# only forbid statements: what the leader accepted with them ON is accepted with them OFF as well. Variables that the
-# server does not have are left out.
+# Values for variables that the leader did not log, whatever the follower's own defaults are. The leader logs the first
+# three only if they differ from these values, and writes a generated primary key into the statement itself. The engine
+# of a table whose statement names no engine is not logged at all, so the transactional engine is used. The last two
+# variables are never logged and only forbid statements: a statement that the leader accepted with them ON is accepted
+# with them OFF as well. Variables that the server does not know are left out.
 _UNLESS_LOGGED = {
     "lc_time_names": "en_US",
     "auto_increment_increment": "1",
@@ -270,15 +273,15 @@ VARIABLES = frozenset(_VARIABLES.values()) | _UNLESS_LOGGED.keys()  # the variab
 
 
 class SessionVariables:
-    """Gives one session after the other the variables of the leader's sessions."""
+    """Sets the variables of the leader's sessions in one session after the other."""
 
     def __init__(self) -> None:
         self._server = ("", 0)
-        self._existing: frozenset[str] = frozenset()  # the variables that the server has
+        self._existing: frozenset[str] = frozenset()  # the variables that the server knows
 
     def assignment(self, session: Session, context: dict[str, Any], *, own: str, last: str) -> bytes:
-        """The SET statement for a recorded context, with our ``own`` assignments before it and the ``last`` one after
-        it.
+        """The SET statement for a recorded context. It begins with our ``own`` assignments and ends with the ``last``
+        assignment.
 
         It is one statement because the server then parses all literals before any variable changes: after
         ``collation_connection=utf16_bin`` it would not accept 'OFF'.
@@ -288,7 +291,8 @@ class SessionVariables:
             session, (_RESTRICTED & wanted.keys()) | (_UNLESS_LOGGED.keys() - wanted.keys())
         ):
             if variable in wanted:
-                # Setting these needs grants or causes a warning, and usually they have the right value already.
+                # Setting these variables needs grants or causes a warning, and usually they have the right value
+                # already.
                 if value == wanted[variable].strip("'"):
                     del wanted[variable]
                 continue
@@ -299,7 +303,7 @@ class SessionVariables:
         return ", ".join([f"SET SESSION {own}", *values, *moment(context), last]).encode()
 
     def _values(self, session: Session, names: AbstractSet[str]) -> Iterator[tuple[str, str]]:
-        """The variables that the server has, with the session's values."""
+        """Those variables in ``names`` that the server knows, with the session's values."""
         server = session.server, session.version
         if server != self._server:
             all_ = ", ".join(map(quoted, [*_RESTRICTED, *_UNLESS_LOGGED]))
@@ -315,13 +319,13 @@ def _variable(value: object) -> str:
 
 
 def kept(context: dict[str, Any]) -> dict[str, Any]:
-    """The part of a recorded context that holds until it is assigned again, and whether it has the time of
-    a statement.
+    """The part of a recorded context that holds until it is assigned again, and whether the context contains the time
+    of a statement.
     """
     names = (*_VARIABLES, "database")
     return {name: context[name] for name in names if name in context} | {"timed": "timestamp_us" in context}
 
 
 def moment(context: dict[str, Any]) -> list[str]:
-    """The assignment of the time at which the statement ran, if the context has it."""
+    """The assignment of the time at which the statement ran, if the context contains it."""
     return [f"timestamp={seconds(context['timestamp_us'])}"] if "timestamp_us" in context else []

@@ -1,7 +1,7 @@
 """Refuses or drops triggers, and refuses scheduled events, by which the follower would change replicated rows itself.
 
-The changes that the leader's triggers and events made are among its rows, so the follower's would repeat them. A copy
-made by mysqldump contains both.
+The changes that the leader's triggers and events made are among its rows, so the follower's triggers and events would
+repeat them. A copy made by mysqldump contains triggers and events.
 """
 
 import logging
@@ -21,7 +21,7 @@ _LOG = logging.getLogger("cdc.consumer")
 class Triggers:
     """Checks a table before its first rows, and again after ``forget``, since a statement may have created a trigger.
 
-    ``drop``: triggers are dropped instead of refused. ``passes(uri)`` decides which tables are replicated.
+    With ``drop``, triggers are dropped instead of refused. ``passes(uri)`` decides which tables are replicated.
     """
 
     def __init__(self, session: Session, *, drop: bool, passes: Callable[[Uri], bool]) -> None:
@@ -36,9 +36,9 @@ class Triggers:
         self._checked.clear()
 
     def check(self, table: Uri) -> None:
-        """Raises PromiseError if the table has a trigger or its database an event that runs; Interrupted, Refused.
+        """Raises PromiseError if the table has a trigger or its database has an event that runs; Interrupted, Refused.
 
-        Triggers are dropped on a new connection: on the session of the rows that would commit an open transaction.
+        Triggers are dropped on a new connection: a DROP on the session of the rows would commit an open transaction.
         """
         if table.database not in self._checked:
             self._check_events(table)
@@ -99,5 +99,5 @@ class Triggers:
 
 
 def _dropped(table: Uri, name: str) -> str:
-    # The audit reports the DROP of an object that no logged statement created as drift, but not with IF EXISTS.
+    # The audit reports a DROP as drift if no logged statement created the object, but not a DROP with IF EXISTS.
     return f"DROP TRIGGER IF EXISTS {identifier(table.database)}.{identifier(name)}"

@@ -1,14 +1,15 @@
-"""Writes SQL that checks whether the follower's rows equal a change's before-images, as they must before it is applied.
+"""Writes SQL that checks whether the follower's rows equal a change's before-images, as they must before the change is
+applied.
 
-A row with a key is found by its key alone, whatever its other columns hold. To detect that another client changed
-those, the rows that a step updates or deletes are compared first, with an UPDATE that sets a column to itself: it
+A row with a key is found by its key alone, whatever its other columns hold. To detect that another client changed those
+columns, the rows that a step updates or deletes are compared first, with an UPDATE that sets a column to itself: it
 counts the rows that it matches, writes and logs nothing, and locks only rows that the step locks anyway.
 
 A row is compared as one text, which the server builds from its columns and the consumer from the image: the server
 searches a list of texts five times as fast as it evaluates a condition for each row. In this text, strings and bytes
 are replaced by the first half of their SHA-256 (MySQL 9.7 has no built-in MD5). Floating-point numbers are compared
-beside the text, since server and consumer write them differently. Only whether JSON documents are NULL is compared, and
-generated columns are not compared.
+beside the text, since server and consumer write them differently. For JSON documents, only whether they are NULL is
+compared; generated columns are not compared.
 """
 
 import base64
@@ -27,12 +28,13 @@ from cdc.model.values import NULL, Value
 __all__ = ["FIELDS", "INCOMPARABLE", "TEXTS", "Comparison", "as_before", "compared", "comparison", "tag_of"]
 
 Image = Sequence[Value]
-# OSError and OverflowError: a time is out of range.
+# OSError and OverflowError mean that a time is out of range.
 INCOMPARABLE = (ValueError, KeyError, TypeError, AttributeError, OSError, OverflowError)
 _FLOATS = frozenset({"Float", "Double"})
-_SLICE = 1 << 20  # characters of base64, four at a time
-_MOST_COMPILED = 30  # columns of a table for which a function is compiled
-# The number of rows of the same types after which a compiled function has saved its own cost. Most tables have fewer.
+_SLICE = 1 << 20  # characters of base64 that are decoded at a time, a multiple of four
+_MOST_COMPILED = 30  # the most columns for which a function is compiled
+# The number of rows of the same types after which a compiled function has saved its own cost. Most tables have fewer
+# rows.
 _FEWEST_COMPILED = 300
 
 
@@ -41,7 +43,7 @@ class Comparison:
     """``value(image)`` is the literal that the SQL ``expression`` equals for a row that equals the image.
 
     ``value`` raises one of ``INCOMPARABLE`` for an image with a value of another type than the column has in the
-    samples, or with an invalid one.
+    samples, or with an invalid value.
     """
 
     expression: str
@@ -49,7 +51,7 @@ class Comparison:
 
 
 def compared(record: Record, columns: frozenset[str]) -> list[int]:
-    """The indexes of the columns that are compared; ``columns`` are the writable ones."""
+    """The indexes of the columns that are compared; ``columns`` are the writable columns."""
     return [index for index, column in enumerate(record.columns) if column in columns]
 
 
@@ -87,7 +89,7 @@ class _Values:
         self._left = _FEWEST_COMPILED
 
     def function(self, images: int) -> Callable[[Image], str]:
-        """The function ``value`` of a comparison, to be used for another ``images`` images."""
+        """The function ``value`` of a comparison, which will be used for ``images`` more images."""
         # With many columns, each pattern of NULLs would need a function of its own.
         if self._left > 0 and len(self._indexes) <= _MOST_COMPILED:
             self._left -= images
@@ -112,7 +114,7 @@ def _joined(indexes: tuple[int, ...], tags: tuple[str, ...]) -> Callable[[Image]
 
 
 def _compiled(indexes: tuple[int, ...], tags: tuple[str, ...]) -> Callable[[Image], str]:
-    """Does the same as ``_joined``, as one f-string that gets each value by its tag."""
+    """Does the same as ``_joined``, with one f-string that reads each value by its tag."""
     floats = [index for index, tag in zip(indexes, tags, strict=True) if tag in _FLOATS]
     fields = []
     for index, tag in zip(indexes, tags, strict=True):
@@ -125,7 +127,7 @@ def _compiled(indexes: tuple[int, ...], tags: tuple[str, ...]) -> Callable[[Imag
     return compiled
 
 
-@lru_cache(maxsize=2000)  # 1 kB each for ten columns
+@lru_cache(maxsize=2000)  # an entry for ten columns takes 1 kB
 def _expression(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[str, ...]) -> str:
     expressions, numbers = [], []
     for index, tag in zip(indexes, tags, strict=True):
@@ -138,7 +140,9 @@ def _expression(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[st
 
 
 def tag_of(value: Value) -> str:
-    """The key of a value in ``TEXTS`` and ``FIELDS``, which have none for floating-point numbers. Raises ValueError."""
+    """The key of a value in ``TEXTS`` and ``FIELDS``, which contain no keys for floating-point numbers. Raises
+    ValueError.
+    """
     if value == NULL:
         return _ALL_NULL
     if not isinstance(value, dict) or len(value) != 1:
@@ -186,7 +190,8 @@ _TEXT_TEXT = "IFNULL(LEFT(SHA2(CONVERT(? USING utf8mb4),256),32),'NULL')"
 _BYTES_TEXT = "IFNULL(LEFT(SHA2(CAST(? AS BINARY),256),32),'NULL')"
 _MOMENT_TEXT = "IFNULL(CAST(? AS DATETIME(6)),'NULL')"
 _NOT_NULL_TEXT = "IF(? IS NULL,'NULL','there')"
-# By tag: the text of a column (?) in SQL, and the text of its value (?) in Python; NULL has the text NULL in both.
+# Maps each tag to the text of a column (?) in SQL, and to the text of its value (?) in Python; both texts are NULL for
+# NULL.
 TEXTS = {
     _ALL_NULL: (_NOT_NULL_TEXT, "all_null(?)"),
     _NOT_NULL: (_NOT_NULL_TEXT, "there"),
@@ -217,7 +222,7 @@ _NAMES: dict[str, Any] = {
     "decimal": SCALARS["Decimal"], "of_text": _of_text, "of_bytes": _of_bytes, "number": _number, "all_null": _all_null,
     **{tag: tag for tag in TEXTS},
 }  # fmt: skip
-# The texts of values, as functions.
+# Maps each tag to the function that returns the text of a value.
 FIELDS: dict[str, Callable[[Value], str]] = {
     tag: eval(f"lambda v: f{'{' + text.replace('?', 'v') + '}'!r}", dict(_NAMES)) for tag, (_, text) in TEXTS.items()
 }

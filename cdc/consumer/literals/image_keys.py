@@ -1,12 +1,13 @@
-"""Gives each row of a table without a key a key: a hash of all its values, which server and consumer compute alike.
+"""Computes a key for each row of a table without a key: a hash of all its values, which server and consumer compute
+alike.
 
-Two rows have the same key if they are equal in each value, to the byte, the sign of a zero and the type of each member
-of a document. The key is half of a SHA-256 of the texts by which before-images are compared (``before_images``), except
-where those are not exact: here floating-point numbers have a text, ENUM's error value differs from a member '', and the
-server hashes documents for both sides.
+Two rows have the same key if all their values are equal, down to the byte, the sign of a zero and the type of each
+member of a document. The key is half of a SHA-256 of the texts by which before-images are compared (``before_images``),
+except where these texts are not exact: here floating-point numbers have a text, ENUM's error value differs from a
+member '', and the server hashes documents for both sides.
 
-A key is slow to compute, and no index helps to find it. So conditions on single columns precede it: a row that equals
-an image has one of the images' values in each of these columns.
+A key is slow to compute, and no index helps to find it. So conditions on single columns come before it: a row that
+equals an image has one of the images' values in each of these columns.
 """
 
 import hashlib
@@ -32,11 +33,11 @@ __all__ = [
 Image = Sequence[Value]
 HEX_DIGITS = 32
 _FLOATS, _DOCUMENTS, _NUMBERS = ("Float", "Double"), ("Json", "JsonTyped"), ("Enum", "Enum number")
-# A comparison with a list of values is exact for these types; the first two are compared fastest.
+# A comparison with a list of values is exact for these types; the first two types are compared fastest.
 _FAST = ("SignedInteger", "UnsignedInteger")
 _LISTED = frozenset({*_FAST, "Decimal", "String", "Blob"})
-_LONGEST = 64  # bytes of a literal in such a list
-_MOST_DIGITS = 15  # before the point, or zeros after it, without an exponent
+_LONGEST = 64  # the most bytes of a literal in a list of values
+_MOST_DIGITS = 15  # the most digits before the point, or zeros after it, of a number without an exponent
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,10 @@ def _tag(values: Sequence[Value]) -> str:
 
 
 def _column(tag: str, documents: Mapping[str, str]) -> tuple[str, Callable[[Value], str]]:
-    """The SQL text of a column (?), and the text of its value."""
+    """Returns SQL for the text of a column (?), and a function that returns the text of a value."""
     if tag in _FLOATS:
-        # A product keeps the sign of a zero, and makes a FLOAT(m,d) a double; only JSON shows all its digits.
+        # Multiplication keeps the sign of a zero, and turns a FLOAT(m,d) into a double; only JSON shows all digits of
+        # the double.
         return "IFNULL(CAST(CAST(?*1e0 AS JSON) AS CHAR),'NULL')", lambda value: float_text(value[tag])
     if tag in _DOCUMENTS:
         return f"IF(? IS NULL,'NULL',IFNULL({document_text('?')},'none'))", lambda value: documents[literal(value)]

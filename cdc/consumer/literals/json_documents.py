@@ -2,10 +2,10 @@
 
 A member gets the type of the expression it comes from (MySQL manual, "The JSON Data Type"). Some types have no literal
 and no CAST, only columns: BINARY, BIT, the BLOBs and TIMESTAMP. Members of these types are columns of a recursive
-common table expression, whose first row determines the columns' types and whose second row has the values.
+common table expression, whose first row determines the columns' types and whose second row contains the values.
 
-The JSON parser of MySQL 8.0 replaces one double in ten by its neighbour; as an SQL literal each is exact. For such a
-server documents with doubles become trees (``apart``), in which doubles are members of their own.
+The JSON parser of MySQL 8.0 replaces one double in ten by a neighbouring double; as SQL literals, all doubles are
+exact. For such a server documents with doubles become trees (``apart``), in which each double is a separate member.
 """
 
 import base64
@@ -38,12 +38,12 @@ _Columns = list[tuple[str, str]]  # each column's type and the literal of its va
 
 
 def document(content: Any) -> str:
-    """A document of JSON's own types as an expression."""
+    """SQL for a document whose members have JSON's own types."""
     return f"CAST({quoted(json.dumps(content, ensure_ascii=False))} AS JSON)"
 
 
 def apart(content: Any) -> Any:
-    """The tree of a typed document, for a document of JSON's own types; None if it contains no double."""
+    """Turns a document of JSON's own types into the tree of a typed document; None if it contains no double."""
     if isinstance(content, float):
         return content
     if isinstance(content, list):
@@ -60,8 +60,8 @@ def apart(content: Any) -> Any:
 
 
 def checked(tree: Any) -> Any:
-    """The tree of a typed document for MySQL 8.0, which changes a TIME of 32 hours or more in a document: such a member
-    gets a tag that has no literal.
+    """Returns the tree of a typed document for MySQL 8.0. That server changes a TIME of 32 hours or more in a document,
+    so such a member gets a tag that has no literal.
     """
     if not isinstance(tree, dict):
         return tree
@@ -74,14 +74,14 @@ def checked(tree: Any) -> Any:
 
 
 def _tree(content: Any, tree: Any) -> Any:
-    """The tree of a member, also for one without doubles: a list of JSON's own types stays as it is."""
+    """The tree of a member, even if the member contains no doubles. A list of JSON's own types stays as it is."""
     if tree is None and isinstance(content, dict):
         return {"object": {key: _tree(member, None) for key, member in content.items()}}
     return content if tree is None else tree
 
 
 def typed_document(content: Any) -> str:
-    """A document with members of SQL types as an expression. Raises ValueError if no expression can give it."""
+    """SQL for a document whose members have SQL types. Raises ValueError if no expression can return the document."""
     columns: _Columns = []
     whole = f"CAST({_node(content, columns)} AS JSON)"
     if not columns:
@@ -100,13 +100,14 @@ def typed_document(content: Any) -> str:
 
 
 def same_document(name: str, text: str) -> str:
-    """The condition that the column ``name`` holds exactly the document ``text``, not only one that compares as equal.
+    """The condition that the column ``name`` holds exactly the document ``text``, not only a document that compares as
+    equal.
 
     In JSON 1 = 1.0, but the server's text of the documents differs. That text is the same for an INTEGER and a DECIMAL
     1, and for a DATE and a string, but the types of the members differ.
     """
-    # No EXISTS with a condition on both: MySQL 8.0 finds no members of the table's document in it. NO_MERGE: otherwise
-    # the server would build the document again for each part.
+    # An EXISTS with a condition on both documents is not used: MySQL 8.0 finds no members of the table's document in
+    # it. NO_MERGE is needed: otherwise the server would build the document again for each part.
     return f"({_parts(name)})=(SELECT /*+ NO_MERGE(x) */ {_parts('d')} FROM (SELECT {text} AS d) x)"
 
 
@@ -116,7 +117,7 @@ def _parts(document: str) -> str:
 
 
 def member_types(document: str) -> list[str]:
-    """Expressions for the types of a document and of all its members, which can be NULL."""
+    """SQL for the types of a document and of all its members; a type can be NULL."""
     return [f"JSON_TYPE({document})", *(_types(document, path) for path in ("$**[*]", "$**.*"))]
 
 
@@ -126,8 +127,8 @@ def _types(document: str, path: str) -> str:
 
 
 def _node(node: Any, columns: _Columns) -> str:
-    """A node of a typed document as an expression that has the node's type as an argument of JSON_ARRAY or a similar
-    function.
+    """SQL for a node of a typed document, which has the node's type as an argument of JSON_ARRAY or a
+    similar function.
     """
     if isinstance(node, float):
         return SCALARS["Double"](node)
@@ -142,7 +143,7 @@ def _node(node: Any, columns: _Columns) -> str:
     if tag == "Opaque":
         return _opaque(content["type"], content["base64"], columns)
     if tag == "LocalTimestamp":
-        # The session's time zone is UTC, so the value's parts are those of the literal.
+        # The session's time zone is UTC, so the literal has the parts of the value.
         return _column("TIMESTAMP(6)", SCALARS["DateTime"](content), columns)
     if tag == _TOO_LONG:
         raise ValueError("a TIME of 32 hours or more in a document, which MySQL 8.0 stores as another one")
@@ -152,7 +153,7 @@ def _node(node: Any, columns: _Columns) -> str:
 
 
 def _opaque(kind: int, content: str, columns: _Columns) -> str:
-    """Bytes as a member of MySQL's field type ``kind``."""
+    """SQL for bytes as a member with MySQL's field type ``kind``."""
     literal, length = from_base64(content), len(base64.b64decode(content))
     if kind == _VARBINARY:
         return literal

@@ -1,7 +1,9 @@
-"""The session variables that the consumer's statements rely on, whatever the follower's global values are. Pure.
+"""Defines the session variables on which the consumer's statements rely, whatever the follower's global values are.
+Pure.
 
-Setting them takes no privilege: a user who only reads the status has few. All other variables are harmless, or get the
-leader's values (``follower/statement_connection``): ``tests/data/session_variables.txt`` has the reason for each.
+Setting them needs no privilege, since a user who only reads the status has few. All other variables are harmless, or
+are set to the leader's values (``follower/statement_connection``); ``tests/data/session_variables.txt`` contains the
+reason for each variable.
 """
 
 from cdc.consumer.literals.row_sql_mode import STRICT
@@ -12,7 +14,7 @@ OWN = {
     "sql_mode": f"'{STRICT}'",
     "time_zone": "'+00:00'",
     "autocommit": "0",
-    "completion_type": "0",  # else a COMMIT may end the connection, or begin the next transaction as the last one
+    "completion_type": "0",  # otherwise a COMMIT may end the connection, or begin another transaction
     "transaction_isolation": "'READ-COMMITTED'",
     "transaction_read_only": "0",
     "foreign_key_checks": "1",
@@ -22,9 +24,9 @@ OWN = {
     "sql_select_limit": "18446744073709551615",
     "max_execution_time": "0",
     "sql_safe_updates": "0",
-    "sql_auto_is_null": "0",  # else ``IS NULL`` finds the row that was inserted last
+    "sql_auto_is_null": "0",  # otherwise ``IS NULL`` finds the row that was inserted last
     "updatable_views_with_limit": "1",
-    # LOAD DATA reports the rows that it left out as warnings.
+    # With sql_notes, LOAD DATA reports the rows that it left out as warnings.
     "sql_notes": "1",
 }
 # To an older server, which does not know the variable, the assignment is a comment.

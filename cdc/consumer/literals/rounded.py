@@ -3,7 +3,7 @@ copied.
 
 The server rounds a computed value for such a column to D digits, but not a value that it copies from another column. So
 a value of the leader may have more digits than a literal stores on the follower, or be larger than M digits allow; and
-an index does not find it by a literal, which is rounded before the search.
+a search with a literal in an index does not find it, since the literal is rounded before the search.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,10 +46,10 @@ def _number(content: object) -> str:
 
 
 def found_rounded(name: str, number: str, column: Rounded) -> str:
-    """The condition that the column ``name`` has the number of this literal, by an index if there is one.
+    """The condition that the column ``name`` equals the number of this literal; an index can be used.
 
-    The range is wide enough to contain the number when its ends are rounded. With an end that the column can't have,
-    the server would find nothing.
+    The range is wide enough to contain the number after its ends are rounded. If the column can't contain an end of the
+    range, the server would find nothing.
     """
     unit = 10.0**-column.decimals
     exactly, value = f"{name}+0e0={number}", float(number)
@@ -60,7 +60,9 @@ def found_rounded(name: str, number: str, column: Rounded) -> str:
 
 
 def number_table(numbers: Sequence[tuple[Rounded, str]], *, prefix: str) -> str:
-    """A table of one row: these literals in columns of these types, named ``prefix`` and a number from 0."""
+    """SQL for a table of one row, which contains these literals in columns of these types; the columns are called
+    ``prefix`` and a number from 0.
+    """
     columns = [
         f"{prefix}{index} {column.type} PATH '$[{index}]' ERROR ON EMPTY ERROR ON ERROR"
         for index, (column, _) in enumerate(numbers)

@@ -1,4 +1,5 @@
-"""Determines the sql_mode in which rows are written: strict, with the leader's modes where they change computed values.
+"""Determines the sql_mode in which rows are written: strict, with those modes of the leader that change computed
+values.
 
 A value that the follower's table cannot store unchanged must stop the consumer, so rows are written in strict mode,
 with any date allowed. If the follower computes values from a row (generated columns, functional indexes), it does so in
@@ -12,15 +13,15 @@ from cdc.model.record import Record
 
 __all__ = ["LAX", "STRICT", "guesses", "lax", "leader_modes", "needs_comparison", "permissive", "setting", "strict"]
 
-# Not NO_BACKSLASH_ESCAPES: the server stores the expressions of generated columns, defaults and checks as text with
-# backslashes, which it would misread or reject in this mode.
+# NO_BACKSLASH_ESCAPES is not among these modes: the server stores the expressions of generated columns, defaults and
+# checks as text with backslashes, which it would misread or reject in that mode.
 _ALWAYS = "NO_AUTO_VALUE_ON_ZERO"
 _STRICT = "STRICT_ALL_TABLES"
 _DATES = ("NO_ZERO_IN_DATE", "NO_ZERO_DATE", "ALLOW_INVALID_DATES")
 _PADDED = "PAD_CHAR_TO_FULL_LENGTH"
 _DECIDING = ("NO_UNSIGNED_SUBTRACTION", "TIME_TRUNCATE_FRACTIONAL")
 _ALLOWED = frozenset({*_DATES, _PADDED, *_DECIDING})
-_USUAL = "NO_ZERO_IN_DATE,NO_ZERO_DATE"  # the modes of a record without any: MySQL's default
+_USUAL = "NO_ZERO_IN_DATE,NO_ZERO_DATE"  # the modes of a record that names no modes: MySQL's default
 _ZEROS = frozenset({"", *_USUAL.split(",")})
 STRICT = f"{_STRICT},{_ALWAYS},ALLOW_INVALID_DATES"
 LAX = f"{_ALWAYS},ALLOW_INVALID_DATES"
@@ -48,7 +49,7 @@ def needs_comparison(modes: str) -> bool:
 def strict(modes: str, *, adds: bool) -> str:
     """The sql_mode for rows of a table that computes values.
 
-    Padding is only for added rows (``adds``): with it, existing rows would not be found.
+    Values are padded only for added rows (``adds``): with padding, existing rows would not be found.
 
     Raises ValueError for modes that no producer writes, as the functions below do.
     """
@@ -61,7 +62,7 @@ def lax(modes: str, *, adds: bool) -> str:
 
 
 def permissive(modes: str, *, adds: bool) -> str:
-    """``lax``, also for older rows with dates that are not valid in these modes."""
+    """The modes of ``lax``, but with any date: older rows may have dates that are not valid in the leader's modes."""
     others = [name for name in _named(modes, padded=adds) if name not in _DATES]
     return ",".join([LAX, *others])
 

@@ -1,11 +1,11 @@
-"""Writes rows as the comma-separated literals between an INSERT's parentheses: the consumer's hottest path.
+"""Writes rows as the comma-separated literals between an INSERT's parentheses; this is the consumer's hottest path.
 
 The values of a column nearly always have the same tag, so rows are transposed to columns, and a column with a common
 tag is rendered by one loop without a function call for each value: calls are most of the cost in Python.
 
-Such a loop gives the same texts as ``literal``, or raises. Then ``literal`` renders the column value by value, and
-raises the error for an invalid one. So the loops must raise for contents of any other type, as ``int.__repr__``,
-``join`` and the tables of numbers do, and text gets into SQL only quoted or as a number.
+Such a loop returns the same texts as ``literal``, or raises an error. Then ``literal`` renders the column value by
+value, and raises the error for an invalid value. So the loops must raise for contents of any other type, as
+``int.__repr__``, ``join`` and the tables of numbers do, and text gets into SQL only quoted or as a number.
 """
 
 import re
@@ -21,20 +21,20 @@ from cdc.model.values import NULL, Value
 
 __all__ = ["Tags", "row_texts", "tagged_row_texts"]
 
-# Looking up a number's text takes half the time of formatting it. Numbers outside of the tables are left to
-# ``literal``.
+# Looking up a number's text is twice as fast as formatting it. ``literal`` writes numbers outside of the tables.
 _TWO = {number: f"{number:02d}" for number in range(100)}
 _THREE = {number: f"{number:03d}" for number in range(1000)}
 _FOUR = {number: f"{number:04d}" for number in range(10_000)}
-_BLOCK = 500  # rows at a time, few enough for the processor's cache
+_BLOCK = 500  # rows that are rendered at a time, few enough for the processor's cache
 
 _Image = Sequence[Value]
-# The tags of a column's values, NULL among them; "" if some were rendered one by one, with any tag.
+# The tags of a column's values, including NULL. The tag "" means that some values, with any tag, were rendered one by
+# one.
 Tags = frozenset[str]
 
 
 def row_texts(images: Sequence[_Image], indexes: Sequence[int]) -> list[str]:
-    """For each row the literals of its values at ``indexes``, joined by commas.
+    """Returns, for each row, the literals of its values at ``indexes``, joined by commas.
 
     Raises ValueError for an invalid value.
     """
@@ -61,14 +61,14 @@ def _literals(column: Sequence[Value]) -> tuple[list[str], Tags]:
     sample = next((value for value in column if value != NULL), NULL)
     tag = next(iter(sample), "") if isinstance(sample, dict) else ""
     if tag in _COLUMNS:
-        # If a value differs from the others or is invalid, ``literal`` decides below.
+        # If a value has another tag or is invalid, ``literal`` renders the values below, or raises the error.
         with suppress(AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError):
             return _column_literals(column, tag)
     return [literal(value) for value in column], frozenset([NULL if sample == NULL else ""])
 
 
 def _column_literals(column: Sequence[Value], tag: str) -> tuple[list[str], Tags]:
-    """The literals of a column whose values all have this tag or are NULL. Raises for any other value."""
+    """The literals of a column whose values all have this tag or are NULL. Raises an error for any other value."""
     texts = _COLUMNS[tag]
     try:
         return texts(list(map(itemgetter(tag), column))), frozenset([tag])
@@ -91,7 +91,7 @@ def _strings(contents: list[str]) -> list[str]:
     return [f"'{content}'" for content in contents]
 
 
-# No possessive quantifiers: with them Python 3.11.2 matches an empty text.
+# The pattern has no possessive quantifiers: with them Python 3.11.2 matches an empty text.
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:\n{_NUMBER})*", re.ASCII)
 

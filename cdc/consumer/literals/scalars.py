@@ -1,7 +1,8 @@
-"""Writes a record's scalar values as SQL literals, by their tag.
+"""Writes a record's scalar values as SQL literals, according to their tag.
 
 The session must have backslash escapes, character set utf8mb4 and time zone +00:00 (see ``session``); then only quotes
-and backslashes need escaping. Syntax: MySQL manual, "Literal Values". A TIMESTAMP is written as its UTC date and time.
+and backslashes need escaping. The syntax is in the MySQL manual, "Literal Values". A TIMESTAMP is written as its UTC
+date and time.
 """
 
 import base64
@@ -17,7 +18,7 @@ from cdc.large_rows.stored_blob import StoredBlob
 __all__ = ["SCALARS", "StagedBlob", "from_base64", "hexadecimal", "quoted", "timestamp_text"]
 
 _DAY_SECONDS = 86_400
-# Looking a number's text up takes half the time of formatting it.
+# Looking up a number's text is twice as fast as formatting it.
 _TWO_DIGITS = tuple(f"{number:02d}" for number in range(60))
 
 
@@ -27,7 +28,7 @@ def timestamp_text(unix_time: int) -> str:
     Raises OSError, OverflowError, TypeError or ValueError for any other content.
     """
     if unix_time == 0:
-        # The type begins one second after the epoch, and the zero timestamp has no fraction.
+        # TIMESTAMPs begin one second after the epoch, and the zero timestamp has no fraction.
         return "0000-00-00 00:00:00"
     day, seconds = divmod(unix_time, _DAY_SECONDS)
     minutes = seconds // 60
@@ -44,7 +45,7 @@ def _timestamp_date(day: int) -> str:
 _LARGE = 1_000_000  # characters
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _CHARSET = re.compile(r"[a-z0-9_]+")
-# The fastest way to format so many numbers.
+# The ``%`` operator is the fastest way to format several numbers.
 _DATETIME = "'%(year)04d-%(month)02d-%(day)02d %(hour)02d:%(minute)02d:%(second)02d'"
 _DATETIME_MICROS = _DATETIME[:-1] + ".%(subsecond)06d'"
 _DECIMAL = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
@@ -67,14 +68,14 @@ def from_base64(content: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StagedBlob:
-    """A BLOB whose content the server has already, as the value of ``expression``."""
+    """A BLOB whose content is already on the server, as the value of ``expression``."""
 
     expression: str
 
 
 def _blob(content: str | StoredBlob | StagedBlob) -> str:
-    """A BLOB as ``from_base64`` writes it; a large one is decoded by the server, which takes only one copy
-    of the text.
+    """The literal of a BLOB, see ``from_base64``. The server decodes a large BLOB, so that only one copy of the text is
+    needed.
     """
     if isinstance(content, StagedBlob):
         return content.expression
@@ -93,7 +94,8 @@ def _integer(content: int) -> str:
 
 
 def _double(content: float) -> str:
-    # The shortest text that reads back as the same double; the exponent makes it a DOUBLE literal, not a DECIMAL one.
+    # This is the shortest text that reads back as the same double; the exponent makes it a DOUBLE literal, not a
+    # DECIMAL literal.
     text = repr(float(content))
     return text if "e" in text else text + "e0"
 

@@ -1,5 +1,5 @@
-"""Writes a record's values as SQL literals, names as identifiers, and both as the condition that finds a row: by its
-key, or by all its values.
+"""Writes a record's values as SQL literals, names as identifiers, and both as conditions that find a row by its key, or
+by all its values if it has no key.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ __all__ = [
 
 _DOCUMENTS = frozenset({"Json", "JsonTyped"})
 _LITERALS = SCALARS | {"Json": document, "JsonTyped": typed_document}
-# An ENUM's error value, number 0, has the text '', as a member '' may have; only the numbers differ.
+# An ENUM's error value, number 0, has the text '', which a member may have, too; only the numbers differ.
 _EMPTY_MEMBER: Value = {"Enum": ""}
 # A column's default. It is no value of a record, and is recognised by its identity.
 DEFAULT: Value = {"Default": None}
@@ -64,7 +64,7 @@ def literal(value: Value) -> str:
 
 
 def equal(column: str, value: Value, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> str:
-    """The condition by which a key finds its row: equality in the key's own collation, so that an index can be used.
+    """The condition that a column of a key equals ``value``, in the key's own collation so that an index can be used.
 
     ``rounded`` are the table's columns FLOAT(M,D) and DOUBLE(M,D).
     """
@@ -82,7 +82,7 @@ def equal(column: str, value: Value, rounded: Mapping[str, Rounded] = NONE_ROUND
 
 
 def exact(column: str, value: Value) -> str:
-    """The condition that holds for exactly this value, not for others that compare as equal to it.
+    """The condition that holds for exactly this value, not for other values that compare as equal to it.
 
     Plain equality comes first if an index may help.
     """
@@ -97,7 +97,8 @@ def exact(column: str, value: Value) -> str:
     if tag == "Text":
         return f"{name}={text} AND CAST({name} AS BINARY)={from_base64(content['base64'])}"
     if tag in ("Float", "Double"):
-        # FLOAT(m,d) compares by its decimal digits, a sum as a double. Zeros are equal; only their texts show the sign.
+        # A column FLOAT(m,d) is compared by its decimal digits, a sum is compared as a double. Zeros are equal; only
+        # their texts show the sign.
         sign = f" AND LEFT(CAST({name} AS CHAR),1){_minus(content)}'-'" if content == 0 else ""
         return f"{name}+0e0={text}{sign}"
     if tag in _DOCUMENTS:
@@ -117,7 +118,9 @@ def _minus(content: float) -> str:
 
 
 def matcher(record: Record, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Callable[[list[Value]], str]:
-    """The condition that finds a row by its before-image: by its key or, without one, by all its exact values."""
+    """Returns a function from a before-image to the condition that finds its row: by the key, or by all exact values if
+    the table has no key.
+    """
     if record.key is not None:
         key = [(index, record.columns[index]) for index in key_indexes(record)]
         return lambda image: " AND ".join([equal(column, image[index], rounded) for index, column in key])

@@ -1,4 +1,5 @@
-"""Sends large BLOBs to the follower in parts: as user variables, which the statement that stores the row concatenates.
+"""Sends large BLOBs to the follower in parts: each part is a user variable, and the statement that stores the row
+concatenates the parts.
 
 So neither memory nor a packet has to hold a BLOB as a whole. The server accepts a BLOB of up to max_allowed_packet
 bytes.
@@ -23,7 +24,7 @@ class Variables:
         self._blobs: list[StoredBlob] = []
 
     def image(self, image: list[Value]) -> list[Value]:
-        """The image with variables in place of StoredBlobs; from then on ``statements`` set these, too."""
+        """The image with variables in place of StoredBlobs; ``statements`` sets these variables, too."""
         return [self._value(value) for value in image]
 
     def _value(self, value: Value) -> Value:
@@ -32,8 +33,8 @@ class Variables:
             return value
         self._blobs.append(blob)
         names = ",".join(self._names(len(self._blobs) - 1))
-        # CONCAT is NULL, with no more than a warning, if the result has more than max_allowed_packet bytes. No row may
-        # get that. The subquery raises an error if it is evaluated.
+        # CONCAT returns NULL, with only a warning, if the result has more than max_allowed_packet bytes. No row may
+        # store this NULL: the subquery, which is evaluated only then, raises an error.
         return {"Blob": StagedBlob(f"COALESCE(CONCAT({names}),(SELECT 1 UNION SELECT 2))")}
 
     def _names(self, number: int) -> list[str]:
@@ -47,7 +48,7 @@ class Variables:
                 yield b"SET %b=FROM_BASE64('%b')" % (name.encode(), content)
 
     def emptying(self) -> Iterator[bytes]:
-        """The statement that frees the server's memory of the variables, if there are any."""
+        """The statement that frees the server's memory of the variables, if there are variables."""
         names = [name for number in range(len(self._blobs)) for name in self._names(number)]
         if names:
             yield f"SET {','.join(f'{name}=NULL' for name in names)}".encode()

@@ -1,11 +1,12 @@
 """Plans a chunk of a table copy: makes the follower's rows in the chunk's range equal to the chunk's rows. Pure.
 
-One statement deletes the rows in the range that equal none of the chunk's, then the missing rows are inserted. A row
-that is equal stays, so that the copy of an intact table writes nothing. Rows are compared by the keys for rows without
-a key (``image_keys``): these are equal if each value is, to the byte.
+One statement deletes the rows in the range that equal no row of the chunk, then the missing rows are inserted. A row
+that is equal stays, so that the copy of an intact table writes nothing. Rows are compared by the keys that
+``image_keys`` computes for rows without a key: two of these keys are equal if all values of both rows are equal, to the
+byte.
 
 The server evaluates the range in the order of the follower's columns, so these must be ordered like the leader's. A
-chunk may have some keys instead of a range (``cdc-repair``), which the server finds by the same rules.
+chunk may have some keys instead of a range (``cdc-repair``); the server finds their rows by the same rules.
 
 If a table is copied as a whole, the first piece empties it, and each piece adds its rows.
 """
@@ -24,7 +25,8 @@ from cdc.sql.key_range import keys_condition, range_condition
 
 __all__ = ["ChunkPlan", "Found", "Repair", "check_chunk", "chunk_plan", "in_range"]
 
-# The types whose values have the same order, by the tag of the leader's value (DATA_TYPE in the information schema).
+# Maps the tag of a leader's value to the follower's types (DATA_TYPE in the information schema) that order the values
+# alike.
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 _ORDERED: dict[str, tuple[str, ...]] = {
@@ -48,8 +50,8 @@ _AS_ON_LEADER = "make its key as on the leader (ALTER TABLE), or leave the table
 
 @dataclass(slots=True)
 class Repair:
-    """The numbers of a chunk's rows that were ``missing`` on the follower or ``different``, and of its ``extra`` rows
-    there.
+    """Counts a chunk's rows that were ``missing`` or ``different`` on the follower, and ``extra`` rows that only the
+    follower had.
 
     ``there`` is the number of rows that the follower had in the range.
     """
@@ -62,12 +64,13 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The follower's rows for a chunk: the number of ``rows`` in its range, and, by their numbers, the chunk's rows
-    that exist.
+    """The follower's rows for a chunk: ``rows`` is their number in the chunk's range; the sets contain the numbers of
+    those rows of the chunk that exist on the follower.
 
-    ``equal`` need not be written; the keys of ``others`` exist with other values. ``outside`` are the rows among both
-    that are not in the range. ``keys`` are the keys of the chunk's rows, in hexadecimal, which the SQL ``expression``
-    gives for a row of the table; both are empty if the range has no rows.
+    The rows in ``equal`` need not be written; the rows in ``others`` exist with the same key and other values.
+    ``outside`` are the rows of both sets that are not in the range on the follower. ``keys`` are the keys of the
+    chunk's rows, in hexadecimal, as the SQL ``expression`` computes them for rows of the table; both are empty if the
+    range has no rows.
     """
 
     rows: int = 0
@@ -80,7 +83,8 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class ChunkPlan:
-    """The plan of a chunk: first ``steps``; if they fail, all of ``emptying``, then the record ``written``.
+    """The plan of a chunk: ``steps`` are executed first; if they fail, ``emptying`` is executed, and then the record
+    ``written``.
 
     ``written`` inserts the rows that are not equal on the follower; ``refused`` is the reason why the chunk can't be
     applied.
@@ -96,11 +100,11 @@ class ChunkPlan:
 
 def chunk_plan(chunk: Record, schema: TableSchema, found: Found) -> ChunkPlan:
     """Plans how the follower's table gets the rows of a chunk. Raises ValueError for an invalid value."""
-    # In MySQL's default modes a table that computes values would not accept a zero date, nor find one.
+    # In MySQL's default sql_mode, zero dates are neither stored nor found in a table that computes values.
     chunk = replace(chunk, sql_mode=chunk.sql_mode or "")
     flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
     repair = _repair(len(chunk.rows), found)
-    # Copied rows belong to no event, so it is not known in which modes the leader computed their values.
+    # Copied rows belong to no event, so it is not known in which sql_mode the leader computed their values.
     verified = schema.stored & frozenset(chunk.columns)
     written = replace(chunk, operation="Add", flags=chunk.flags | NO_FOREIGN_KEY_CHECKS, copying=True)
     if found.equal:
@@ -128,7 +132,7 @@ def chunk_plan(chunk: Record, schema: TableSchema, found: Found) -> ChunkPlan:
 
 
 def in_range(chunk: Record) -> str:
-    """The condition that a row of the follower's table is in the chunk's range, or has one of its keys."""
+    """The SQL condition that a row of the follower's table is in the chunk's range, or has one of the chunk's keys."""
     assert chunk.range is not None
     if chunk.range.piece is not None:
         return "TRUE" if chunk.range.piece == 0 else "FALSE"

@@ -1,4 +1,6 @@
-"""Writes rows of tables with columns FLOAT(M,D) or DOUBLE(M,D): each number is copied from a column, not rounded."""
+"""Writes rows of tables with columns FLOAT(M,D) or DOUBLE(M,D). The SQL copies each number from a column, so that the
+server does not round it.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,9 +16,10 @@ __all__ = ["apart", "copying_insert", "copying_update"]
 
 
 def apart(change: Change, rounded: Mapping[str, Rounded]) -> list[Change]:
-    """An update of a row without a key as a deletion and an insertion; any other change unchanged.
+    """Splits an update of a row without a key into a deletion and an insertion, if numbers must be copied; other
+    changes stay unchanged.
 
-    An UPDATE that copies numbers can't be limited to one of several rows that are equal.
+    An UPDATE that copies numbers can't be limited to one of several equal rows.
     """
     record, (before, after) = change
     if record.key is not None or record.operation != "Update" or rounded.keys().isdisjoint(record.columns):
@@ -26,7 +29,7 @@ def apart(change: Change, rounded: Mapping[str, Rounded]) -> list[Change]:
 
 
 def copying_insert(change: Change, written: Sequence[int], rounded: Mapping[str, Rounded]) -> bytes:
-    """The INSERT of an after-image, in the columns ``written``. Raises ValueError for an invalid value."""
+    """The INSERT of an after-image, with the columns ``written``. Raises ValueError for an invalid value."""
     record, image = change.record, change.row.after or []
     written = [index for index in written if image[index] is not DEFAULT]  # a query can't select DEFAULT
     texts, source = _copied(record, image, written, rounded)
@@ -35,7 +38,7 @@ def copying_insert(change: Change, written: Sequence[int], rounded: Mapping[str,
 
 
 def copying_update(change: Change, written: Sequence[int], rounded: Mapping[str, Rounded], *, where: str) -> bytes:
-    """The UPDATE to an after-image, in the columns ``written``, of a row with a key."""
+    """The UPDATE that changes a row with a key to its after-image, in the columns ``written``."""
     record = change.record
     texts, source = _copied(record, change.row.after or [], written, rounded)
     table = table_name(record.uri)
@@ -48,9 +51,10 @@ def copying_update(change: Change, written: Sequence[int], rounded: Mapping[str,
 def _copied(
     record: Record, image: list[Value], written: Sequence[int], rounded: Mapping[str, Rounded]
 ) -> tuple[list[str], str]:
-    """The expressions of an image's values, and the table that some of them name."""
+    """The SQL expressions of an image's values, and the derived table that some of these expressions use."""
     alias = "n" if (record.uri.table or "").lower() != "n" else "m"
-    # Conditions name columns without their table.
+    # Conditions name columns without their table, so no column of the table may have a name that begins with the
+    # prefix.
     prefix = next(
         text for text in (f"c{number}_" for number in count())
         if not any(name.lower().startswith(text) for name in record.columns)

@@ -1,13 +1,14 @@
-"""Plans records of a table that is being copied: each row that they name becomes the leader's. Pure.
+"""Plans records of a table that is being copied: each row that they name becomes equal to the leader's row. Pure.
 
-The follower may have such a row in any state: as at another moment, damaged, or not at all. So all rows that the
-records name are deleted by their keys, and those that exist on the leader after the records are inserted: nothing of
-the follower's former rows is kept.
+The follower may have such a row as it was at another moment, or damaged, or not at all. So all rows that the records
+name are deleted by their keys, and the rows that exist on the leader after the records are inserted: nothing of the
+follower's former rows is kept.
 
 If a row has the same value of a secondary unique key as the leader's row, the insertion fails; then the batch is
-applied row by row, which removes the follower's row. That loses nothing: as the leader has the value in the inserted
-row, the other row differs from the leader's at this moment. So no record has named it before, and its chunk has not
-come, since all such rows are as on the leader. A later record, or the chunk with its key, brings it back.
+applied row by row, which removes the follower's row. No row is lost by that: since the leader has the value in the
+inserted row, the removed row differs from the leader's row at this moment. So no record has named the removed row
+before, and its chunk has not come, since all rows of earlier records and chunks are as on the leader. A later record,
+or the chunk with its key, inserts the row again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,7 +27,7 @@ __all__ = ["check_copying", "clashes", "plan_copying", "plan_overwriting"]
 
 
 def plan_overwriting(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
-    """The steps for rows records of tables with keys, in the leader's order, whatever rows the follower has."""
+    """Plans rows records of tables with keys, in the leader's order; the follower may have any rows."""
     tables: dict[Uri, list[Record]] = {}
     for record in records:
         tables.setdefault(record.uri, []).append(record)
@@ -34,13 +35,14 @@ def plan_overwriting(records: Iterable[Record], *, schema: Callable[[Uri], Table
 
 
 def plan_copying(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
-    """Plans records as ``planner.plan`` does, some of which may be of tables that are being copied.
+    """Plans records, including records of tables that are being copied; all other records are planned by
+    ``planner.plan``.
 
-    Where the follower's foreign keys change rows that the leader has not logged, the tables keep their common order.
+    If the follower's foreign keys change rows that the leader has not logged, the tables keep their common order.
     """
     records = [_unchecked(record) if record.copying and record.key is None else record for record in records]
-    # Without a key a change can't overwrite rows: it is applied to the row that it names, and a missing row is not a
-    # conflict (``row_by_row``). The copy then replaces all rows as a whole.
+    # In a table without a key a change can't overwrite rows: it is applied to the row that it names, and a missing row
+    # is not a conflict (``row_by_row``). The copy then replaces all rows as a whole.
     copied = {record.uri for record in records if record.copying and record.key is not None}
     if not copied:
         return plan(records, schema=schema)
@@ -58,12 +60,14 @@ def plan_copying(records: Iterable[Record], *, schema: Callable[[Uri], TableSche
 
 
 def _unchecked(record: Record) -> Record:
-    """The record without foreign key checks: the rows that it refers to need not be there yet."""
+    """Returns the record without foreign key checks, since the rows to which its rows refer may not exist yet."""
     return replace(record, flags=record.flags | NO_FOREIGN_KEY_CHECKS)
 
 
 def check_copying(record: Record, schema: TableSchema) -> None:
-    """Raises Unapplicable for rows of a table that is being copied which can't be made the leader's."""
+    """Raises Unapplicable if rows of the record, whose table is being copied, can't be made equal to the
+    leader's rows.
+    """
     name = f"{record.uri.database}.{record.uri.table}"
     if not _fits(record, schema):
         raise Unapplicable(
@@ -88,12 +92,15 @@ def _fits(record: Record, schema: TableSchema) -> bool:
         return schema.has(record.columns)
     if record.range is not None and record.range.piece is None:
         return schema.matches(record.columns, record.key)
-    # No range is given. RowByRow finds and deletes a row that has the same first characters in such a key.
+    # Without a range the key may cover only the first characters of its columns: RowByRow finds and deletes a row that
+    # has the same first characters.
     return schema.is_keyed_by(record.columns, record.key)
 
 
 def _all_logged(record: Record) -> bool:
-    """Whether the record's change has changed no other rows on the leader, or it has logged these."""
+    """Whether the record's change changed no other rows on the leader, or the leader logged the changes
+    of these rows.
+    """
     return bool(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED))
 
 
@@ -103,7 +110,7 @@ def _records(step: Step) -> list[Record]:
 
 
 def _steps(records: list[Record], schema: TableSchema) -> Iterator[Step]:
-    # the last image of each row, and whether the row exists after the records
+    # maps each row to its last record and image, and whether the row exists after the records
     last: dict[object, tuple[Record, Image, bool]] = {}
     identity = row_identity(records[0])
     for record in records:
@@ -114,7 +121,8 @@ def _steps(records: list[Record], schema: TableSchema) -> Iterator[Step]:
                 last[identity(after)] = record, after, True
     if not last:
         return
-    # As in a step of net effects: what foreign keys change is in the records, or else comes with the tables' copies.
+    # As for net effects, foreign keys are off: rows that they change are in the records, or come with the copies of
+    # their tables.
     flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
     yield Step("Clear", [Change(record, Row(image, None)) for record, image, _ in last.values()], flags)
     modes: dict[str | None, list[Change]] = {}
@@ -126,12 +134,13 @@ def _steps(records: list[Record], schema: TableSchema) -> Iterator[Step]:
 
 
 def clashes(record: Record, image: list[Value], shape: TableSchema) -> Iterator[tuple[tuple[str, ...], str]]:
-    """For each unique key, its columns and the condition that finds the rows with the same key as ``image``.
+    """Yields, for each unique key, its columns and the condition that finds the rows with the same key as ``image``.
 
     Keys with an expression or with a column that is not in the record are left out: the server reports a clash.
     """
     values = dict(zip(record.columns, image, strict=True))
-    # The record's own key first: a row with the same key is the conflicting row itself, whatever else clashes.
+    # The record's own key comes first: a row with the same key is the conflicting row itself, whichever other keys
+    # clash.
     for _, parts in sorted(shape.unique_keys.items(), key=lambda key: _columns(key[1]) != record.key):
         if any(part.column not in values for part in parts):
             continue

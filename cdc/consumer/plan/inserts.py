@@ -1,11 +1,12 @@
-"""Writes the statements that insert rows: INSERT, or LOAD DATA LOCAL for many rows, which costs the server about half.
+"""Writes the statements that insert rows: INSERT, or LOAD DATA LOCAL for many rows, which costs the server about half
+as much.
 
-The data of LOAD DATA are the text of an INSERT's rows. The literals are described to LOAD DATA as fields in quotes,
-with backslash escapes, and NULL; the text between two rows ends a line. So only values may be loaded whose literals are
-numbers or quoted text, and only into columns that store such a text as they store the literal: ``TAGS``.
+LOAD DATA reads the text of an INSERT's rows as its data. Its options describe the literals as fields in quotes, with
+backslash escapes, or as NULL; the text between two rows ends a line. So only values whose literals are numbers or
+quoted text may be loaded, and only into columns that store such a text as they store the literal (``TAGS``).
 
-LOCAL makes LOAD DATA store what it can and only warn of the rest, as IGNORE does. So the session counts as loaded only
-the rows of a statement without warnings (``session.stored_rows``), and anything else fails the batch.
+With LOCAL, LOAD DATA stores the values that it can and only warns of the others, as with IGNORE. So the session counts
+as loaded only the rows of a statement without warnings (``session.stored_rows``), and anything else fails the batch.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,17 +22,20 @@ from cdc.model.values import NULL
 
 __all__ = ["Run", "additions", "chunks", "insert_head", "inserts", "loadable_tags", "runs", "written_indexes"]
 
-# Some documents are subqueries; the server accepts fewer than 2000 in one statement, and is fastest with 500.
+# Some documents are subqueries; the server accepts fewer than 2000 subqueries in one statement, and is fastest with
+# 500.
 _SUBQUERY_BYTES = PACKET_BYTES // 500
 
 
 def written_indexes(record: Record, generated: frozenset[str]) -> list[int]:
-    """The indexes of the columns that are written: all except those that the follower computes itself."""
+    """The indexes of the columns to write, which are all columns except those that the follower computes itself."""
     return [index for index, column in enumerate(record.columns) if column not in generated]
 
 
 class Run(NamedTuple):
-    """Changes, the text of their after-images, each in parentheses and separated by commas, and the columns' tags."""
+    """A run of changes, with the text of their after-images, each in parentheses and separated by commas, and the tags
+    of the columns.
+    """
 
     changes: Sequence[Change]
     texts: bytes
@@ -59,7 +63,9 @@ def insert_head(record: Record, written: list[int]) -> bytes:
 
 
 def runs(step: Step, written: list[int], size: int) -> Iterator[Run]:
-    """Runs of at most ``size`` bytes, at least one row each. Raises the errors of ``inserts``."""
+    """Divides a step's changes into runs of at most ``size`` bytes, but at least one row. Raises the errors of
+    ``inserts``.
+    """
     if isinstance(step.changes, RenderedChanges) and len(written) == len(step.record.columns):
         return _joined(step.changes.records, size=size)
     return _rendered(step, written, size)
@@ -84,13 +90,13 @@ def _rendered(step: Step, written: list[int], size: int) -> Iterator[Run]:
 
 
 def _in_parentheses(texts: list[str]) -> bytes:
-    """The last of the texts in parentheses, removed from the list."""
+    """Removes the last of the texts from the list, and returns it in parentheses."""
     text = texts.pop().encode()
     return b"(%b)" % text
 
 
 def _joined(records: Sequence[Record], *, size: int) -> Iterator[Run]:
-    """``_rendered`` for records with ``RenderedRows``."""
+    """Divides records with ``RenderedRows`` into runs; for other changes see ``_rendered``."""
     run: list[Record] = []
     texts: list[bytes] = []
     tags: list[Sequence[Tags]] = []
@@ -114,16 +120,17 @@ def _joined(records: Sequence[Record], *, size: int) -> Iterator[Run]:
 
 
 def _all_tags(tags: Sequence[Sequence[Tags]]) -> list[Tags]:
-    """For each column the tags that it has in any of the records."""
+    """For each column, the tags of its values in all records."""
     return [frozenset().union(*found) for found in zip(*tags, strict=True)]
 
 
 def chunks(
     changes: Sequence[Change], everything: Sequence[bytes], *, size: int, count: int, between: int = 1
 ) -> Iterator[tuple[Sequence[Change], Sequence[bytes]]]:
-    """Runs of changes with their texts, ``everything``, of at most ``size`` bytes and ``count`` rows, at least one row.
+    """Divides changes, and their texts ``everything``, into runs of at most ``size`` bytes and ``count`` rows, but at
+    least one row.
 
-    ``between`` bytes are added for each text. A subquery counts for more bytes than it has.
+    ``between`` bytes are added for each text. A subquery counts for more bytes than its text has.
     """
     whole = sum(map(len, everything)) + between * len(everything)
     if len(everything) <= count and whole < size and not any(SUBQUERY in content for content in everything):
@@ -144,12 +151,13 @@ def chunks(
         yield run, texts
 
 
-# With fewer rows the server saves less than the round trip in which it requests the data costs.
+# For fewer rows, LOAD DATA saves the server less time than the round trip costs in which the server requests the data.
 _FEWEST = 500
 _INTEGER = frozenset({"SignedInteger", "UnsignedInteger"})
 _STRING = frozenset({"String"})
-# The values that each type stores alike from a literal and from the literal's text (DATA_TYPE in the information
-# schema). YEAR does not: 0 is the year 0, '0' is 2000. Other types have literals that are no plain text.
+# Maps each type (DATA_TYPE in the information schema) to the tags of the values that it stores alike from a literal and
+# from the literal's text. YEAR stores them differently: 0 is the year 0, '0' is 2000. Other types have literals that
+# are no plain text.
 TAGS: Mapping[str, Tags] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), _INTEGER),
     **dict.fromkeys(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _STRING),
@@ -168,16 +176,19 @@ _FORMAT = (
 def loadable_tags(data_type: str, *, nullable: bool) -> Tags:
     """The tags of the values that may be loaded into a column; empty for a column that can't be loaded.
 
-    NULL only if the column is nullable: in a TIMESTAMP NOT NULL, LOAD DATA stores the current time, without a warning.
+    NULL is among them only if the column is nullable: LOAD DATA turns NULL into the current time for a TIMESTAMP NOT
+    NULL, without a warning.
     """
     tags = TAGS.get(data_type.lower(), frozenset())
     return tags | {NULL} if tags and nullable else tags
 
 
 def additions(step: Step, generated: frozenset[str], size: int, loadable: Mapping[str, Tags]) -> Iterator[Statement]:
-    """The statements that insert the rows of a step, each of at most ``size`` bytes, data included, or of a single row.
+    """The statements that insert the rows of a step, each with at most ``size`` bytes including its data, or with a
+    single row.
 
-    ``loadable`` are the columns into which values of these tags may be loaded. Raises the errors of ``inserts``.
+    ``loadable`` maps the columns that LOAD DATA may fill to the tags of the values that it may load. Raises the errors
+    of ``inserts``.
     """
     record = step.record
     written = written_indexes(record, generated)
@@ -186,8 +197,8 @@ def additions(step: Step, generated: frozenset[str], size: int, loadable: Mappin
     allowed = [loadable.get(record.columns[index], frozenset()) for index in written]
     for changes, texts, tags in runs(step, written, size - max(len(head), len(load))):
         if load and len(changes) >= _FEWEST and _all_within(tags, allowed):
-            # The first row's opening and the last one's closing parenthesis are left out: the text between two rows
-            # ends a line.
+            # The opening parenthesis of the first row and the closing parenthesis of the last row are left out: the
+            # text between two rows ends a line.
             yield Statement(load, len(changes), changes, data=texts[1:-1])
         else:
             yield Statement(head + texts, len(changes), changes)

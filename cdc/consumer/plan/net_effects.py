@@ -1,11 +1,12 @@
 """Reduces the rows of records to the net effect on each row: its image before them and its image after them.
 
-In a table without a key rows are identified by their content alone, so there the net effect is the images that are
-removed and those that are added, each as often as it is named.
+In a table without a key rows are identified by their content alone, so there the net effect consists of the images that
+are removed and the images that are added, each as often as the records name it.
 
-A leader that logs what its foreign keys change reads a row before it deletes it, and logs it after them. So for a row
-that refers to itself, or to a row deleted with it, it logs that SET NULL has changed it and then that it was deleted
-with its former values, or that it was deleted twice (found with MySQL 9.7; MySQL's own replicas stop at the second).
+A leader that logs the changes of its foreign keys reads a row before it deletes the row, and logs the deletion after
+these changes. So for a row that refers to itself, or to a row deleted with it, the leader logs that SET NULL has
+changed the row and then that it was deleted with its former values, or that it was deleted twice (found with MySQL 9.7;
+MySQL's own replicas stop at the second event).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,15 +20,16 @@ __all__ = ["Image", "NetEffect", "as_left", "net_effects", "net_images", "row_id
 Image = list[Value]
 NetEffect = tuple[Record, Image | None, Image | None, Image]
 Recorded = tuple[Record, Image]  # an image, and the record that names it
-# Values of other types are compared by their text: -0.0 is not 0.0, and a document can be no key of a dict.
+# Values of other types are compared by their text: -0.0 is not 0.0, and a document can't be the key of a dict.
 _HASHABLE = frozenset({"SignedInteger", "UnsignedInteger", "String"})
 
-# Flags of a rows event that a foreign key has caused: without checks of its own, by a leader that logs all of them.
+# The flags of a rows event that a foreign key has caused: foreign keys are not checked, and the leader logs all their
+# changes.
 _CASCADED = 0x12
 
 
 def as_left(records: Sequence[Record]) -> Sequence[Record]:
-    """The records, with each deleted row as it was at its deletion, and deleted once."""
+    """Returns the records; each deleted row has the values that it had at its deletion, and is deleted once."""
     operations = {record.operation for record in records if record.flags & _CASCADED == _CASCADED}
     if operations <= {"Add"} or all(record.operation != "Delete" for record in records):
         return records
@@ -44,8 +46,8 @@ def as_left(records: Sequence[Record]) -> Sequence[Record]:
 
 
 class _Deletions:
-    """The changes that foreign keys have made to rows in a transaction, by table and former image, and the deleted
-    rows.
+    """Remembers which changes foreign keys have made to rows in a transaction, by table and former image, and the
+    deleted rows.
     """
 
     def __init__(self) -> None:
@@ -54,7 +56,7 @@ class _Deletions:
 
     def corrected(self, record: Record) -> Record:
         """Notes the record's changes and returns the record. The rows of a deletion have the values that foreign keys
-        had set and, if the table has a key, none comes twice."""
+        had set and, if the table has a key, no row is deleted twice."""
         identity = row_identity(record) if record.key is not None else repr
         rows: list[Row] = []
         for before, after in record.rows:
@@ -77,9 +79,11 @@ class _Deletions:
 
 
 def net_effects(records: Iterable[Record], identity: Callable[[Image], object]) -> Iterable[NetEffect] | None:
-    """For each row its last record, its image before the records and after them (None: no row), and its last image.
+    """Returns, for each row, its last record, its images before and after the records (None: no row), and its last
+    image.
 
-    None if a row is inserted that exists, or deleted that does not: then the records are not one table's history.
+    Returns None if a record inserts a row that exists, or deletes a row that does not exist: then the records are not
+    one table's history.
     """
     rows: dict[object, NetEffect] = {}
     for record in records:
@@ -110,11 +114,12 @@ def net_effects(records: Iterable[Record], identity: Callable[[Image], object]) 
 
 
 def net_images(records: Iterable[Record]) -> tuple[list[Recorded], list[Recorded]]:
-    """The images removed from a table without a key, and those added, both in the records' order.
+    """The images removed from a table without a key, and the images added to it, both in the records' order.
 
-    A removed image cancels an image that the records added before, if there is one: so the remaining ones are exactly
-    those that must be in the table before the records, as if the records were applied one by one. An image that is
-    removed and added again is in both lists, since only the removed ones are looked for on the follower.
+    A removed image cancels an equal image that the records added before, if there is one: so the remaining removed
+    images are exactly the images that must be in the table before the records, as if the records were applied one by
+    one. An image that is removed and added again is in both lists, since only removed images are searched for on the
+    follower.
     """
     gone: list[Recorded] = []
     come: list[Recorded | None] = []
@@ -133,7 +138,7 @@ def net_images(records: Iterable[Record]) -> tuple[list[Recorded], list[Recorded
 
 
 def row_identity(record: Record) -> Callable[[Image], object]:
-    """A function that gives the exact values of the key in an image; equal results mean the same row."""
+    """A function that returns the exact values of the key in an image; equal results mean the same row."""
     key = [record.columns.index(column) for column in record.key or ()]
     if len(key) > 1:
         return lambda image: tuple([_exactly(image[index]) for index in key])

@@ -1,4 +1,4 @@
-"""Joins SQL statements into packets that are no larger than the server accepts, and checks the counts of a packet.
+"""Joins SQL statements into packets that are no larger than the server accepts, and checks the row counts of a packet.
 
 Each statement has the number of rows it must match; the session counts matched rows (FOUND_ROWS), not changed ones.
 """
@@ -26,18 +26,19 @@ __all__ = [
 
 # Larger packets are no faster, and use more memory in the consumer and in the server.
 PACKET_BYTES = 4_000_000
-FRONT_BYTES = 64  # at most so many are sent in front of a packet: a COMMIT, a savepoint, a setting
+FRONT_BYTES = 64  # the most bytes that are sent in front of a packet: a COMMIT, a savepoint, a setting
 _LARGEST_PACKET = 1 << 30  # bytes: the maximum of max_allowed_packet
-# The server executes a packet to its end even if this program has ended meanwhile.
+# The server executes a packet to its end even if this program has ended meanwhile, so only few of its statements may
+# scan a table.
 _MOST_SCANS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """SQL, the number of rows it must match (None: any) and the changes that it applies.
+    """An SQL statement, the number of rows that it must match (None: any) and the changes that it applies.
 
-    ``scans``: the server may have to read the whole table. ``data`` are the rows that the server requests while it
-    executes a LOAD DATA LOCAL.
+    ``scans`` is true if the server may have to read the whole table. ``data`` are the rows that the server requests
+    while it executes a LOAD DATA LOCAL.
     """
 
     sql: bytes
@@ -48,8 +49,8 @@ class Statement:
 
 
 def session_flags(flags: int) -> Statement:
-    """Sets the checks of a rows event's ``flags``. Foreign keys are off if the leader logged their changes: the
-    follower must not repeat them.
+    """The statement that sets the checks according to a rows event's ``flags``. Foreign keys are off if the leader
+    logged their changes: the follower must not repeat these changes.
     """
     foreign = 0 if flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) else 1
     unique = 0 if flags & RELAXED_UNIQUE_CHECKS else 1
@@ -57,7 +58,9 @@ def session_flags(flags: int) -> Statement:
 
 
 def usual_session(mode: str, flags: int) -> Iterator[Statement]:
-    """The statements that set a session back to the usual sql_mode and checks, after those of rows."""
+    """The statements that set a session back to the usual sql_mode and checks, after the statements that
+    change rows.
+    """
     if mode != STRICT:
         yield Statement(setting(STRICT))
     if flags:
@@ -67,9 +70,10 @@ def usual_session(mode: str, flags: int) -> Iterator[Statement]:
 def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Statement]]:
     """Groups of statements to send as one packet each; ``limit`` is the server's max_allowed_packet in bytes.
 
-    A packet has few statements that scan a table: that bounds the work of the server after this program was killed.
+    A packet contains few statements that scan a table: that bounds the work of the server after this program was
+    killed.
 
-    Raises PromiseError if a single statement is larger.
+    Raises PromiseError if a single statement is larger than ``limit``.
     """
     most = min(limit - 1, PACKET_BYTES)  # the command byte counts too
     packet: list[Statement] = []
@@ -93,14 +97,16 @@ class Mismatch(Exception):
 
 
 def loads(packet: Sequence[Statement], *, front: int = 0) -> dict[int, bytes]:
-    """The data of the statements that load rows, by their index behind ``front`` other statements."""
+    """Maps the index of each statement that loads rows to its data; ``front`` other statements come
+    before the packet.
+    """
     return {index: each.data for index, each in enumerate(packet, front) if each.data is not None}
 
 
 def check_counts(packet: Sequence[Statement], counts: Sequence[int]) -> None:
     """Raises Mismatch if a statement matched another number of rows than it must.
 
-    ``counts`` begins with those of the statements that were sent in front of the packet; they are ignored.
+    ``counts`` begins with the counts of the statements that were sent in front of the packet, which are ignored.
     """
     for statement, count in zip(packet, counts[len(counts) - len(packet) :], strict=True):
         if statement.rows is not None and statement.rows != count:

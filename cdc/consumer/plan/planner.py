@@ -3,19 +3,20 @@
 For a table with a key only the net effect on each row counts: its image before the batch and its image after it; rows
 are identified by the exact values of their key. Net effects need no order among rows, since they lead from one state of
 the leader's table to another: first all rows that no longer exist are deleted, then changed rows are updated, then new
-rows are inserted. A secondary unique key cannot conflict, because a row whose value in one changes is deleted and
-inserted: after the deletions every row holds only values that it also holds at the end. A row whose last image equals
-its first is deleted and inserted, too. A row that is inserted and deleted within the batch is inserted and deleted here
-if it had the highest AUTO_INCREMENT number, so that a follower that becomes a leader does not assign that number again.
+rows are inserted. A secondary unique key cannot conflict, because a row whose value in such a key changes is deleted
+and inserted: after the deletions every row holds only values that it also holds at the end. A row whose last image
+equals its first image is deleted and inserted, too. A row that is inserted and deleted within the batch is inserted and
+deleted here if it had the highest AUTO_INCREMENT number, so that a follower that becomes a leader does not assign that
+number again.
 
-In a table without a key the net effect is which images go and which come, each as often as it is named. They all go
-before any comes, so that a nullable unique key cannot conflict either.
+In a table without a key the net effect consists of the images to remove and the images to add, each as often as the
+records name it. All images are removed before any is added, so that a nullable unique key cannot conflict either.
 
 The leader's order is kept, change by change, where more than the rows matters: in tables in which a foreign key makes
 the follower change rows, in tables that differ from the leader's, and in tables without a key that compute or number
-their rows, or of which few rows change. There, adjacent changes of the same kind share a step.
+their rows, or in which few rows change. There, adjacent changes of the same kind share a step.
 
-Decides from the steps of two batches whether both can be executed at once, on different connections.
+This module also decides from the steps of two batches whether both can be executed at once, on different connections.
 
 Two consecutive batches are independent if, in each table that both change, both only insert rows or both only delete
 rows. All rows that both insert exist on the leader after the second batch, so no two of them share a unique key; all
@@ -57,17 +58,19 @@ __all__ = [
     "row_operations",
 ]
 
-# Flags of a rows event (MySQL source, class Rows_event). The last one means that the leader also logged the rows that
+# Flags of a rows event (MySQL source, class Rows_event). The last flag means that the leader also logged the rows that
 # its foreign keys changed in other tables, as it does since 9.6.
 NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, ALL_LOGGED = 0x02, 0x04, 0x10
 _CHECKS = NO_FOREIGN_KEY_CHECKS | RELAXED_UNIQUE_CHECKS
-# Rows without a key: fewer than this are searched one by one, since searching for all at once reads the table two or
+# Fewer rows without a key than this are searched for one by one, since a search for all at once reads the table two or
 # three times.
 _FEWEST_REMOVED = 4
 
 
 class Change(NamedTuple):
-    """A row's change and its record; if several changes were merged, their net effect and the last one's record."""
+    """A row's change and its record; if several changes were merged, their net effect and the record of the last
+    change.
+    """
 
     record: Record
     row: Row
@@ -98,13 +101,13 @@ class RenderedChanges(LazySequence[Change]):
 class Step:
     """Changes of one kind in one table, under the foreign key and unique checks of ``flags``. Never empty.
 
-    ``operation`` is Add, Update or Delete, as in a record; Upsert: an Update that keeps the row's key; Absent: no row
-    with the before-image's key may exist, since the batch inserts and deletes it; Clear: a Delete of any rows with
-    these keys, however many there are; or Remove: a Delete of rows without a key, which the follower must count first.
-    ``prepared`` are the statements that result from that count, each with the number of rows that it must match (None:
-    any). ``modes`` is the leader's sql_mode (module row_sql_mode) if the table computes values, else None; the values
-    that it computes for the ``verified`` columns must be compared with the leader's. ``rounded`` are the table's
-    columns whose numbers must be copied from a column (module copied_numbers).
+    ``operation`` is Add, Update or Delete as in a record, or one of four others. Upsert is an Update that keeps the
+    row's key. Absent is a Delete that must find no row with the before-image's key, since the batch inserts and deletes
+    that row. Clear is a Delete of any number of rows with these keys. Remove is a Delete of rows without a key, which
+    the follower must count first. ``prepared`` are the statements that result from that count, each with the number of
+    rows that it must match (None: any). ``modes`` is the leader's sql_mode (module row_sql_mode) if the table computes
+    values, else None; the values that the table computes for the ``verified`` columns must be compared with the
+    leader's. ``rounded`` are the table's columns whose numbers must be copied from a column (module copied_numbers).
     """
 
     operation: str
@@ -128,12 +131,12 @@ def removes(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) 
 
 
 def plan(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
-    """The steps for rows records, which are in the leader's order; ``schema`` gives the follower's tables."""
+    """Plans rows records, which are in the leader's order; ``schema`` returns the schema of a follower's table."""
     tables = _tables(records)
     schemas = {uri: schema(uri) for uri in tables}
     ordered = {uri for uri in tables if not _is_net(tables[uri], schemas[uri])}
     if any(schemas[uri].related for uri in ordered):
-        # Tables with foreign keys keep their common order.
+        # The changes of tables with foreign keys keep their common order.
         ordered |= {uri for uri in tables if schemas[uri].related}
     steps = in_order(record for record in records if record.uri in ordered) if ordered else []
     for uri, rows in tables.items():
@@ -154,8 +157,8 @@ def _removed(records: Iterable[Record]) -> int:
 
 
 def for_table(step: Step, schema: TableSchema) -> Step:
-    """The step with the settings of its table: the leader's sql_mode, if the table computes values, its rounded
-    columns, and no foreign keys if the leader logged their changes.
+    """Returns the step with the settings that its table needs: the leader's sql_mode if the table computes values, the
+    table's rounded columns, and no foreign key checks if the leader logged the changes of foreign keys.
     """
     if schema.related and step.record.flags & ALL_LOGGED:
         step = replace(step, flags=step.flags | NO_FOREIGN_KEY_CHECKS)
@@ -206,7 +209,7 @@ def _is_net(records: Sequence[Record], schema: TableSchema) -> bool:
             return False
     elif not schema.matches(first.columns, first.key):
         return False
-    # A foreign key changes nothing on the follower without checks, or if the leader logged its effects.
+    # A foreign key changes no rows on the follower if it is not checked, or if the leader logged its effects.
     if schema.related and not all(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) for record in records):
         return False
     if schema.computes and any(record.sql_mode != first.sql_mode for record in records):
@@ -215,7 +218,7 @@ def _is_net(records: Sequence[Record], schema: TableSchema) -> bool:
 
 
 def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
-    """The steps of the net effects in one table; the leader's order if the records contradict one another."""
+    """Plans the net effects in one table; keeps the leader's order if the records contradict one another."""
     first = records[0]
     flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
     alone = first.operation == "Add" or (first.operation == "Delete" and first.key is not None)
@@ -237,18 +240,18 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
         yield from in_order(records)
         return
     unique = [index for index, column in enumerate(first.columns) if column in schema.secondary(first.key)]
-    # An Upsert sets the key's columns to themselves, which is refused for a generated column. Nor does it find a row
-    # whose key is padded.
+    # An Upsert sets the key's columns to themselves, which the server refuses for a generated column. It does not find
+    # a row whose key is padded either.
     computed = not schema.generated.isdisjoint(first.key) or (schema.computes and "PAD" in (first.sql_mode or ""))
     # An Upsert does not copy numbers either, so the server would round them.
     kinds = _by_operation(effects, None if computed or schema.rounded else unique)
     numbered = _numbered(records, kinds, schema)
     if numbered is not None and (unique or schema.numbered not in first.key):
-        # An updated row may hold a value of a unique key that the numbered row had, or be that row.
+        # An updated row may hold a value of a unique key that the numbered row had, or may be that row itself.
         kinds = _by_operation(effects, None)
     for kind, changes in kinds.items():
         if kind == "Upsert" and numbered is not None:
-            # After the deletions and before the insertions no other row is in its way.
+            # After the deletions and before the insertions no other row can conflict with the numbered row.
             record, row = numbered
             yield Step("Add", [numbered], flags)
             yield Step("Delete", [Change(record, Row(row.after, None))], flags)
@@ -257,7 +260,7 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
 
 
 def _net_images(records: Sequence[Record], flags: int) -> Iterator[Step]:
-    """The steps for a table without a key: first all images to remove, then those to add."""
+    """The steps for a table without a key: first all images are removed, then all new images are added."""
     gone, come = net_images(records)
     if gone:
         yield Step("Remove", [Change(record, Row(image, None)) for record, image in gone], flags)
@@ -266,9 +269,10 @@ def _net_images(records: Sequence[Record], flags: int) -> Iterator[Step]:
 
 
 def _by_operation(effects: Iterable[NetEffect], unique: Sequence[int] | None) -> dict[str, list[Change]]:
-    """The changes by the operation of their step, in the order of the steps.
+    """Groups the changes by the operation of their step, in the order of the steps.
 
-    ``unique`` are the indexes of the columns whose change means that the row is deleted and inserted; None: all.
+    A row whose value changes in a column with an index in ``unique`` is deleted and inserted; if ``unique`` is None,
+    each changed row is deleted and inserted.
     """
     kinds: dict[str, list[Change]] = {kind: [] for kind in ("Delete", "Absent", "Upsert", "Add")}
     for record, before, after, image in effects:
@@ -279,7 +283,8 @@ def _by_operation(effects: Iterable[NetEffect], unique: Sequence[int] | None) ->
         elif after is None:
             kinds["Delete"].append(Change(record, Row(before, None)))
         elif unique is None or before == after or any(before[index] != after[index] for index in unique):
-            # The follower would not log an update to the same values, and the audit knows its rows by its binlog.
+            # The follower would not log an update to the same values, and the audit knows the follower's rows from its
+            # binlog.
             kinds["Delete"].append(Change(record, Row(before, None)))
             kinds["Add"].append(Change(record, Row(None, after)))
         else:
@@ -288,7 +293,9 @@ def _by_operation(effects: Iterable[NetEffect], unique: Sequence[int] | None) ->
 
 
 def _numbered(records: Sequence[Record], kinds: Mapping[str, Sequence[Change]], schema: TableSchema) -> Change | None:
-    """The addition of the row with the highest AUTO_INCREMENT number, if no row that is written has one as high."""
+    """The insertion of the row with the highest AUTO_INCREMENT number; None if a row that is written has a number as
+    high.
+    """
     columns = records[0].columns
     if schema.numbered not in columns:
         return None
@@ -310,7 +317,7 @@ def _number(image: Image | None, column: int) -> float:
 
 
 def row_operations(steps: Iterable[Step], schema: Callable[[Uri], TableSchema]) -> dict[Uri, str] | None:
-    """For each table the only operation on its rows, Add or Delete; None if the batch does anything else."""
+    """Maps each table to the only operation on its rows, Add or Delete; None if the batch does anything else."""
     found: dict[Uri, str] = {}
     for step in steps:
         uri, kind = step.record.uri, step.operation

@@ -1,11 +1,11 @@
 """Plans how rows without a key are deleted in few statements, once the follower has counted them.
 
-If the follower has exactly as many rows of an image as must be deleted, one statement deletes them with those of all
-other such images. If it has more, either all are deleted and the rest is inserted again, or a statement of its own
-deletes only the needed number.
+If the follower has exactly as many rows of an image as must be deleted, one statement deletes them together with the
+rows of all other such images. If it has more rows, either all are deleted and the surplus is inserted again, or a
+separate statement deletes only the needed number.
 
-A sum over the keys of the deleted rows proves that a statement of many images has deleted the right ones: their number
-alone would not show that another client has removed some and added others.
+A sum over the keys of the deleted rows proves that a statement for many images has deleted the right rows: their number
+alone would not show that another client has removed some rows and added others.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,8 +20,9 @@ from cdc.model.values import Value
 
 __all__ = ["Removal", "removals"]
 
-# Above this number of images, all their rows are deleted and the rest inserted again, if that rewrites at most so many
-# rows for each that goes. Otherwise each image gets a statement, which may scan the table.
+# If more images than _MOST_ALONE have surplus rows, all their rows are deleted and the surplus is inserted again, as
+# long as that rewrites at most _MOST_REWRITTEN rows for each row to delete. Otherwise each image has its own statement,
+# which may scan the table.
 _MOST_ALONE, _MOST_REWRITTEN = 4, 100
 _SUMMED = 10  # digits of a key: the sum is below 2 ** 64, since no statement is large enough to delete 2 ** 24 rows
 _LONGEST_ITEM = 72  # bytes of a value in a list
@@ -29,10 +30,10 @@ _LONGEST_ITEM = 72  # bytes of a value in a list
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Some of the images to delete: ``gone`` has the changes of each by its key.
+    """Some of the images to delete; ``gone`` maps the key of each image to its changes.
 
-    ``narrowed`` are conditions that hold for all of them. ``ordered``: without an index the server finds rows in the
-    same order in each statement.
+    ``narrowed`` are conditions that hold for all of these images. ``ordered`` is true if the table has no index, so
+    that the server finds rows in the same order in each statement.
     """
 
     step: Step
@@ -55,13 +56,13 @@ class Removal:
 
     def count(self) -> str:
         """The query for the number of rows with each image."""
-        # NO_MERGE: the server refuses JSON_TABLE in a GROUP BY.
+        # NO_MERGE is needed, because the server refuses JSON_TABLE in a GROUP BY.
         found = f"SELECT {self.keys.expression} AS k {self._from(self.gone)}"
         return f"SELECT /*+ NO_MERGE(x) */ k,COUNT(*) FROM ({found}) x GROUP BY k"
 
     def is_all(self, found: Iterable[str]) -> bool:
-        """Whether ``found``, the result of the query ``first``, has exactly the keys of the rows to delete, each as
-        often as needed.
+        """Whether ``found``, the result of the query ``first``, contains exactly the keys of the rows to delete, each
+        as often as needed.
         """
         counts: dict[str, int] = {}
         for key in found:
@@ -69,13 +70,13 @@ class Removal:
         return counts == {key: len(changes) for key, changes in self.gone.items()}
 
     def of_first(self) -> Iterator[Step]:
-        """The steps if the ``first`` rows are those to delete."""
+        """The steps if the rows that the query ``first`` finds are the rows to delete."""
         yield self._whole({key: len(changes) for key, changes in self.gone.items()}, limit=f" LIMIT {self.rows}")
 
     def of_counted(self, present: Mapping[str, int]) -> Iterator[Step]:
-        """The steps for the numbers of rows ``present`` with each image.
+        """The steps; ``present`` maps the key of each image to its number of rows on the follower.
 
-        An image with missing rows is searched by itself: a row may have an equal value in a column of another type.
+        An image with missing rows is searched for by itself: a row may have an equal value in a column of another type.
         """
         few = [key for key, changes in self.gone.items() if present.get(key, 0) < len(changes)]
         many = [key for key, changes in self.gone.items() if present.get(key, 0) > len(changes)]
@@ -99,7 +100,7 @@ class Removal:
             yield replace(self.step, operation="Delete", changes=[each for key in few for each in self.gone[key]])
 
     def _part(self, changes: Sequence[Change], key: str) -> Step:
-        """Plans a DELETE of ``len(changes)`` of the rows whose image has this ``key``; there are more of them."""
+        """Plans a DELETE of ``len(changes)`` of the rows whose image has this ``key``; there are more such rows."""
         narrowed = narrowing(self.step.record.columns, [_image(changes[0])], indexed=self.indexed)
         sql = f"DELETE {replace(self, narrowed=narrowed)._from([key])} LIMIT {len(changes)}"
         return replace(self.step, changes=changes, prepared=((sql.encode(), len(changes)),))
@@ -109,7 +110,7 @@ class Removal:
         gone = {key: self.gone[key] for key in counts}
         key = self.keys.expression
         total = sum(int(each[:_SUMMED], 16) * count for each, count in counts.items())
-        # The sum counts only rows that are deleted: the statement's last condition holds for exactly these.
+        # The sum counts only rows that are deleted: the statement's last condition holds for exactly these rows.
         add = f"@cdc_sum:=@cdc_sum+CAST(CONV(LEFT(HEX({key}),{_SUMMED}),16,10) AS UNSIGNED)"
         where = f"CASE WHEN {_among(key, gone)} THEN ({add}) IS NOT NULL ELSE FALSE END"
         statements = (
@@ -127,9 +128,9 @@ class Removal:
 
 
 def removals(step: Step, schema: TableSchema, documents: Mapping[str, str], *, size: int) -> Iterator[Removal]:
-    """The images of a step Remove in parts, whose statements have at most about ``size`` bytes.
+    """Divides the images of a step Remove into parts whose statements have at most about ``size`` bytes.
 
-    ``documents`` as in ``image_keys``. Raises one of ``INCOMPARABLE`` for an image that has no key.
+    For ``documents`` see ``image_keys``. Raises one of ``INCOMPARABLE`` for an image that has no key.
     """
     record = step.record
     images = [_image(change) for change in step.changes]

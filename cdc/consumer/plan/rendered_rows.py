@@ -1,4 +1,5 @@
-"""Parses record messages; a record that inserts many rows gets the SQL text of its rows in place of their values.
+"""Parses messages into records; a record that inserts many rows contains the SQL text of its rows instead of their
+values.
 
 A row's values take two kilobytes in Python, its text about sixty bytes, so that the text of thousands of rows fits the
 processor's cache. Rendering each record as it is parsed therefore takes a third less time than rendering whole batches
@@ -22,11 +23,11 @@ from cdc.model.values import Value
 
 __all__ = ["SUBQUERY", "LazySequence", "RecordParser", "RenderedRows"]
 
-# The beginning of some JSON documents (``literals``); one statement can have only few of them.
+# Some JSON documents (``literals``) begin with this text; one statement may contain only few of them.
 SUBQUERY = b"WITH RECURSIVE"
-_FEWEST = 20  # rows in a record that is rendered: rendering fewer costs more than it saves
-_MOST_TYPES = 1000  # most tables whose types are kept
-_PAUSE = 1000  # records of a table that are not rendered after the values of one were needed
+_FEWEST = 20  # the fewest rows of a record that is rendered: rendering fewer costs more than it saves
+_MOST_TYPES = 1000  # the most tables whose types are kept
+_PAUSE = 1000  # the number of a table's records that are not rendered after the values of one record were needed
 
 T = TypeVar("T")
 
@@ -52,9 +53,9 @@ class LazySequence(Sequence[T]):
 
 
 class RenderedRows(LazySequence[Row]):
-    """A record's rows: ``text`` has the literals of all columns, each row in parentheses, separated by commas.
+    """A record's rows: ``text`` contains the literals of all columns, each row in parentheses, separated by commas.
 
-    ``tags`` are those of each column's values.
+    ``tags`` are the tags of each column's values.
     """
 
     __slots__ = ("_count", "_parse", "tags", "text")
@@ -85,7 +86,7 @@ class RecordParser:
         self.types: dict[Uri, Mapping[str, str]] = {}
 
     def parse(self, message: bytes | LargeRecord, *, where: str) -> Record:
-        """Parses a message as ``Record.parse`` does, with ``RenderedRows`` if the record inserts many rows."""
+        """Parses a message, see ``Record.parse``; a record that inserts many rows contains ``RenderedRows``."""
         record = self._parsed(message, where=where)
         if record.operation not in ("Add", COPY) or len(record.rows) < _FEWEST or not isinstance(message, bytes):
             return record

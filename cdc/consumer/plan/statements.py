@@ -25,7 +25,8 @@ _DELETE_ROWS = 1000
 # Types that may be compared in a list of rows: there MySQL compares others differently, and finds no TIME and no ENUM.
 _LISTED = frozenset({"SignedInteger", "UnsignedInteger", "String", "Blob"})
 
-# The number of rows that a deletion by keys finds if it is not one for each key; these rows have no before-images.
+# The number of rows that a deletion by keys finds (None: any) if it does not find one row for each key. These
+# operations have no before-images to compare.
 _FOUND = {"Absent": 0, "Clear": None}
 
 Columns = Callable[[Uri], frozenset[str]]
@@ -43,10 +44,10 @@ def statements(
 ) -> Iterator[Statement]:
     """The statements of a plan, in order, of at most ``size`` bytes unless a single row is larger.
 
-    ``generated`` gives a table's generated columns, which the follower computes itself, and ``comparable`` the columns
-    that must be as in the before-image; None compares only keys. ``loadable`` maps the columns that LOAD DATA may
-    fill to the tags of the values that it may load. ``has_stored``: some BLOBs may be StoredBlobs. Raises Unapplicable
-    for a value without a literal.
+    ``generated`` returns a table's generated columns, which the follower computes itself. ``comparable`` returns the
+    columns in which a row must equal its before-image; if it is None, only keys are compared. ``loadable`` maps the
+    columns that LOAD DATA may fill to the tags of the values that it may load. ``has_stored``: some BLOBs may be
+    StoredBlobs. Raises Unapplicable for a value without a literal.
     """
     flags, mode = 0, STRICT
     for step in steps:
@@ -100,7 +101,7 @@ def _in_parts(step: Step, size: int) -> tuple[Iterable[Statement], Step, Iterabl
 
 
 def _done(step: Step) -> Step:
-    """The deletion of the rows that the step has stored: its before-images must be there now."""
+    """A deletion of the rows that the step has stored; its before-images are the rows that must exist now."""
     return replace(step, changes=[Change(record, Row(row.after, None)) for record, row in step.changes])
 
 
@@ -120,7 +121,7 @@ def delete_exact(change: Change, rounded: Mapping[str, Rounded] = NONE_ROUNDED) 
 def _step(
     step: Step, generated: frozenset[str], size: int, columns: frozenset[str] = frozenset()
 ) -> Iterator[Statement]:
-    """The statements of a step; the rows must be as in the before-images in these ``columns``."""
+    """The statements of a step; in these ``columns`` the rows must equal their before-images."""
     if step.operation == "Add":
         yield from _adds(step, generated, size, {})
     elif step.operation == "Update":
@@ -138,7 +139,7 @@ def _step(
 
 
 def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Statement]:
-    """Statements that match as many rows as there are changes, if each row is as in its before-image."""
+    """Statements that match as many rows as there are changes, if each row equals its before-image."""
     record, indexes = step.record, compared(step.record, columns)
     how = comparison(record.columns, indexes, [_before(change) for change in step.changes])
     values: dict[int, bytes] = {}
@@ -151,7 +152,8 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
     alike = [change for change in step.changes if id(change) in values]
     for change in step.changes:
         if id(change) not in values:
-            # The image has a value of another type than the others, which is compared in another way.
+            # The image has a value of a type that the other images do not have, so the value is compared in another
+            # way.
             yield from _comparisons(replace(step, changes=[change]), columns, size)
     if not alike:
         return
@@ -184,7 +186,7 @@ def _adds(
 def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:
     """Updates many rows in one statement (manual, "INSERT ... ON DUPLICATE KEY UPDATE Statement").
 
-    A row that is updated counts twice, so any other count shows that one did not exist. If the row with the same
+    A row that is updated counts twice, so any other count shows that a row did not exist. If the row with the same
     secondary unique key has another primary key, its key is set to NULL, which the server refuses.
     """
     record = step.record
@@ -205,8 +207,8 @@ def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[State
 def _named(step: Step, index: int) -> tuple[str, str]:
     """A column's name, and a format for its value with which the server stores exactly that value.
 
-    The server assigns an ENUM or SET as text. If the record has numbers, the texts are not unique: '' is a member of a
-    SET, or two members are equal.
+    The server assigns an ENUM or SET as text. If the record contains numbers, the texts are not unique: '' is a member
+    of a SET, or two members are equal.
     """
     name = identifier(step.record.columns[index])
     values = (_after(change)[index] for change in step.changes)
@@ -222,7 +224,7 @@ def _named(step: Step, index: int) -> tuple[str, str]:
 
 def _updates(step: Step, generated: frozenset[str], columns: frozenset[str]) -> Iterator[Statement]:
     record = step.record
-    # All columns are set: the server would change a column with ON UPDATE CURRENT_TIMESTAMP that is not.
+    # All columns are set: otherwise the server would change a column with ON UPDATE CURRENT_TIMESTAMP.
     indexes = written_indexes(record, generated)
     written = [(index, identifier(record.columns[index])) for index in indexes]
     table, where = table_name(record.uri), matcher(record, step.rounded)
@@ -263,7 +265,9 @@ def _keyed_deletes(step: Step, size: int) -> Iterator[Statement]:
 
 
 class _Keys(NamedTuple):
-    """The condition that finds rows by their keys: ``head``, the texts of ``rows`` with ``separator``, and ``tail``."""
+    """The condition that finds rows by their keys. It consists of ``head``, the texts that ``rows`` returns, joined by
+    ``separator``, and ``tail``.
+    """
 
     head: str
     rows: Callable[[Sequence[Change]], list[bytes]]
@@ -298,8 +302,10 @@ def _after(change: Change) -> list[Value]:
 
 
 def comparisons_of_documents(step: Step) -> Iterator[Statement]:
-    """Statements that find each row that the step has stored if its verified documents are the leader's: a comparison
-    of many rows shows only whether any row differs. Raises ValueError for a value without a literal.
+    """Statements that find a row that the step has stored only if its verified documents equal the leader's.
+
+    Each row needs a statement, since a comparison of many rows shows only whether any row differs. Raises ValueError
+    for a value without a literal.
     """
     record, where = step.record, matcher(step.record, step.rounded)
     verified = compared(record, step.verified)

@@ -23,14 +23,15 @@ class KeyPart:
 class TableSchema:
     """A table as it is on the follower.
 
-    ``columns`` can be written; ``generated`` are computed by the follower, ``stored`` are those of them that are
-    stored, and ``unpredictable`` the stored ones that depend on something that is not logged. ``unique_keys`` include
-    the primary key. ``related``: a foreign key refers from or to the table. ``functional``: an index has an expression.
-    ``numbered`` is the AUTO_INCREMENT column, ``indexed`` are the columns with which an index begins. ``loadable`` are
-    the columns into which LOAD DATA can put values, with these values' tags (module inserts). ``rounded`` are the
-    writable columns of the types FLOAT(M,D) and DOUBLE(M,D). ``types`` are the names of the columns' types without
-    their lengths, and their collations, None for a column without one. ``cascading``: a foreign key of another table
-    changes rows there when rows of this one change.
+    ``columns`` are the writable columns. The follower computes the ``generated`` columns; ``stored`` are the generated
+    columns that are stored, and ``unpredictable`` are the stored columns that depend on something that is not logged.
+    ``unique_keys`` include the primary key. ``related`` is true if a foreign key refers from or to the table,
+    ``functional`` if an index has an expression. ``numbered`` is the AUTO_INCREMENT column, ``indexed`` are the columns
+    with which an index begins. ``loadable`` maps the columns that LOAD DATA can fill to the tags of the values that it
+    can load (module inserts). ``rounded`` are the writable columns of the types FLOAT(M,D) and DOUBLE(M,D). ``types``
+    maps each column to the name of its type without its length, and to its collation, None for a column without a
+    collation. ``cascading`` is true if a foreign key of another table changes rows there when rows of this table
+    change.
     """
 
     columns: frozenset[str] = frozenset()
@@ -76,11 +77,11 @@ class TableSchema:
         )
 
     def index_of(self, key: Sequence[str]) -> str | None:
-        """The name of a unique key of exactly these columns, each as a whole."""
+        """The name of a unique key that has exactly these columns, each as a whole."""
         return next((name for name, parts in self.unique_keys.items() if _is(parts, key)), None)
 
     def is_keyed_by(self, columns: Sequence[str], key: Sequence[str]) -> bool:
-        """Whether ``matches`` holds, where the key may cover only the first characters of its columns."""
+        """Whether ``matches`` holds, even if the key covers only the first characters of its columns."""
         return self.has(columns) and any(
             {part.column for part in parts} == set(key) and not any(part.nullable for part in parts)
             for parts in self.unique_keys.values()

@@ -27,7 +27,7 @@ _NEWER = "take a newer copy of the leader, which holds them, or start over with 
 
 
 class Beginning(Protocol):
-    """The interface of ``Attachment``: the state with which a follower begins."""
+    """The interface of ``Attachment``, which determines the state with which a follower begins."""
 
     def begin(self, session: Session) -> list[bytes]:
         """See ``Attachment``."""
@@ -38,7 +38,7 @@ class Beginning(Protocol):
 
 class Attachment:
     """Attaches the copy of ``start``, the profile's ``consumer.start``. ``newest()`` and ``oldest()`` return the commit
-    log's newest entry and the oldest that compaction has left, None if there is none.
+    log's newest entry and the oldest entry that compaction has left, or None if there is no entry.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Attachment:
         return [note.encode()]
 
     def copied(self, session: Session, *, now: bool) -> BaseCopy:
-        """The base copy with which the follower began; ``now``: its checkpoint is new.
+        """The base copy with which the follower began; ``now`` is true if its checkpoint is new.
 
         Raises UserError if ``consumer.start`` is another copy.
         """
@@ -99,7 +99,7 @@ class Attachment:
         return GtidSet.parse(rows[0][0]) if rows else GtidSet()
 
     def _check_follower(self, session: Session, held: GtidSet) -> None:
-        """Raises UserError if the follower's own GTIDs show that it is another copy."""
+        """Raises UserError if the follower's own GTIDs show that it was made from another copy."""
         ((executed,),) = session.rows("SELECT @@GLOBAL.gtid_executed")
         there = GtidSet.parse(str(executed)).of_sources(held)
         if there and there != held:
@@ -113,7 +113,9 @@ class Attachment:
 
 
 def _require_no_seed(session: Session, resource: str) -> None:
-    """Raises UserError if cdc-seed has not ended: the checkpoint shows its progress, not that of the rows."""
+    """Raises UserError if cdc-seed has not ended: the checkpoint shows the progress of the load, and the rows equal no
+    state of the leader.
+    """
     seed = seed_of(session, resource)
     if seed is not None:
         raise UserError(
@@ -125,9 +127,9 @@ def _require_no_seed(session: Session, resource: str) -> None:
 
 
 def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], Commits | None]) -> None:
-    """Raises UserError unless a copy that ``held`` these GTIDs has all transactions before the topic's first record.
+    """Raises UserError unless a copy with the GTIDs ``held`` contains all transactions before the topic's first record.
 
-    ``newest`` and ``oldest()`` are entries of the commit log. Raises Disconnected if there is none yet.
+    ``newest`` and ``oldest()`` are entries of the commit log. Raises Disconnected if there is no entry yet.
     """
     if newest is None:
         raise Disconnected(
@@ -148,7 +150,7 @@ def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], C
 
 
 def _check_older_log(held: GtidSet, oldest: Commits) -> None:
-    """Checks as ``check_topic`` a log that an earlier version began: its ``oldest`` entry includes all transactions
+    """Checks a log that an earlier version began (see ``check_topic``): its ``oldest`` entry includes all transactions
     before the first record.
     """
     if oldest.next_sequence and not oldest.gtid_set:
@@ -175,10 +177,10 @@ def _fresh(schema: str) -> str:
 
 
 def with_gtids(transactions: Iterable[Transaction | None], copied: BaseCopy) -> Iterator[Transaction | None]:
-    """Passes on ``transactions``; raises UserError for one that may or may not be in the copy ``copied``, since its
-    GTID is unknown.
+    """Passes on ``transactions``; raises UserError for a transaction without a GTID, since it is not known whether
+    ``copied`` contains it.
 
-    Chunks of tables that the copy contains already are emptied.
+    Chunks whose rows the copy contains already are emptied.
     """
     told = False
     for item in transactions:

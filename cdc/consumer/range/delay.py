@@ -1,8 +1,8 @@
 """Holds transactions back, in three ways.
 
-``Delay``: until ``consumer.delay_seconds`` after their commit on the leader. ``Pause``: from SIGUSR1 on, until SIGUSR2,
-while the consumer keeps its place, its lock and its connections. ``RateLimit``: at most ``consumer.rows_per_second``
-are applied, so that other clients get their share of the follower.
+``Delay`` holds a transaction back until ``consumer.delay_seconds`` after its commit on the leader. ``Pause`` holds all
+transactions back from SIGUSR1 until SIGUSR2, while the consumer keeps its place, its lock and its connections.
+``RateLimit`` applies at most ``consumer.rows_per_second``, so that other clients get their share of the follower.
 """
 
 import logging
@@ -15,13 +15,15 @@ from cdc.service.logs import event
 
 __all__ = ["Delay", "Pause", "RateLimit"]
 
-# the rows of so many seconds are applied without a wait: a wait after each transaction would mean a commit for each
+# the seconds whose rows are applied without a wait: a wait after each transaction would mean a commit for each
+# transaction
 _AHEAD_SECONDS = 0.5
 _RATE_LOOK_SECONDS = 0.5
 
 
 class RateLimit:
-    """Limits the rows a second. ``holding``: a transaction is held back; ``held_seconds`` is the total time of that.
+    """Limits the rows a second. ``holding`` is true while a transaction is held back; ``held_seconds`` is the total
+    time of these waits.
 
     A statement and a transaction without rows count as one row. ``stop`` ends a wait at once.
     """
@@ -34,14 +36,14 @@ class RateLimit:
         self.held_seconds = 0.0
 
     def paced(self, transactions: Iterable[Transaction | None]) -> Iterator[Transaction | None]:
-        """Passes on ``transactions``; gives a None now and then while one is held back, so that the batches before it
-        commit.
+        """Passes on ``transactions``; yields a None now and then while a transaction is held back, so that the batches
+        before it commit.
 
         Ends if ``stop`` is set meanwhile. Without a limit (0) nothing is held back.
         """
-        # If the records are read again, the former generator may have ended while it held one.
+        # If the records are read again, the former generator may have ended while it held a transaction back.
         self.holding = False
-        free_at = 0.0  # when all rows so far would be applied at exactly the limit
+        free_at = 0.0  # the time at which all rows so far would be applied at exactly the limit
         for item in transactions:
             if item is not None and self._rows:
                 if free_at > self._clock() + _AHEAD_SECONDS:
@@ -68,9 +70,10 @@ _LOOK_SECONDS = 0.2
 class Pause:
     """Pauses the consumer while ``wanted`` is true; a signal handler sets it at any time.
 
-    ``holding``: nothing more is applied.
+    ``holding`` is true while nothing more is applied.
 
-    ``committed_at`` is the leader's commit time of the held transaction (``time.time()``); None while none is held.
+    ``committed_at`` is the leader's commit time of the held transaction (``time.time()``); None while no transaction is
+    held.
     """
 
     def __init__(self) -> None:
@@ -81,13 +84,13 @@ class Pause:
     def between(
         self, transactions: Iterable[Transaction | None], *, stop: threading.Event, tell: Callable[[bool], object]
     ) -> Iterator[Transaction | None]:
-        """Passes on ``transactions``; during a pause gives a None now and then instead, so that the batches before it
+        """Passes on ``transactions``; during a pause yields a None now and then instead, so that the batches before it
         commit.
 
-        ``tell`` is called with whether there is a pause, now and then and at its end. Ends if ``stop`` is set
-        meanwhile.
+        ``tell`` is called now and then during a pause, and at its end; its argument is true while the pause lasts. Ends
+        if ``stop`` is set meanwhile.
         """
-        # If the records are read again, the former generator may have ended while it held one.
+        # If the records are read again, the former generator may have ended while it held a transaction back.
         self.holding, self.committed_at = False, None
         inside = False  # inside of a large transaction, which is not left half applied
         for item in transactions:
@@ -102,12 +105,12 @@ class Pause:
     def _hold(self, item: Transaction | None, stop: threading.Event, tell: Callable[[bool], object]) -> Iterator[None]:
         self.committed_at = item.records[0].ts_us / 1e6 if item is not None else None
         self.holding = True
-        yield None  # the batches before commit
+        yield None  # lets the batches before commit
         tell(True)
         event(_LOG, "paused until SIGUSR2", next=item.records[0].sequence if item else "not here yet")
         while self.wanted and not stop.wait(_LOOK_SECONDS):
             yield None
-            tell(True)  # again, since the connection may be another one
+            tell(True)  # again, since there may be a new connection
         tell(False)
         self.holding, self.committed_at = False, None
         if not stop.is_set():
@@ -115,13 +118,14 @@ class Pause:
 
 
 _LOG = logging.getLogger("cdc.consumer")
-_LEAST, _MOST = 0.1, 0.5  # seconds of a wait: what is due soon after one another makes one batch
+_LEAST, _MOST = 0.1, 0.5  # seconds of a wait: transactions that are due shortly after one another become one batch
 
 
 class Delay:
-    """Delays transactions. ``due_at`` (``time.time()``) is when the held transaction is due; None while none is held.
+    """Delays transactions. ``due_at`` (``time.time()``) is the time at which the held transaction is due; None while no
+    transaction is held.
 
-    The leader's clock is compared with ``clock``, this machine's. ``stop`` ends a wait at once.
+    The leader's commit times are compared with ``clock``, which is this machine's clock. ``stop`` ends a wait at once.
     """
 
     def __init__(
@@ -139,15 +143,15 @@ class Delay:
 
     @property
     def committed_at(self) -> float | None:
-        """The leader's commit time of the held transaction (``time.time()``); None while none is held."""
-        due_at = self.due_at  # which another thread sets
+        """The leader's commit time of the held transaction (``time.time()``); None while no transaction is held."""
+        due_at = self.due_at  # read once, since another thread sets it
         return None if due_at is None else due_at - self._seconds
 
     def due(self, transactions: Iterable[Transaction | None]) -> Iterator[Transaction | None]:
-        """Gives each transaction once it is due; a None now and then while one is held, so that the batches before it
-        commit.
+        """Yields each transaction once it is due, and a None now and then while a transaction is held, so that the
+        batches before it commit.
 
-        Ends if ``stop`` is set while one is held.
+        Ends if ``stop`` is set while a transaction is held.
         """
         for item in transactions:
             if item is not None and item.begins and self._seconds:
@@ -166,7 +170,7 @@ class Delay:
         self.due_at = None
 
     def _tell(self, due_at: float) -> None:
-        """Logs the first wait: with a steady load nearly every transaction waits."""
+        """Logs the first wait only: with a steady load nearly every transaction waits."""
         if not self._told:
             seconds = round(due_at - self._clock(), 1)
             event(_LOG, "transactions are held (consumer.delay_seconds)", delay=self._seconds, first=seconds)

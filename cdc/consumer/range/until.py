@@ -12,7 +12,7 @@ from typing import Any, Self
 from cdc.consumer.source.assembler import Transaction
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.errors import UserError
-from cdc.model.gtid import is_gtid
+from cdc.model.gtid import gtid_parts, is_gtid
 from cdc.model.record import Record
 
 __all__ = ["OPTION", "Place", "Reached", "Until"]
@@ -24,8 +24,8 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 @dataclass(frozen=True, slots=True)
 class Place:
     """A place in the leader's stream: after record ``sequence``, before the transaction ``gtid``, or before the first
-    one that the leader committed at ``time_us`` (µs since 1970) or later. One of the three is set; ``text`` is the
-    option's value.
+    transaction that the leader committed at ``time_us`` (µs since 1970) or later. One of the three is set; ``text`` is
+    the option's value.
     """
 
     text: str
@@ -38,7 +38,7 @@ class Place:
         """Parses the option's value. Raises UserError."""
         if re.fullmatch(r"\d{1,18}", text, re.ASCII):
             return cls(text, sequence=int(text))
-        if is_gtid(text.lower()):
+        if is_gtid(text.lower()) and not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):  # a date has no zone
             return cls(text, gtid=text.lower())
         try:
             time = datetime.fromisoformat(text)
@@ -47,8 +47,8 @@ class Place:
                 f"{text!r} names no place in the stream",
                 code="CDC-UNTIL-ARGUMENT",
                 where=OPTION,
-                hint="write a record's sequence (4711), a transaction's GTID (uuid:1234), or a time with its zone "
-                "(2026-03-01T12:30:00+01:00)",
+                hint="write a record's sequence (4711), a transaction's GTID (uuid:1234, of MariaDB 0-1-1234), or a "
+                "time with its zone (2026-03-01T12:30:00+01:00)",
             ) from None
         if time.utcoffset() is None:
             raise UserError(
@@ -65,8 +65,9 @@ _BACK = "to go back, restore a copy of the leader from before, with its checkpoi
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The place as it was reached: record ``sequence`` is the last to be applied, ``following`` begins the next
-    transaction, None if it is not in the topic yet. ``inside``: the place is inside of that transaction.
+    """The place as it was reached: record ``sequence`` is the last record to be applied, ``following`` is the first
+    record of the next transaction, None if it is not in the topic yet. ``inside`` is true if the place is inside of
+    that transaction.
     """
 
     sequence: int
@@ -86,10 +87,10 @@ class Reached:
 
 
 class Until:
-    """Ends the stream at ``place``. ``reached`` is the end of the last stream of ``up_to``, None if it did not get to
-    the place.
+    """Ends the stream at ``place``. ``reached`` is the end of the last stream of ``up_to``, None if that stream did not
+    get to the place.
 
-    ``repeating``: the stream ended early, and everything must be read again from the checkpoint on.
+    ``repeating`` is true if the stream ended early, and all records must be read again from the checkpoint on.
     """
 
     def __init__(self, place: Place) -> None:
@@ -104,7 +105,8 @@ class Until:
     def check_start(self, checkpoint: Checkpoint, *, executed: int) -> None:
         """Raises UserError if the follower has passed the place already.
 
-        ``executed`` is the sequence of the last statement that it has executed, which may be after the checkpoint.
+        ``executed`` is the sequence of the last statement that the follower has executed, which may be after the
+        checkpoint.
         """
         self._executed = executed
         wanted = self.place
@@ -122,7 +124,9 @@ class Until:
             self._check_executed(wanted.sequence, hint=f"nothing was applied; {_BACK}")
 
     def check_reached(self) -> None:
-        """Raises UserError if the place is reached, but the follower has executed a statement behind it before."""
+        """Raises UserError if the place is reached, but the follower has already executed a statement
+        after the place.
+        """
         if self.reached is not None:
             self._check_executed(self.reached.sequence, hint=f"everything before is applied; {_BACK}")
 
@@ -141,7 +145,7 @@ class Until:
         self._found = True
 
     def not_ahead(self, sequence: int) -> UserError:
-        """The error for a GTID that the leader has used, but that no record after ``sequence`` has."""
+        """The error for a GTID that the leader has used, but that is in no record after ``sequence``."""
         return UserError(
             f"{self.place.gtid} is in no record after sequence {sequence}, though the producer has passed it: it is "
             "applied already, or the producer's filters left out all of it",
@@ -151,7 +155,7 @@ class Until:
         )
 
     def up_to(self, transactions: Iterable[Transaction | None], *, applied: int) -> Iterator[Transaction | None]:
-        """Passes on ``transactions``, which follow record ``applied``, up to the place, with each None among them.
+        """Passes on ``transactions``, which follow record ``applied``, and each None among them, up to the place.
 
         Raises UserError if the place can't come any more.
         """
@@ -194,9 +198,8 @@ class Until:
         return self.reached is not None
 
     def _check_comes(self, begun: Record) -> None:
-        """Raises UserError if the transaction of the place can't follow ``begun``: GTIDs are in order."""
-        source, _, number = self.place.gtid.rpartition(":")
-        theirs, _, other = begun.transaction.rpartition(":")
+        """Raises UserError if the transaction of the place can't follow ``begun``, since GTIDs are in order."""
+        source, number = gtid_parts(self.place.gtid)
         hint = "everything before is applied; start again, or name a sequence or a time with --until"
         where = f"{OPTION}, before sequence {begun.sequence}"
         if not is_gtid(begun.transaction):
@@ -206,6 +209,7 @@ class Until:
                 where=where,
                 hint=hint,
             )
+        theirs, other = gtid_parts(begun.transaction)
         if theirs == source and int(other) > int(number):
             raise UserError(
                 f"{self.place.gtid} has no records in the topic, or comes out of order: {begun.transaction} is next",
@@ -223,7 +227,7 @@ class Until:
         return partial and self.place.sequence is not None and item.records[0].sequence != self._whole
 
     def _look_ahead(self, items: Iterator[Transaction | None]) -> Iterator[None]:
-        """Reads the rest of the transaction without applying it, to know whether the place is behind it."""
+        """Reads the rest of the transaction without applying it, to find out whether the place is after it."""
         for item in items:
             if item is None:
                 yield None

@@ -13,7 +13,8 @@ from cdc.model.record import COPY, SKIPPED, Record
 
 __all__ = ["MOST_BYTES", "Batch", "DeferErrors", "Located", "Transaction", "assemble", "batches"]
 
-MOST_BYTES = 2_000_000  # JSON; parsed it takes up to fifteen times as much memory, and four batches are in memory
+# bytes of JSON; parsed JSON needs up to fifteen times the memory, and four batches are in memory
+MOST_BYTES = 2_000_000
 
 Item = TypeVar("Item")
 
@@ -30,8 +31,8 @@ class Located(NamedTuple):
 class Transaction(NamedTuple):
     """One leader transaction or a part of it: its records in order, and the offsets after all of its records so far.
 
-    ``rows`` counts the rows in the records, ``statement``: a record is not a rows record, ``size`` is the size of the
-    records in their topics, in bytes.
+    ``rows`` counts the rows in the records, ``statement`` is true if not all of them are rows records, and ``size`` is
+    the size of the records in their topics, in bytes.
     """
 
     records: list[Record]
@@ -84,7 +85,7 @@ def assemble(
 
 
 class DeferErrors(Generic[Item]):
-    """Yields ``items`` up to the first that raises a CdcError; ``reraise`` raises the error after the items have been
+    """Yields ``items`` until one raises a CdcError; ``reraise`` raises that error again after the items have been
     applied.
     """
 
@@ -144,7 +145,7 @@ def _foreign(item: Located, resource: str) -> CdcError:
     )
 
 
-_STATEMENTS = 64  # statements in a batch
+_STATEMENTS = 64  # the most statements in a batch
 _UNLIMITED = 1 << 62
 
 
@@ -153,10 +154,11 @@ class Batch:
     """Complete leader transactions for one follower commit, and the offsets that follow them in their partitions.
 
     ``statement`` is the Query record of a batch that is a single transaction with a statement; ``records`` holds its
-    other records. ``run`` are the batches joined in a batch of many statements, each of which is a transaction of its
-    own. ``left_out`` are the records of events that the producer has skipped (its option --skip). A large transaction
-    is many batches for one commit: the first has ``begins``, the last ``ends``. ``full``: the batch has reached its
-    limit of rows or bytes, but is small enough that several such batches fit in memory.
+    other records. ``run`` are the batches that are joined in a batch of many statements; each statement is a separate
+    transaction. ``left_out`` are the records of events that the producer has skipped (its option --skip). A large
+    transaction is split into many batches for one commit; ``begins`` is true for the first of them, ``ends`` for the
+    last. ``full`` is true if the batch has reached its limit of rows or bytes, but is small enough that several such
+    batches fit in memory.
     """
 
     records: list[Record]
@@ -175,14 +177,16 @@ class Batch:
         return [one.statement for one in self.run or (self,) if one.statement is not None]
 
     def cut(self, count: int) -> tuple["Batch", "Batch | None"]:
-        """Splits a run: the batch of its first ``count`` statements, and the batch of the others if there are any."""
+        """Splits a run into the batch of its first ``count`` statements and the batch of the other statements, None if
+        there are no others.
+        """
         if count >= len(self.run):
             return self, None
         return _run(self.run[:count]), _run(self.run[count:])
 
     @property
     def chunk(self) -> Record | None:
-        """The chunk of a table copy, if the batch is one."""
+        """The record of the chunk if the batch is a chunk of a table copy, else None."""
         return self.records[0] if self.records and self.records[0].operation == COPY else None
 
     @property
@@ -198,14 +202,15 @@ def batches(
     size: int = MOST_BYTES,
     room: Callable[[], int] = lambda: _UNLIMITED,
 ) -> Iterator[Batch | None]:
-    """Joins transactions until they have about ``rows`` rows or ``size`` bytes, or a None comes.
+    """Joins transactions into batches of about ``rows`` rows or ``size`` bytes; a None ends a batch.
 
-    Transactions with more than ``room`` bytes together are not joined either: the follower could not commit them as
-    one.
+    Transactions with more than ``room`` bytes together are not joined: the follower could not commit them as one
+    transaction.
 
-    Transactions of one statement each are joined, too, but not with rows. A transaction with a statement and rows, each
-    part of a large transaction, and each chunk of a table copy is a batch of its own. A None is passed on after the
-    batches of all transactions before it. Raises PromiseError for a transaction with rows before its statement.
+    Transactions that consist of one statement are joined, too, but not with transactions that contain rows. A
+    transaction with a statement and rows, each part of a large transaction, and each chunk of a table copy is a batch
+    of its own. A None is passed on after the batches of all transactions before it. Raises PromiseError for a
+    transaction with rows before its statement.
     """
     run: list[Batch] = []
     try:
@@ -244,7 +249,7 @@ def _batches(
             if count < rows and total < size:
                 continue
         if waiting:
-            # One large row can be far more than the limit; then no other batch may be in memory beside it.
+            # One large row can exceed the limit by far; then no other batch may be in memory with it.
             yield _joined(waiting, full=(count >= rows or total >= size) and total < 2 * size)
             waiting, count, total = [], 0, 0
         if transaction is None:

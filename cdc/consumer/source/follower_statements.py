@@ -1,4 +1,4 @@
-"""Rewrites a leader's statement into the one that this follower executes.
+"""Rewrites a leader's statement into the statement that this follower executes.
 
 The rewriting changes the names of databases (``[renames]``), the engines of tables (``consumer.engine``), and their
 tablespaces. CREATE TABLESPACE is not replicated; a table's rows are the same in any tablespace.
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cdc.consumer.errors import Unapplicable
+from cdc.consumer.plan.packets import Statement
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.statement_check import parsed, quoting, spliced
 from cdc.model.record import Record, Uri
@@ -20,7 +21,7 @@ from cdc.sql.tokens import excerpt, tokens
 __all__ = ["FollowerStatements", "maintained_here", "only_maintains"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_OWN = "innodb_file_per_table"  # the tablespace name for a file of the table's own; exists on every server
+_OWN = "innodb_file_per_table"  # the name of the tablespace for a table in its own file; exists on every server
 _EVERYWHERE = {_OWN, "innodb_system"}
 _INNODB = "InnoDB"
 _CHANGED = {"MYISAM", "MEMORY", "HEAP", "ARCHIVE", "CSV"}
@@ -33,21 +34,28 @@ _ELSEWHERE = {
 
 
 class FollowerStatements:
-    """Rewrites statements: ``renaming`` changes names of databases; with ``engine`` "InnoDB" tables of engines without
-    transactions become InnoDB.
+    """Rewrites statements: ``renaming`` changes names of databases; with ``engine`` "InnoDB", tables whose engine has
+    no transactions become InnoDB tables.
 
-    ``changes_engines``: the follower's tables may have another engine than the leader's.
+    ``changes_engines`` is true if the follower's tables may have another engine than the leader's.
     """
 
     def __init__(self, renaming: Renaming, *, engine: str) -> None:
         self._renaming = renaming
         self._innodb = self.changes_engines = engine == _INNODB
 
-    def of(self, record: Record) -> Record:
-        """A replicated Query record as the follower executes it.
+    def notes(self, *, after: int, through: int) -> list[Statement]:
+        """The statements that note the leader's names as of the sequence ``through`` if they were those of ``after``,
+        where the follower has names in lower case.
+        """
+        spellings = self._renaming.spellings
+        return spellings.notes(after=after, through=through) if spellings else []
 
-        Raises Unapplicable for a table that would behave differently in InnoDB, and for what ``Renaming.statement``
-        refuses.
+    def of(self, record: Record) -> Record:
+        """Returns a replicated Query record as the follower executes it.
+
+        Raises Unapplicable for a table that would behave differently in InnoDB, and the errors of
+        ``Renaming.statement``.
         """
         renamed = self._renaming.statement(record)
         options = table_options(parsed(renamed), **quoting(renamed))
@@ -66,7 +74,7 @@ class FollowerStatements:
         return renamed
 
     def _value(self, option: Option, record: Record) -> str | None:
-        """The follower's value of the option; None if it is the leader's."""
+        """The value of the option on the follower; None if the leader's value stays."""
         value = option.value.token.text
         if option.name == "TABLESPACE" and value.lower() not in _EVERYWHERE:
             return _OWN
@@ -84,12 +92,16 @@ class FollowerStatements:
 
 
 def only_maintains(record: Record) -> bool:
-    """Whether the statement is one such as OPTIMIZE TABLE, which may run for some of its tables only."""
+    """Whether the statement only maintains tables, as OPTIMIZE TABLE does, so that it may run for some of its tables
+    only.
+    """
     return bool(record.affects) and all(affect["action"] == MAINTAIN for affect in record.affects)
 
 
 def maintained_here(record: Record, passes: Callable[[Uri], bool]) -> Record:
-    """The record of a statement that maintains tables, for only those that are replicated to this follower."""
+    """Limits a statement that maintains tables to the tables that are replicated to this follower; other records stay
+    unchanged.
+    """
     uris = [Uri.parse(affect["uri"]) for affect in record.affects]
     wanted = [uri for uri in uris if passes(uri)]
     if not only_maintains(record) or len(wanted) == len(uris):

@@ -20,13 +20,13 @@ from cdc.model.commit_entry import Commits
 
 __all__ = ["MergedSource"]
 
-# bytes of JSON that wait for a record from another partition; parsed they take ten times as much memory
+# bytes of JSON that may wait for a record from another partition; parsed JSON needs ten times the memory
 _MOST_BYTES = 8_000_000
 _UNKNOWN_SECONDS = 10.0  # seconds after which a broker must know a new topic
 
 
 class MergedSource:
-    """The records of all of a leader's topics, named by ``names``."""
+    """Reads the records from all topics of a leader; ``names`` contains the names of the topics."""
 
     def __init__(self, reader: KafkaReader, names: Topics, parser: RecordParser | None = None) -> None:
         self._reader = reader
@@ -44,7 +44,9 @@ class MergedSource:
         self.commit = reader.offsets.commit
 
     def topic(self) -> Topic | None:
-        """The commit log, or None if there is none. Raises Unreachable if the brokers can't be reached."""
+        """The topic of the commit log, or None if it does not exist. Raises Unreachable if the brokers can't be
+        reached.
+        """
         return self._reader.ordered_topic(self._names.commits)
 
     def start(
@@ -56,7 +58,8 @@ class MergedSource:
         self._here.clear()
         self._entry, self._missing = None, None
         self._merged = self._from(sequence)
-        # The log is read from its end on; its newest entry is read after that end was known, so that none is missed.
+        # The commit log is read from its end on; its newest entry is read after that end was known, so that no entry is
+        # missed.
         self._reader.begin(
             {TopicIdPartition(topic.name, number, topic.id): high for number, (_, high) in topic.ranges.items()}
         )
@@ -74,8 +77,9 @@ class MergedSource:
     def _kept(
         self, topics: Mapping[str, Topic], offsets: Mapping[TopicIdPartition, int]
     ) -> dict[TopicIdPartition, int]:
-        """``offsets``, or a partition's first offset if retention has deleted that offset: the check for gaps finds a
-        needed record that was deleted.
+        """Returns ``offsets``, with the first offset of a partition in place of an offset that retention has deleted.
+
+        If a deleted record is needed, the check for gaps reports it.
         """
         lows = {(topic.name, number): low for topic in topics.values() for number, (low, _) in topic.ranges.items()}
         return {
@@ -84,7 +88,9 @@ class MergedSource:
         }
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
-        """See ``RecordSource``. Raises PromiseError for a gap: a sequence that is committed and in no topic."""
+        """See ``RecordSource``. Raises PromiseError for a gap, which is a sequence that is committed but
+        in no topic.
+        """
         wait = 0.0
         while not stop.is_set() and not self._at_end():
             before = self._merged.next_sequence
@@ -97,7 +103,7 @@ class MergedSource:
                     self._add(self._here[0])
                     self._here.popleft()
             except CdcError:
-                # The records before the one that failed are good.
+                # The records before the message that failed are valid.
                 yield from self._ready(stop)
                 raise
             yield from self._ready(stop)
@@ -106,8 +112,8 @@ class MergedSource:
                 self._reader.check_brokers()
                 self._reader.check_topics(chain([self._names.commits], (name for name, _ in self._merged.partitions)))
                 if not found:
-                    # A None is also given while a committed record has not arrived yet: the records before it must not
-                    # wait for it.
+                    # Also yields None while a committed record has not arrived yet: the records before it must not wait
+                    # for it.
                     yield None
             self._merged.balance()
             wait = 0.0 if found else POLL_SECONDS
@@ -116,7 +122,7 @@ class MergedSource:
         return self._until is not None and self._merged.next_sequence >= self._until
 
     def _ready(self, stop: threading.Event) -> Iterator[Located]:
-        """The records that are next; ``read_ahead`` may add more of them between two."""
+        """The records that are next in order; while they are yielded, ``read_ahead`` may add more."""
         for located in self._merged.ready():
             self._taken_bytes = located.size
             yield located
@@ -138,7 +144,7 @@ class MergedSource:
                 return False
             self._add(self._here[0])
         except CdcError:
-            return False  # raised when the message's turn comes
+            return False  # ``records`` raises the error when it gets to the message
         self._here.popleft()
         return True
 
@@ -166,8 +172,8 @@ class MergedSource:
         if sequence >= self._committed:
             return
         if self._missing is None or self._missing[0] != sequence:
-            # Kafka ends a transaction in one partition after the other, so the readable records are no proof. Only when
-            # everything ever written has been read is it certain that the record is in no topic.
+            # Kafka commits a transaction in its partitions one by one, so the readable records are no proof. Only when
+            # all messages that were written have been read is it certain that no topic contains the record.
             ends = self._reader.written(self._merged.partitions.values())
             self._missing = None if ends is None else (sequence, ends)
         elif self._merged.has_read(self._missing[1]):
@@ -191,8 +197,8 @@ class MergedSource:
         return {name for name, _ in self._merged.new(commits)}
 
     def _discover(self, commits: Commits, topics: Mapping[str, Topic]) -> None:
-        """Starts reading the partitions that ``commits`` names for the first time; ``topics`` are the existing ones
-        among their topics.
+        """Starts reading the partitions that ``commits`` names for the first time; ``topics`` contains their topics
+        that exist.
         """
         self._committed = commits.next_sequence
         begins: dict[TopicIdPartition, int] = {}

@@ -1,4 +1,4 @@
-"""A connection to the brokers: reads committed messages from given offsets, and looks up topics and their offsets.
+"""Connects to the brokers, reads committed messages from given offsets, and looks up topics and their offsets.
 
 The offsets of applied records are committed to the consumer group (``GroupOffsets``) for outside observers only: the
 consumer never reads them.
@@ -6,10 +6,10 @@ consumer never reads them.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 
@@ -21,29 +21,33 @@ from cdc.kafka.epochs import stamp_of
 from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, settings_refused, unreachable
 from cdc.kafka.first_partition import FIRST, require_others_empty
 from cdc.kafka.follower_places import place_note
-from cdc.kafka.fragments import Fragments, first_whole_sequence
-from cdc.kafka.partitions import begin_offsets, end_offsets, oldest
+from cdc.kafka.fragments import Fragment, Fragments, first_whole_sequence
+from cdc.kafka.partitions import begin_offsets, end_offsets, oldest, windows
 from cdc.model.commit_entry import Commits, Mark
 from cdc.model.partition import Partition
+from cdc.model.position import Position
+from cdc.model.record import Record
 from cdc.service.logs import event
 
-__all__ = ["GroupOffsets", "KafkaReader", "Topic", "note_of"]
+__all__ = ["GroupOffsets", "KafkaReader", "Place", "Topic", "note_of"]
 
-# A producer that copies tables waits for these offsets. Lag tools poll much less often.
+# seconds between two commits; a producer that copies tables waits for these offsets, while lag tools poll much less
+# often
 _COMMIT_SECONDS = 0.2
 
 
 def note_of(topic: str, *, delayed: bool) -> Callable[[int], str]:
-    """The metadata of offsets, as a function of the applied sequence in ``topic``: empty for a follower with a
-    configured delay, so that no table copy waits for it.
+    """Returns a function that computes the metadata of offsets from the applied sequence in ``topic``.
+
+    The metadata are empty for a follower with a configured delay, so that no table copy waits for this follower.
     """
     return (lambda _: "") if delayed else partial(place_note, topic)
 
 
 class GroupOffsets:
-    """Commits the offsets of the group of ``consumer``, which are never read back: the follower's checkpoint counts.
+    """Commits offsets for the group of ``consumer``. They are never read back, since the follower's checkpoint counts.
 
-    ``note`` gives the metadata for an applied sequence.
+    ``note`` returns the metadata for an applied sequence.
     """
 
     def __init__(self, consumer: Consumer, *, note: Callable[[int], str]) -> None:
@@ -53,10 +57,10 @@ class GroupOffsets:
         self._waiting: dict[TopicIdPartition, TopicPartition] = {}
 
     def commit(self, offsets: Mapping[TopicIdPartition, int], *, sequence: int | None = None) -> None:
-        """Commits the offsets, up to record ``sequence``, at most every 0.2 s; a later call, also one without offsets,
-        commits those that wait.
+        """Commits the offsets after record ``sequence``, but at most every 0.2 s.
 
-        The result is not awaited.
+        Offsets that must wait are committed by a later call, even if that call has no offsets. The broker's answer is
+        not awaited.
         """
         note = "" if sequence is None else self._note(sequence)
         for partition, at in offsets.items():
@@ -65,7 +69,7 @@ class GroupOffsets:
             self.flush()
 
     def flush(self) -> None:
-        """Commits now the offsets that wait."""
+        """Commits the waiting offsets now."""
         if self._waiting:
             self._committed_at = time.monotonic()
             self._consumer.commit(offsets=list(self._waiting.values()), asynchronous=True)
@@ -75,9 +79,9 @@ class GroupOffsets:
 _LOG = logging.getLogger("cdc.consumer")
 _ASK_SECONDS = 10.0
 _MOST_MESSAGES = 1000
-# librdkafka's default of 64 MB fetched in advance would be more memory than everything else takes, and the second for
-# which it then stops fetching would keep the follower waiting. It reports the end of a partition after the third empty
-# answer of a broker: with its default of 500 ms each, a short --until-current would take twice as long.
+# By default librdkafka fetches 64 MB in advance, which is more memory than everything else needs, and then stops
+# fetching for a second, in which the follower would wait. It reports the end of a partition after the third empty
+# answer of a broker: with the default of 500 ms for each answer, a short --until-current would take twice as long.
 _FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10, "fetch.wait.max.ms": 100}
 _LOOK_SECONDS = 1.0
 # A client at a topic's end gets no error when the topic is deleted (librdkafka 2), so the consumer checks for it.
@@ -86,8 +90,8 @@ _TOPICS_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic with its id, which differs from that of a later topic with the same name, and for each partition the
-    offset of its first record and the offset after its last committed one.
+    """A topic. Its ``id`` differs from the id of a later topic with the same name; ``ranges`` maps each partition to
+    the offset of its first record and the offset after its last committed record.
     """
 
     name: str
@@ -95,11 +99,21 @@ class Topic:
     ranges: dict[int, tuple[int, int]]
 
 
+class Place(NamedTuple):
+    """The place of a record: the ``offset`` of its first message, its ``sequence``, and its position in the leader's
+    binlog, None for a record of several messages.
+    """
+
+    offset: int
+    sequence: int
+    position: Position | None
+
+
 class KafkaReader:
     """Reads assigned partitions. ``properties`` are librdkafka's, from the profile.
 
-    ``group``, and the metadata that ``note`` gives for each applied sequence, are for outside observers. ``commits`` is
-    the commit log.
+    ``group``, and the metadata that ``note`` returns for each applied sequence, are for outside observers. ``commits``
+    is the commit log.
     """
 
     def __init__(
@@ -124,7 +138,7 @@ class KafkaReader:
         self._fragments = Fragments(self._marks, on_disk=True)
         # librdkafka's own log is for its developers; important events are reported as errors.
         self._connection = {"log_level": 2, **properties, "bootstrap.servers": bootstrap_servers}
-        # These come last and override the profile's: correctness depends on them.
+        # The settings on which correctness depends come last, so that the profile can't override them.
         settings = {
             **_FETCH,
             **self._connection,
@@ -156,9 +170,9 @@ class KafkaReader:
         return self.topics([name]).get(name)
 
     def ordered_topic(self, name: str) -> Topic | None:
-        """The topic with its first partition only, which has a total order; added partitions are empty.
+        """The topic with its first partition only, which has a total order; partitions that were added must be empty.
 
-        Raises UserError if they are not, Unreachable if the brokers can't be reached.
+        Raises UserError if they are not empty, Unreachable if the brokers can't be reached.
         """
         topic = self.topic(name)
         if topic is None:
@@ -180,14 +194,15 @@ class KafkaReader:
         try:
             return self._described(names) if names else {}
         except KafkaException:
-            # ``check_brokers`` decides when they have been unreachable for too long.
+            # ``check_brokers`` decides when the brokers have been unreachable for too long.
             return None
 
     def _described(self, names: Collection[str]) -> dict[str, Topic]:
         found: dict[str, Topic] = {}
-        # Called first, because it fails at once if no broker answers.
+        # This call comes first, because it fails at once if no broker answers.
         self._consumer.list_topics(timeout=_ASK_SECONDS)
-        # The time limit is for the request: one for the result alone would raise an exception that is not Kafka's.
+        # The time limit is set for the request: a time limit for ``result()`` would raise an exception that is not
+        # Kafka's.
         with admin_client(self._connection) as admin:
             asked = admin.describe_topics(TopicCollection(list(names)), request_timeout=_ASK_SECONDS) if names else {}
         for name, answer in asked.items():
@@ -200,14 +215,16 @@ class KafkaReader:
                 numbers = [each.id for each in described.partitions]
                 found[name] = Topic(name, str(described.topic_id), dict.fromkeys(numbers, (0, 0)))
         partitions = [(name, number) for name, topic in found.items() for number in topic.ranges]
-        # One request for all topics: each request takes a tenth of a second.
+        # All topics are in one request, since each request takes a tenth of a second.
         begins, ends = begin_offsets(self._connection, partitions), end_offsets(self._connection, partitions)
         for name, number in partitions:
             found[name].ranges[number] = begins[name, number], ends[name, number]
         return found
 
     def commits(self, topic: str, *, which: Callable[..., Commits | None] = newest_commits) -> Commits | None:
-        """The newest entry of the commit log ``topic``. Raises Unreachable if the brokers can't be reached."""
+        """The newest entry of the commit log ``topic``, or the entry that ``which`` returns. Raises Unreachable if the
+        brokers can't be reached.
+        """
         try:
             return which(self._connection, topic)
         except KafkaException as error:
@@ -216,16 +233,16 @@ class KafkaReader:
             raise brokers_gone(str(error), self._servers) from None
 
     def _marks(self, _: Partition) -> tuple[Mark, ...]:
-        """The marks of the one partition that may have any. Raises as ``commits``."""
+        """The marks of the only partition that may have marks. Raises the errors of ``commits``."""
         newest = self.commits(self._commits)
         return newest.marks if newest else ()
 
     def first_sequence(self, topic: str, commits: str) -> int | None:
-        """The sequence of the oldest complete record in the only partition of ``topic``; if it is empty, of the next
-        one.
+        """The sequence of the oldest complete record in the only partition of ``topic``, or of the next record if the
+        partition is empty.
 
-        None if that is unknown because there is no commit log ``commits``. Raises Unreachable if the brokers can't be
-        reached, PromiseError for a message that is not a record.
+        None if the next record is unknown because there is no commit log ``commits``. Raises Unreachable if the brokers
+        can't be reached, PromiseError for a message that is not a record.
         """
         try:
             message = oldest(self._connection, (topic, 0), passes=lambda each: not stamp_of(each).is_mark)
@@ -238,14 +255,31 @@ class KafkaReader:
         newest = self.commits(commits) if self.topic(commits) else None
         return newest.next_sequence if newest else None
 
+    def places(self, topic: Topic, *, before: int) -> Iterator[Place]:
+        """The places of the records in the only partition of ``topic`` before the offset ``before``, newest first.
+
+        To be called before ``begin``. Raises Unreachable if the brokers can't be reached, PromiseError for a message
+        that is not a record.
+        """
+        low, high = topic.ranges[FIRST]
+        offsets = low, min(before, high)
+        try:
+            for place in windows(self._consumer, (topic.name, FIRST), offsets, pick=_place_of, first=1):
+                if place is not None:
+                    yield place
+        except Disconnected as error:
+            raise brokers_gone(str(error), self._servers) from None
+
     def written(self, partitions: Collection[TopicIdPartition]) -> dict[TopicIdPartition, int] | None:
-        """The offsets after the last message, committed or not; None if the brokers do not answer now."""
+        """The offset after the last message of each partition, committed or not; None if the brokers do
+        not answer now.
+        """
         try:
             ends = end_offsets(
                 self._connection, [(partition.topic, partition.number) for partition in partitions], committed=False
             )
         except KafkaException:
-            # ``check_brokers`` decides when they have been unreachable for too long.
+            # ``check_brokers`` decides when the brokers have been unreachable for too long.
             return None
         return {partition: ends[partition.topic, partition.number] for partition in partitions}
 
@@ -255,7 +289,7 @@ class KafkaReader:
         self.assign(offsets)
 
     def assign(self, offsets: Mapping[TopicIdPartition, int]) -> None:
-        """Reads these partitions in addition, each from its offset on."""
+        """Reads these partitions, too, each from its offset on."""
         self._fragments.forget((partition.topic, partition.number) for partition in offsets)
         self._consumer.incremental_assign(
             [TopicPartition(partition.topic, partition.number, offset) for partition, offset in sorted(offsets.items())]
@@ -264,15 +298,15 @@ class KafkaReader:
     def leave(self, partitions: Collection[TopicIdPartition]) -> None:
         """Stops reading these partitions, until they are assigned again.
 
-        Pause and resume are not used: if one soon follows the other, librdkafka skips messages that it had already
-        fetched (librdkafka #5591 describes how such an operation is dropped).
+        The partitions are not paused and resumed instead: if a resume soon follows a pause, librdkafka skips messages
+        that it had already fetched (librdkafka #5591 describes how it drops an operation).
         """
         self._consumer.incremental_unassign(
             [TopicPartition(partition.topic, partition.number) for partition in partitions]
         )
 
     def messages(self, wait: float) -> list[Message]:
-        """The complete messages that have arrived, after at most ``wait`` seconds for one. Raises the errors of
+        """The complete messages that have arrived; waits at most ``wait`` seconds for the first. Raises the errors of
         ``Fragments``.
         """
         first = self._consumer.poll(wait)
@@ -321,16 +355,16 @@ class KafkaReader:
         self._answers()
 
     def check_topics(self, names: Iterable[str]) -> None:
-        """Raises PromiseError if one of the topics did not exist at this and the last check."""
+        """Raises PromiseError if one of the topics existed neither at this check nor at the last."""
         if time.monotonic() - self._looked_at < _TOPICS_SECONDS:
             return
         try:
             known = self._consumer.list_topics(timeout=_LOOK_SECONDS).topics
         except KafkaException:
-            # ``check_brokers`` decides when they have been unreachable for too long.
+            # ``check_brokers`` decides when the brokers have been unreachable for too long.
             return
         self._looked_at = time.monotonic()
-        # Two checks, since a broker that has just started may not know all topics yet.
+        # A topic must be missing in two checks, since a broker that has just started may not know all topics yet.
         before, self._unseen = self._unseen, set(names) - known.keys()
         gone = sorted(before & self._unseen)
         if gone:
@@ -366,3 +400,16 @@ class KafkaReader:
         return read_error(error, self._servers, group=self._group) or unreachable(
             error, self._servers, properties=self._connection, answered=self._answered
         )
+
+
+def _place_of(message: Message) -> Place | None:
+    """The place of the record that begins with ``message``; None for a mark and for a fragment after the first."""
+    headers = dict(message.headers() or ())
+    if stamp_of(message, headers).is_mark:
+        return None
+    offset, fragment = message.offset() or 0, Fragment.of(message, headers)
+    if fragment is not None:
+        return Place(offset, fragment.sequence, None) if fragment.number == 0 else None
+    where = f"{message.topic()}/{message.partition()}/{offset}"
+    record = Record.parse(message.value() or b"", where=where)
+    return Place(offset, record.sequence, record.position)

@@ -1,4 +1,4 @@
-"""The interface of a source of records, which reads one topic or many."""
+"""Defines the interface of a source of records, which reads one topic or many."""
 
 import threading
 from collections.abc import Collection, Iterator, Mapping
@@ -11,11 +11,11 @@ from cdc.consumer.state.checkpoint import TopicIdPartition
 __all__ = ["POLL_SECONDS", "READ_AHEAD_BYTES", "RecordSource"]
 
 POLL_SECONDS = 0.2
-READ_AHEAD_BYTES = 2_000_000  # bytes of JSON; parsed it takes about ten times as much memory
+READ_AHEAD_BYTES = 2_000_000  # bytes of JSON; parsed JSON needs about ten times the memory
 
 
 class RecordSource(Protocol):
-    """The records of one leader in order."""
+    """A source of the records of one leader, in order."""
 
     def topic(self) -> Topic | None:
         """The topic whose id the checkpoint contains, None if it does not exist yet."""
@@ -29,12 +29,13 @@ class RecordSource(Protocol):
         """Resumes reading at ``offsets``, the place of record ``sequence``; with ``until_current`` up to the present
         end.
 
-        May be called again, to read from another position. Returns the offsets at which it begins to read. Raises
+        May be called again, to read from another position. Returns the offsets at which reading begins. Raises
         Unreachable if the brokers do not answer.
         """
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
-        """Records in order; None whenever there is no more for now. Ends when ``stop`` is set, or at the end.
+        """Yields records in order, and None whenever there are no more for now. Ends when ``stop`` is set, or at the
+        end if ``start`` was called with ``until_current``.
 
         Raises PromiseError for a message that is not a record or an offset that was deleted, ServerGone if the brokers
         stay unreachable, UserError if the brokers refuse a request.
@@ -46,12 +47,12 @@ class RecordSource(Protocol):
     def read_ahead(self) -> bool:
         """Parses one message that has arrived, so that ``records`` can return it later without parsing.
 
-        False if no message was parsed: none has arrived, READ_AHEAD_BYTES are parsed already, the record that was
-        returned last is as large, or the next message has an error, which ``records`` raises when it gets there. Called
-        between two records, never raises.
+        Returns False if no message was parsed: because no message has arrived, because READ_AHEAD_BYTES are parsed
+        already or the record that was returned last is as large, or because the next message has an error. ``records``
+        raises that error when it gets to the message. ``read_ahead`` is called between two records, and never raises.
         """
 
     def commit(self, offsets: Mapping[TopicIdPartition, int], *, sequence: int | None = None) -> None:
-        """Commits applied offsets to the consumer group, up to record ``sequence``; without offsets, those that still
-        wait.
+        """Commits the offsets of applied records, up to record ``sequence``, to the consumer group. Without offsets,
+        commits those offsets that still wait.
         """

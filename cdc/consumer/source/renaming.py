@@ -17,6 +17,7 @@ from cdc.config.renames import Renames
 from cdc.consumer.errors import Unapplicable, position_of
 from cdc.consumer.literals.values import identifier
 from cdc.consumer.source.assembler import Located
+from cdc.consumer.source.spellings import Spellings
 from cdc.consumer.source.statement_check import charset_of, parsed, quoting, spliced
 from cdc.errors import UserError
 from cdc.model.client_text import stored_name
@@ -26,7 +27,7 @@ from cdc.sql.tokens import Span, Token, excerpt, spans
 __all__ = ["Renaming", "names_database", "rewritten"]
 
 _DOT, _BRACKET, _NOTHING = Token("mark", "."), Token("mark", "("), Token("mark", "")
-# Words that may be followed by column names: those of a query, and ORDER BY of ALTER TABLE.
+# Words after which column names may come: the words of a query, and ORDER BY of ALTER TABLE.
 _COLUMNS = {"SELECT", "WITH", "AS", "ORDER"}
 _BODIES = ("View", "Procedure", "Function", "Library")
 
@@ -34,13 +35,14 @@ _BODIES = ("View", "Procedure", "Function", "Library")
 def rewritten(record: Record, renames: Renames) -> Record:
     """The record with the follower's names in its statement.
 
-    Raises Unapplicable if it is ambiguous which names are databases, or the statement's character set lacks a new name.
+    Raises Unapplicable if it is ambiguous which names are databases, or if the statement's character set can't encode a
+    new name.
     """
     found = _spans(record)
-    occurrences = [span for name in renames.databases for span in _occurrences(record, found, name)]
+    occurrences = [span for name in renames.databases for span in _occurrences(record, found, name, renames)]
     charset = charset_of(record)
     for span in sorted(occurrences, key=lambda each: each.start, reverse=True):
-        record = _replaced(record, span, identifier(renames.new(stored_name(span.token.text, charset))))
+        record = _replaced(record, span, identifier(renames.new(renames.stored(stored_name(span.token.text, charset)))))
     return record
 
 
@@ -58,16 +60,16 @@ def _replaced(record: Record, span: Span, new: str) -> Record:
         ) from None
 
 
-def names_database(record: Record, name: str) -> bool:
+def names_database(record: Record, name: str, renames: Renames) -> bool:
     """Whether the statement names the database ``name``. Raises Unapplicable if that is ambiguous."""
-    return bool(_occurrences(record, _spans(record), name))
+    return bool(_occurrences(record, _spans(record), name, renames))
 
 
 def _spans(record: Record) -> list[Span]:
     return list(spans(parsed(record), **quoting(record)))
 
 
-def _occurrences(record: Record, found: list[Span], name: str) -> list[Span]:
+def _occurrences(record: Record, found: list[Span], name: str, renames: Renames) -> list[Span]:
     """The places where the statement names the database ``name``. Raises Unapplicable if that is ambiguous."""
     charset = charset_of(record)
     qualifiers: list[int] = []
@@ -75,17 +77,17 @@ def _occurrences(record: Record, found: list[Span], name: str) -> list[Span]:
     for at, (before, token, after) in enumerate(_neighbours(found)):
         if token.kind not in ("word", "quoted") or after.kind == "host":
             continue
-        if stored_name(token.text, charset) == name:
+        if renames.stored(stored_name(token.text, charset)) == name:
             (qualifiers if after == _DOT and before != _DOT else others).append(at)
     actions = [affect["action"] for affect in record.affects]
     if actions and all(action.endswith("Database") for action in actions):
-        # Such a statement names only its object, and ALTER DATABASE may leave the name out.
+        # A statement on a database names only that database, and ALTER DATABASE may omit the name.
         if qualifiers or len(others) > 1:
             raise _ambiguous(record, name)
         return [found[at] for at in others]
     has_body = any(action.endswith(_BODIES) and not action.startswith("Drop") for action in actions)
     head = 0 if has_body else _head(found)
-    if (others and any(at >= head for at in qualifiers)) or (has_body and _may_be_in_string(found, name)):
+    if (others and any(at >= head for at in qualifiers)) or (has_body and _may_be_in_string(found, name, renames)):
         raise _ambiguous(record, name)
     return [found[at] for at in qualifiers]
 
@@ -103,10 +105,11 @@ def _head(found: list[Span]) -> int:
     return len(found)
 
 
-def _may_be_in_string(found: list[Span], name: str) -> bool:
+def _may_be_in_string(found: list[Span], name: str, renames: Renames) -> bool:
     """Whether the body of a view or routine may use the name from a string, or in a statement that it prepares."""
     return any(
-        (span.token.kind == "string" and name in span.token.text) or span.token.word() == "PREPARE" for span in found
+        (span.token.kind == "string" and name in renames.stored(span.token.text)) or span.token.word() == "PREPARE"
+        for span in found
     )
 
 
@@ -120,34 +123,51 @@ def _ambiguous(record: Record, name: str) -> Unapplicable:
 
 
 class Renaming:
-    """Renames records; ``replicated(uri)`` decides whether an object, by its name on the leader, is replicated."""
+    """Renames records; ``replicated(uri)`` decides whether an object, by its name on the leader, is replicated.
 
-    def __init__(self, renames: Renames, *, replicated: Callable[[Uri], bool]) -> None:
+    ``spellings`` are set where the follower has all names in lower case: then the leader's are folded first.
+    """
+
+    def __init__(
+        self, renames: Renames, *, replicated: Callable[[Uri], bool], spellings: Spellings | None = None
+    ) -> None:
         self._renames = renames
         self._replicated = replicated
+        self.spellings = spellings
+
+    def __bool__(self) -> bool:
+        return bool(self._renames or self.spellings is not None)
 
     def passes(self, uri: Uri) -> bool:
-        """Whether an object, by its name on the follower, is replicated."""
+        """Whether an object is replicated; ``uri`` is its name on the follower."""
         return self._replicated(Uri(uri.resource, self._renames.former(uri.database), uri.table))
 
     def on_follower(self, uri: Uri) -> Uri:
-        """The follower's name of an object, given the leader's."""
+        """The follower's name of an object; ``uri`` is the leader's name."""
         return Uri(uri.resource, self._renames.new(uri.database), uri.table)
 
     def located(self, records: Iterable[Located | None]) -> Iterator[Located | None]:
-        """Renames rows records to the follower's names; statements stay unchanged, since a refused one may
-        be skipped.
-        """
+        """Renames the records as ``of_stream`` does."""
         for item in records:
-            if item is None or item.record.operation in ("Query", SKIPPED):
-                yield item
-            else:
-                yield item._replace(record=self.rows(item.record))
+            yield item if item is None else item._replace(record=self.of_stream(item.record))
+
+    def of_stream(self, record: Record) -> Record:
+        """A rows record with the follower's names; the text of a statement stays unchanged, since a refused one may be
+        skipped. To be called in the order of the stream.
+        """
+        if self.spellings is not None:
+            record = self.spellings.folded(record)
+        return record if record.operation in ("Query", SKIPPED) else self.rows(record)
+
+    def committed(self, sequence: int) -> None:
+        """Notes that the follower has committed the records up to ``sequence``."""
+        if self.spellings is not None:
+            self.spellings.committed(sequence)
 
     def rows(self, record: Record) -> Record:
         """The rows record with its table's name on the follower.
 
-        Raises UserError if another database has that name there.
+        Raises UserError if another database has that name on the follower.
         """
         uri = record.uri
         new = self._renames.new(uri.database)
@@ -163,13 +183,15 @@ class Renaming:
     def statement(self, record: Record) -> Record:
         """A replicated Query record with the follower's names in its text and context; ``affects`` is unchanged.
 
-        Raises Unapplicable if it is ambiguous which of its words are databases, or if it names a database whose name
-        another database gets; UserError if it changes such a database.
+        Raises Unapplicable if it is ambiguous which words of the statement are databases, or if it names a database
+        whose name another database has on the follower; UserError if it changes such a database.
         """
+        if self.spellings is not None:
+            self.spellings.check(record)
         for name in self._renames.taken:
             if _affects(record, name):
                 raise self._taken(record, name)
-            if names_database(record, name):
+            if names_database(record, name, self._renames):
                 raise Unapplicable(
                     f"a statement names the leader's {name}, but on the follower another database has that name: "
                     f"{excerpt(record.query)}",
@@ -179,7 +201,7 @@ class Renaming:
                 )
         context = dict(record.context or {})
         database = context.get("database", "")
-        # No default database is safer than the wrong one: the server then refuses names without a database.
+        # No default database is safer than a wrong default database: the server then refuses names without a database.
         context["database"] = "" if database in self._renames.taken else self._renames.new(database)
         return replace(rewritten(record, self._renames), context=context)
 

@@ -1,4 +1,4 @@
-"""The records of a leader with a single topic, read from the follower's checkpoint on."""
+"""Reads the records of a leader with a single topic, from the follower's checkpoint on."""
 
 import threading
 from collections import deque
@@ -17,8 +17,8 @@ __all__ = ["Received", "SingleTopic"]
 
 
 class Received:
-    """A queue of received messages, the oldest of which may be parsed ahead of time: ``receive(seconds)`` gets
-    messages, ``parse`` makes a record of one.
+    """A queue of received messages; the oldest messages may be parsed ahead of time. ``receive(seconds)`` returns
+    messages, ``parse`` turns a message into a record.
     """
 
     def __init__(self, receive: Callable[[float], Collection[Message]], parse: Callable[[Message], Located]) -> None:
@@ -36,13 +36,14 @@ class Received:
         self._messages.clear()
 
     def fill(self, wait: float) -> bool:
-        """Whether there is a message, after at most ``wait`` seconds for the first one."""
+        """Whether there is a message; waits at most ``wait`` seconds for the first message."""
         if not self._parsed and not self._messages:
             self._messages.extend(self._receive(wait))
         return bool(self._parsed or self._messages)
 
     def take(self) -> Located | Message | None:
-        """The oldest message as a record, or unparsed if it has an error; None if there is none.
+        """Removes and returns the oldest message: as a record, or unparsed if it has an error. None if there is no
+        message.
 
         Raises PromiseError for a message that is not a record.
         """
@@ -62,7 +63,7 @@ class Received:
 
     def read_ahead(self) -> bool:
         """Parses one more message; see ``RecordSource.read_ahead``."""
-        # With a large record no other one should be in memory.
+        # While a large record is in memory, no other record should be in memory.
         if self._parsed_bytes >= READ_AHEAD_BYTES or self._taken_bytes >= READ_AHEAD_BYTES:
             return False
         try:
@@ -72,7 +73,7 @@ class Received:
                 return False
             located = self._parse(self._messages[0])
         except CdcError:
-            return False  # ``fill`` or ``take`` raises it again after the records before it
+            return False  # ``fill`` or ``take`` raises the error again, after the earlier records
         self._messages.popleft()
         self._parsed.append(located)
         self._parsed_bytes += located.size
@@ -80,7 +81,7 @@ class Received:
 
 
 class SingleTopic:
-    """The records of the topic ``name``, which has one partition. The methods are those of ``RecordSource``."""
+    """Reads the records of the topic ``name``, which has one partition. The methods are those of ``RecordSource``."""
 
     def __init__(self, reader: KafkaReader, name: str, parser: RecordParser | None = None) -> None:
         self._reader = reader
@@ -102,10 +103,10 @@ class SingleTopic:
     def start(
         self, topic: Topic, offsets: Mapping[TopicIdPartition, int], *, sequence: int, until_current: bool
     ) -> dict[TopicIdPartition, int]:
-        """Reads each partition from its offset on, or from its beginning, in order."""
+        """Reads each partition from its offset on; a partition without an offset is read from its beginning."""
         self._partitions = {number: TopicIdPartition(topic.name, number, topic.id) for number in topic.ranges}
-        # Records that retention has deleted were applied (preflight checks it); only the marker that ends their Kafka
-        # transaction may come after the checkpoint's offset.
+        # The records that retention has deleted were applied (preflight checks it). So only the marker that ends their
+        # Kafka transaction may have been deleted after the checkpoint's offset.
         begins = {
             partition: max(topic.ranges[partition.number][0], offsets.get(partition, 0))
             for partition in self._partitions.values()
@@ -117,7 +118,7 @@ class SingleTopic:
         return begins
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
-        """Records in order; None whenever there is no more for now."""
+        """Yields records in order, and None whenever there are no more for now."""
         wait = 0.0
         while not stop.is_set() and not self._at_end():
             found = self._received.fill(wait)
@@ -134,7 +135,7 @@ class SingleTopic:
                 yield None
 
     def drained(self) -> bool:
-        """Whether every known record was returned: always, unless the brokers are unreachable."""
+        """Whether every known record was returned, which is true unless the brokers are unreachable."""
         return not self._reader.away
 
     def _next(self) -> Located | None:

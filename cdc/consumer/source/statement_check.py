@@ -1,13 +1,13 @@
-"""Checks that a record's statement does what its record claims, and gives its text and the bytes to send. Pure.
+"""Checks that a record's statement does what its record claims, and returns its text and the bytes to send. Pure.
 
 The consumer has all rights on the follower that the leader's users have on the leader, and any client that can write to
-the topic could put a statement there. So a statement runs only if it is of a replicated kind and changes only the
-objects that its record names: the filters decide by those, and never let the server's own databases through. The text
-is parsed by the producer's parser; a text that the server might read differently is refused, too.
+the topic could put a statement there. So a statement runs only if its kind is replicated and it changes only the
+objects that its record names: the filters decide on these objects, and never let the server's own databases pass. The
+producer's parser parses the text; a text that the server might read differently is refused, too.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,12 +15,13 @@ from cdc.consumer.errors import Unapplicable
 from cdc.model.client_text import NO_BLANKS, UTF8, blanks, client_decode, sent, units
 from cdc.model.record import Record, Uri
 from cdc.sql.ddl import Effect, classify
+from cdc.sql.effects import folded_effect
 from cdc.sql.text import as_stored, readable
 from cdc.sql.tokens import excerpt, spans
 
 __all__ = ["charset_of", "check_claims", "numbering", "parsed", "quoting", "spliced", "to_send"]
 
-# Character sets in which a statement is sent as its text; in others the same bytes might mean other words.
+# The character sets in which a statement may be sent as its text; in other sets the same bytes might mean other words.
 _SENT = UTF8 | {"latin1"}
 
 
@@ -37,7 +38,7 @@ def quoting(record: Record) -> dict[str, Any]:
     modes = (record.context or {}).get("sql_mode", "")
     if not isinstance(modes, str) or not modes.isascii():
         raise ValueError(f"the sql_mode is {modes!r}")
-    # The server accepts the names in any case, and ANSI for four of them.
+    # The server accepts the names of modes in any case, and ANSI as the name of four modes.
     named = {mode.strip().upper() for mode in modes.split(",")}
     return {
         "ansi_quotes": not named.isdisjoint({"ANSI_QUOTES", "ANSI"}),
@@ -47,7 +48,7 @@ def quoting(record: Record) -> dict[str, Any]:
 
 
 def parsed(record: Record) -> str:
-    """The text, with lone surrogates for bytes that are no letters.
+    """The statement's text, with lone surrogates for bytes that encode no character.
 
     Raises ValueError if the server would read another text than the record shows.
     """
@@ -66,9 +67,9 @@ def parsed(record: Record) -> str:
 
 
 def spliced(record: Record, start: int, end: int, new: str) -> Record:
-    """The record with ``new``, which is ASCII, in place of these characters of its statement.
+    """Replaces the characters from ``start`` to ``end`` of the record's statement by ``new``, which is ASCII.
 
-    Raises ValueError if the statement's character set encodes other characters for some of these.
+    Raises ValueError if the bytes of ``new`` mean other characters in the statement's character set.
     """
     exact = record.exact
     if exact is not None:
@@ -91,13 +92,14 @@ _HINT = (
 )
 
 
-def check_claims(record: Record, *, version: int) -> None:
+def check_claims(record: Record, *, version: int, folds_names: bool = False) -> None:
     """Raises Unapplicable if the statement is not of a replicated kind, or does not do what its record claims.
 
-    ``version`` is the follower's, in the form of executable comments (90704 for 9.7.4).
+    ``version`` is the follower's, in the form of executable comments (90704 for 9.7.4). ``folds_names``: the record has
+    the names in lower case, which the statement may have in any.
     """
     try:
-        problem = _problem(record, version)
+        problem = _problem(record, version, folded_effect if folds_names else Effect._replace)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         problem = f"its context or what it affects cannot be read ({type(error).__name__}: {error})"
     if problem:
@@ -110,14 +112,15 @@ def check_claims(record: Record, *, version: int) -> None:
 
 
 def numbering(record: Record) -> Effect | None:
-    """The effect that numbers rows of a table, if the statement has one."""
+    """The effect by which the statement numbers rows of a table; None if it numbers no rows."""
     database = (record.context or {}).get("database", "")
     _, found = classify(parsed(record), database=database, **quoting(record))
     effects = as_stored(found, charset_of(record))
     return next((effect for effect in effects if effect.numbered or effect.any_order or effect.filled), None)
 
 
-def _problem(record: Record, version: int) -> str:
+def _problem(record: Record, version: int, here: Callable[[Effect], Effect]) -> str:
+    """The reason not to run the statement, or empty; ``here`` gives an effect the names of the follower's objects."""
     text, modes = parsed(record), quoting(record)
     if any(int(number) > version for part in _between(text, modes) for number in _VERSIONED.findall(part)):
         return "it has a comment that only a server newer than the follower executes"
@@ -133,7 +136,7 @@ def _problem(record: Record, version: int) -> str:
         for affect in record.affects
     }
     # Older records have names as they are in the text.
-    if not any(_said(each, record) == claimed for each in (effects, found)):
+    if not any(_said(tuple(map(here, each)), record) == claimed for each in (effects, found)):
         return "its text affects other objects than its record says"
     return ""
 

@@ -1,5 +1,5 @@
-"""The copy of the leader with which the follower began (``consumer.start``): its GTIDs, in a row in the follower, and
-their meaning for a record.
+"""Keeps the GTIDs of the leader's copy with which the follower began (``consumer.start``) in a row on the follower, and
+decides what they mean for a record.
 
 The row commits with the leader's first checkpoint and never changes: so the same transactions are ignored after each
 crash, even if the profile was changed meanwhile.
@@ -24,9 +24,10 @@ COPIES = OwnTable(
 
 
 class BaseCopy:
-    """The GTIDs ``held`` by the copy with which the follower began; empty if it began empty.
+    """The GTIDs ``held`` by the copy with which the follower began; empty if the follower began empty.
 
-    ``new_from`` is the first record known to be of a transaction that the copy lacks; None before one.
+    ``new_from`` is the first record known to be of a transaction that the copy lacks; None until there is such a
+    record.
     """
 
     def __init__(self, held: GtidSet | None = None, *, new_from: int | None = None) -> None:
@@ -48,11 +49,11 @@ class BaseCopy:
             self.new_from = record.sequence
 
     def has(self, record: Record) -> bool:
-        """Whether the copy has the record's transaction, so that the record is ignored."""
+        """Whether the copy contains the record's transaction, so that the record is ignored."""
         return self._any and record.transaction in self.held
 
     def require_gtid(self, record: Record) -> None:
-        """Raises UserError if it can't be known whether the copy has the record's transaction."""
+        """Raises UserError if it can't be known whether the copy contains the record's transaction."""
         if self._any and not is_gtid(record.transaction):
             raise UserError(
                 f"transaction {record.transaction} has no GTID, so it is not known whether the copy has it",

@@ -1,7 +1,7 @@
-"""The checkpoint, the row in the follower that names the last applied record, and the SQL that writes it.
+"""Defines the checkpoint, the row in the follower that names the last applied record, and the SQL that writes it.
 
 In the layout ``per_table`` the offsets of the tables' topics are rows of a second table, so that a batch writes only
-those that changed.
+the offsets that changed.
 """
 
 import json
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.state.own_table import OwnTable
+from cdc.model.position import Position
 from cdc.model.record import Record
 
 __all__ = ["CHECKPOINT", "OFFSETS", "WORKER", "Checkpoint", "TopicIdPartition", "others", "select_leader"]
@@ -50,7 +51,9 @@ OFFSETS = OwnTable(
 
 
 class TopicIdPartition(NamedTuple):
-    """A partition of a topic, as Kafka identifies it: a topic created later under the same name has another id."""
+    """A partition of a topic, as Kafka identifies it. A topic that is created later under the same name
+    has another id.
+    """
 
     topic: str
     number: int
@@ -59,10 +62,12 @@ class TopicIdPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The progress of one leader's records: all up to ``sequence`` are applied; ``offsets`` are the next ones to read.
+    """The progress of one leader's records: all records up to ``sequence`` are applied; ``offsets`` are the offsets of
+    the next records to read.
 
     ``topic`` is the topic of all records or, in the layout ``per_table``, the commit log. ``schema`` is the consumer's
-    own database, which has the checkpoint. ``ts_us`` is the leader's commit time of the last record, None before one.
+    own database, which contains the checkpoint. ``ts_us`` is the leader's commit time of the last record, ``position``
+    where that record's event begins in the leader's binlog; both are None before the first record.
     """
 
     resource: str
@@ -72,11 +77,12 @@ class Checkpoint:
     offsets: Mapping[TopicIdPartition, int] = field(default_factory=dict)
     schema: str = CHECKPOINT_DATABASE
     ts_us: int | None = None
+    position: Position | None = None
 
     @staticmethod
     def select(resource: str, *, schema: str) -> str:
         """The query for the row that ``from_rows`` parses."""
-        columns = "resource, topic, topic_id, sequence, offsets, leader_ts_us"
+        columns = "resource, topic, topic_id, sequence, offsets, leader_ts_us, leader_file, leader_offset"
         return CHECKPOINT.select(schema, resource, columns, where=f"worker={WORKER}")
 
     @staticmethod
@@ -87,10 +93,11 @@ class Checkpoint:
     @classmethod
     def from_rows(cls, row: tuple[Any, ...], others: Iterable[tuple[Any, ...]] = (), *, schema: str) -> Self:
         """Parses the checkpoint from its selected row and from the rows of the other topics' offsets."""
-        resource, topic, topic_id, sequence, text, ts_us = row
+        resource, topic, topic_id, sequence, text, ts_us, file, offset = row
         offsets = {TopicIdPartition(topic, int(number), topic_id): int(at) for number, at in json.loads(text).items()}
         offsets |= {TopicIdPartition(name, int(number), id_): int(at) for name, number, id_, at in others}
-        return cls(resource, topic, topic_id, int(sequence), offsets, schema, ts_us)
+        position = None if file is None or offset is None else Position(file, int(offset))
+        return cls(resource, topic, topic_id, int(sequence), offsets, schema, ts_us, position)
 
     def insert(self) -> str:
         """The statement that writes a leader's first row, before anything is applied."""
@@ -106,8 +113,14 @@ class Checkpoint:
         )
 
     def advanced(self, *, last: Record, offsets: Mapping[TopicIdPartition, int]) -> "Checkpoint":
-        """The checkpoint after everything up to ``last`` has been applied."""
-        return replace(self, sequence=last.sequence, offsets={**self.offsets, **offsets}, ts_us=last.ts_us)
+        """The checkpoint after all records up to ``last`` have been applied."""
+        return replace(
+            self,
+            sequence=last.sequence,
+            offsets={**self.offsets, **offsets},
+            ts_us=last.ts_us,
+            position=last.position,
+        )
 
     def advance(self, target: "Checkpoint", *, last: Record) -> str:
         """The statement that moves the row from this checkpoint to ``target``.
@@ -115,7 +128,7 @@ class Checkpoint:
         It matches no row if another consumer has moved the row.
         """
         # A record that the producer made belongs to no transaction of the leader; the transaction before it is still
-        # the last applied one.
+        # the last one applied.
         gtid = "" if last.of_copy else f"leader_gtid={quoted(last.transaction)}, "
         return (
             f"UPDATE {CHECKPOINT.within(self.schema)} SET sequence={target.sequence}, offsets={quoted(target._own())}, "
@@ -125,7 +138,9 @@ class Checkpoint:
         )
 
     def move(self, offsets: Mapping[TopicIdPartition, int]) -> str | None:
-        """The statement that writes the offsets in topics other than the checkpoint's own; None if there are none."""
+        """The statement that writes the offsets in topics other than the checkpoint's own; None if there are no such
+        offsets.
+        """
         rows = ", ".join(
             f"({quoted(self.resource)}, {quoted(topic)}, {number}, {quoted(topic_id)}, {offset})"
             for (topic, number, topic_id), offset in offsets.items()
@@ -140,7 +155,7 @@ class Checkpoint:
 
     @property
     def others(self) -> bool:
-        """Whether there are offsets of other topics than the checkpoint's own."""
+        """Whether there are offsets in topics other than the checkpoint's own."""
         return any(partition.topic != self.topic for partition in self.offsets)
 
     def _own(self) -> str:

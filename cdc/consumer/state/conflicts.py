@@ -1,4 +1,4 @@
-"""Writes each conflict that was resolved in the leader's favour as a row, committed with the rows in conflict.
+"""Writes each conflict that was resolved in the leader's favour as a row, which commits with the rows in conflict.
 
 Each leader's conflicts are numbered from 1, so the newest number is their count; only the newest ``KEPT`` rows remain.
 """
@@ -57,11 +57,11 @@ def note(session: Session, conflict: Conflict) -> None:
         removed=conflict.removed[:_LONGEST],
         now="at",
     )
-    # Bounded: if other clients write to the follower, each row may be a conflict.
+    # The number of rows is bounded: if other clients write to the follower, each row may be a conflict.
     delete = CONFLICTS.delete(schema, resource, where=f"number<={number - KEPT}")
     session.run([insert.encode(), delete.encode()])
 
 
 def newest(schema: str, resource: str, *, limit: int) -> str:
-    """The query for conflicts, newest first: all columns except the resource, in the table's order."""
+    """The query for the newest conflicts, newest first, with all columns except the resource, in the table's order."""
     return f"{CONFLICTS.select(schema, resource, _COLUMNS)} ORDER BY number DESC LIMIT {limit}"

@@ -1,16 +1,16 @@
-"""The ledger, the follower's table of the statements that the leader ran: its SQL, and the GTIDs that it assigns.
+"""Defines the ledger, the follower's table of the leader's statements: its SQL, and the GTIDs that it assigns.
 
 Each statement has a row with its state:
 
 intent       the statement is about to run, or the consumer ended before it recorded that it ran
 done         the statement ran
-not applied  the statement is not for this follower, or was in the copy it began from; ``note`` has the reason
-skipped      the operator left the record out (``--skip``); ``note`` has what the follower refused
+not applied  the statement is not for this follower, or was in its base copy; ``note`` contains the reason
+skipped      the operator left the record out (``--skip``); ``note`` contains the follower's error
 
-Statements get the GTIDs under which they run, and the ledger records these before the statements run. A GTID has the
-number after the highest one in the ledger. Only the consumer that holds the lock assigns numbers. If a higher number
-was executed, the ledger did not record it, which no crash can cause. The intents of consecutive statements commit
-together: after a crash some of them wait, and their statements keep their GTIDs.
+Statements get the GTIDs under which they run, and the ledger records these before the statements run. A new
+GTID has the number after the highest number in the ledger. Only the consumer that holds the lock assigns numbers. If a
+higher number was executed, the ledger did not record it, which no crash can cause. The intents of consecutive
+statements commit together: after a crash some intents may be left, and their statements keep their GTIDs.
 """
 
 import json
@@ -50,7 +50,7 @@ __all__ = [
 ACTS_ON_LEADER = "triggers and events act on the leader; what they do arrives as rows"
 # The note of statements whose effects the follower has had from the beginning.
 IN_COPY = "the copy that the follower began from has it (consumer.start)"
-BYTES = "bytes"  # the member of the context that has the exact bytes of a statement, in base64
+BYTES = "bytes"  # the member of the context that contains the exact bytes of a statement, in base64
 _NUMBER = "CAST(SUBSTRING_INDEX(gtid, ':', -1) AS UNSIGNED)"
 _STATES = "ENUM('intent', 'done', 'not applied', 'skipped') NOT NULL"
 _CONTEXT = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'JSON: of the record'"
@@ -73,14 +73,15 @@ _NOTE = 255
 
 
 def upgrade(schema: str) -> str:
-    """The statement that changes a table of an older version to the current one."""
-    # One statement, so that a crash leaves either version; an older consumer can use the current one, too.
+    """The statement that changes a table of an older version to the current version."""
+    # It is one statement, so that a crash leaves one of the two versions; an older consumer can use the current
+    # version, too.
     columns = f"MODIFY state {_STATES}, ADD COLUMN context {_CONTEXT}, ADD COLUMN affects {_CONTEXT}"
     return f"ALTER TABLE {LEDGER.within(schema)} {columns}"
 
 
 def has_context(schema: str) -> str:
-    """The query that returns one row if the table is of the current version, none if it needs ``upgrade``."""
+    """The query that returns one row if the table is of the current version, and no row if it needs ``upgrade``."""
     return (
         f"SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA={quoted(schema)} "
         "AND TABLE_NAME='ledger' AND COLUMN_NAME='affects'"
@@ -88,24 +89,26 @@ def has_context(schema: str) -> str:
 
 
 def gtids_of(schema: str, records: Sequence[Record]) -> str:
-    """The query for the sequence and GTID of each of the statements that the ledger has."""
+    """The query for the sequence and GTID of each of the statements that the ledger contains."""
     sequences = ", ".join(str(record.sequence) for record in records)
     return LEDGER.select(schema, records[0].uri.resource, "sequence, gtid", where=f"sequence IN ({sequences})")
 
 
 def highest_gtid(schema: str, resource: str) -> str:
-    """The query for the highest numbered GTID of a statement of ``resource``; no row if there is none.
+    """The query for the highest numbered GTID of a statement of ``resource``; it returns no row if there is no such
+    GTID.
 
-    It reads all of its rows: their numbers need not grow with the sequences.
+    It reads all rows of ``resource``: their numbers need not grow with the sequences.
     """
     ours = f"gtid LIKE {quoted(statement_uuid(resource) + ':%')}"
     return f"{LEDGER.select(schema, resource, 'gtid', where=ours)} ORDER BY {_NUMBER} DESC LIMIT 1"
 
 
 def last_executed(schema: str, resource: str, *, after: int) -> str:
-    """The query for the highest sequence of a statement ``after`` another that has run or is running, or NULL.
+    """The query for the highest sequence above ``after`` of a statement that has run or is running, NULL if there is no
+    such statement.
 
-    A running statement has its GTID from before it begins until it has ended.
+    A running statement owns its GTID from before it begins until it has ended.
     """
     owned = "LOCATE(CONCAT(LOWER(gtid), '#'), LOWER(@@GLOBAL.gtid_owned))"
     ran = f"gtid <> '' AND (GTID_SUBSET(gtid, @@GLOBAL.gtid_executed) OR {owned})"
@@ -114,7 +117,8 @@ def last_executed(schema: str, resource: str, *, after: int) -> str:
 
 def insert_intent(schema: str, record: Record, *, gtid: str) -> str:
     """The statement that records that a statement is about to run under ``gtid``."""
-    # A row without a GTID means that the statement did not run; the checkpoint was then put back to before it.
+    # A row without a GTID means that the statement did not run, and that the checkpoint was then moved back to before
+    # it.
     again = "ON DUPLICATE KEY UPDATE state=VALUES(state), gtid=VALUES(gtid)"
     return f"{_insert(schema, record, state='intent', gtid=gtid)} {again}"
 
@@ -122,7 +126,7 @@ def insert_intent(schema: str, record: Record, *, gtid: str) -> str:
 def insert_not_run(schema: str, record: Record, *, state: str, note: str, statement: str | None = None) -> str:
     """The statement that records a statement that does not run.
 
-    ``statement`` replaces the record's text, for records without one. An intent may exist already, if the follower
+    ``statement`` replaces the record's text, for records without a text. An intent may exist already, if the follower
     refused the statement; its number is not used again.
     """
     return (
@@ -172,16 +176,17 @@ class Intent(NamedTuple):
 
 
 class Intents:
-    """Gives one leader's statements their GTIDs, and records these as intents, over the ``session`` that holds the
-    lock.
+    """Assigns GTIDs to one leader's statements, and records them as intents, over the ``session`` that
+    holds the lock.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._highest: tuple[tuple[str, int], int] | None = None  # the connection that read or gave it, and the number
+        # the connection that read or assigned it, and the number
+        self._highest: tuple[tuple[str, int], int] | None = None
 
     def intend(self, records: Sequence[Record], commit: Commit) -> list[Intent]:
-        """Commits the intents of the first of the statements, at least one, and returns them.
+        """Commits the intents of the first statements of ``records``, at least one, and returns them.
 
         Statements that an earlier attempt has intended keep their intents; then there may be nothing to ``commit``.
         Raises Unapplicable if the first statement is too large for the follower, UserError if the follower has another
@@ -192,7 +197,8 @@ class Intents:
         question = f"{gtids_of(self._session.schema, records)} UNION ALL SELECT -1, {unused}"
         found = {int(sequence): str(gtid) for sequence, gtid in self._session.rows(question)}
         used = found.pop(-1)
-        # Without a GTID the statement did not run; the checkpoint was then put back to before it.
+        # A row without a GTID means that the statement did not run, and that the checkpoint was then moved back to
+        # before it.
         intents = {sequence: Intent(gtid, is_new=False) for sequence, gtid in found.items() if gtid}
         new = [record for record in records if record.sequence not in intents]
         if new:
@@ -205,7 +211,7 @@ class Intents:
     def _commit(self, records: Sequence[Record], number: int, commit: Commit, *, first: bool) -> dict[int, Intent]:
         """Commits the intents that fit into a packet, with GTIDs from ``number`` on, and returns them by sequence.
 
-        Raises Unapplicable if the first one does not fit, unless other statements come before it (not ``first``).
+        Raises Unapplicable if the first intent does not fit, unless other statements come before it (not ``first``).
         """
         intents: dict[int, Intent] = {}
         packet: list[bytes] = []
@@ -219,8 +225,8 @@ class Intents:
             intents[record.sequence] = Intent(gtid, is_new=True)
             packet.append(intent)
         if packet:
-            # Read again if this is interrupted, since it may have committed: after a restart the server gives new
-            # connections the ids of former ones.
+            # The highest number is read again if the commit is interrupted, since it may have succeeded: after a
+            # restart the server assigns the ids of former connections to new connections.
             self._highest = None
             commit(packet)
             self._highest = self._connection, number + len(packet) - 1
@@ -238,15 +244,17 @@ class Intents:
         return self._session.server, self._session.thread_id
 
     def _number(self, resource: str) -> int:
-        """The number after the highest one in the ledger."""
+        """The number after the highest number in the ledger."""
         if self._highest is None or self._highest[0] != self._connection:
             known = self._session.rows(highest_gtid(self._session.schema, resource))
             self._highest = self._connection, int(known[0][0].rpartition(":")[2]) if known else 0
         return self._highest[1] + 1
 
     def _check_unused(self, records: Sequence[Record], number: int) -> None:
-        """Raises UserError if the follower has another history: the number or a later one was executed without an
-        intent, or one of the statements under the GTID that an earlier version gave it.
+        """Raises UserError if the follower has another history.
+
+        Then it has executed ``number`` or a higher number without an intent, or one of the statements under the GTID
+        that an earlier version assigned to it.
         """
         ((used,),) = self._session.rows(f"SELECT {_unused(records, number)}")
         if used:
@@ -263,7 +271,7 @@ class Intents:
 
 
 def _unused(records: Sequence[Record], number: int) -> str:
-    """The expression for the executed ones among the GTIDs that must be unused for new statements."""
+    """The SQL expression for the GTIDs that must be unused for new statements, but were executed."""
     resource = records[0].uri.resource
     formers = ",".join(former_gtid(resource, record.sequence) for record in records)
     unused = quoted(f"{formers},{statement_gtid(resource, number)}-{LAST}")

@@ -1,4 +1,6 @@
-"""One of the tables in the consumer's own database: each has rows of several leaders, by mysql_resource_name. Pure."""
+"""Describes a table in the consumer's own database, which contains rows of several leaders, by mysql_resource_name.
+Pure.
+"""
 
 from dataclasses import dataclass
 
@@ -14,8 +16,8 @@ _RESOURCE = (
 
 @dataclass(frozen=True, slots=True)
 class OwnTable:
-    """The table ``name`` with a column ``resource`` and ``columns``, as CREATE TABLE has them. ``key`` are the columns
-    of its primary key after ``resource``.
+    """The table ``name`` with a column ``resource`` and ``columns``, as they are written in CREATE TABLE. ``key`` are
+    the columns of its primary key after ``resource``.
 
     The methods return statements for the table in database ``schema``.
     """
@@ -35,7 +37,7 @@ class OwnTable:
         return f"CREATE TABLE IF NOT EXISTS {self.within(schema)} ({body}) ENGINE=InnoDB"
 
     def exists(self, schema: str) -> str:
-        """The query that returns one row if the table exists, none otherwise."""
+        """The query that returns one row if the table exists, and no row otherwise."""
         where = f"TABLE_SCHEMA={quoted(schema)} AND TABLE_NAME={quoted(self.name)}"
         return f"SELECT 1 FROM information_schema.TABLES WHERE {where}"
 
@@ -51,6 +53,6 @@ class OwnTable:
         return f"SELECT {columns} FROM {self.within(schema)} WHERE resource={quoted(resource)}{rest}"
 
     def delete(self, schema: str, resource: str, *, where: str = "") -> str:
-        """The statement that deletes the leader's rows, those that fulfil ``where``."""
+        """The statement that deletes the leader's rows that fulfil ``where``."""
         rest = f" AND ({where})" if where else ""
         return f"DELETE FROM {self.within(schema)} WHERE resource={quoted(resource)}{rest}"

@@ -33,6 +33,6 @@ def require_none(session: Session, checkpoint: Checkpoint) -> None:
         code="CDC-REWIND-UNFINISHED",
         where=f"{schema}.rewinds of {checkpoint.resource!r}",
         hint=f"end it with that version (--until {upto}); or ask for a copy of all tables (cdc-producer PROFILE --copy "
-        f"'DATABASE.*'), then run on the follower: UPDATE {schema}.checkpoint SET sequence={upto} WHERE "
-        f"resource={resource}; DELETE FROM {schema}.rewinds WHERE resource={resource}",
+        f"'DATABASE.*'), then run on the follower: UPDATE {schema}.checkpoint SET sequence={upto}, "
+        f"leader_file=NULL WHERE resource={resource}; DELETE FROM {schema}.rewinds WHERE resource={resource}",
     )

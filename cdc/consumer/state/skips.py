@@ -7,6 +7,7 @@ from typing import Self
 
 from cdc.config.table_globs import named, table_named
 from cdc.errors import UserError
+from cdc.model.folding import folded
 from cdc.model.record import Record, Uri
 
 __all__ = ["Skips"]
@@ -15,11 +16,11 @@ _OPTION = "option --skip"
 
 
 class Skips:
-    """Decides which records are left out. Only records that the follower refuses are, so a sequence named by mistake
-    loses no record.
+    """Decides which records are left out. Only records that the follower refuses are left out, so that a sequence named
+    by mistake loses no record.
 
     All refused records of ``tables`` (the leader's names) may be left out until a copy of the table begins; ``new``
-    gives the follower's name of a database. ``used`` are the sequences that were left out.
+    returns the follower's name of a database. ``used`` are the sequences that were left out.
     """
 
     def __init__(
@@ -53,6 +54,11 @@ class Skips:
                 )
         return cls(numbers, tables, new=new)
 
+    def fold(self) -> None:
+        """Has the tables be compared by names in lower case."""
+        lower = {here: (folded(there[0]), folded(there[1])) for here, there in self._here.items()}
+        self._here = {(folded(here[0]), folded(here[1])): there for here, there in lower.items()}
+
     def again(self, after: int) -> tuple[list[int], list[str]]:
         """The options to repeat after a run that committed nothing after sequence ``after``: the sequences of records
         that were left out, and the tables.
@@ -67,12 +73,12 @@ class Skips:
         """Whether the record may be left out."""
         if record.sequence in self._wanted:
             return True
-        # The records of a table copy repair the table.
+        # Records of a table copy are never left out, since they repair the table.
         if not self._here or record.range is not None or record.copying:
             return False
         if record.operation != "Query":
             return (record.uri.database, record.uri.table) in self._here
-        # A statement still has the leader's names.
+        # A statement still contains the leader's names.
         uris = [Uri.parse(affect[end]) for affect in record.affects for end in ("uri", "to") if end in affect]
         return bool(uris) and all((uri.database, uri.table) in self._here.values() for uri in uris)
 
@@ -83,7 +89,9 @@ class Skips:
             self._here.pop((chunk.uri.database, chunk.uri.table), None)
 
     def check_start(self, applied: int, *, following: int | None) -> None:
-        """Raises UserError for a sequence up to ``applied``, or from ``following`` on, the next one to be written."""
+        """Raises UserError for a sequence up to ``applied``, or from ``following`` on, which is the next sequence to be
+        written.
+        """
         for sequence in sorted(self._wanted):
             if sequence <= applied:
                 raise UserError(

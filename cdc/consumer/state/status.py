@@ -33,9 +33,10 @@ _ENTRY_COLUMNS = "sequence, state, statement, note, COALESCE(finished_at, intend
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The checkpoint: the last record applied (-1: none yet), its transaction on the leader, and the next offsets.
+    """The checkpoint: the last applied record (-1 before the first), its transaction on the leader, and the next
+    offsets.
 
-    ``ts_us`` is the leader's commit time, in µs since 1970, ``at`` the follower's, in UTC.
+    ``ts_us`` is the commit time on the leader, in µs since 1970; ``at`` is the commit time on the follower, in UTC.
     """
 
     sequence: int
@@ -50,7 +51,9 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A row of the ledger; ``at`` (UTC) is when the statement finished or, for an intent, when it was about to run."""
+    """A row of the ledger; ``at`` (UTC) is the time at which the statement finished or, for an intent, when it was
+    about to run.
+    """
 
     sequence: int
     state: str
@@ -77,12 +80,13 @@ class ResolvedConflict:
 @dataclass(frozen=True, slots=True)
 class Status:
     """A follower's status. ``applied`` is None if no consumer has run here yet; ``consumer`` is the connection id of a
-    running one, which may be ``paused``.
+    running consumer, which may be ``paused``.
 
     ``copied`` are the GTIDs of the copy with which the follower began, empty if it began without one. ``states`` counts
-    the ledger's rows by state; ``newest`` are the newest ones. ``missing`` are the statements that create the triggers
-    and events that exist on the leader only, in order. ``conflicts`` are the newest ones, newest first.
-    ``local_infile``: the follower accepts LOAD DATA LOCAL. The fields' names are those of ``--status --json``.
+    the ledger's rows by state; ``newest`` are the newest of these rows. ``missing`` are the statements that create the
+    triggers and events that exist on the leader only, in order. ``conflicts`` are the newest conflicts, newest first.
+    ``local_infile`` is true if the follower accepts LOAD DATA LOCAL. The fields have the same names in ``--status
+    --json``.
     """
 
     consumer: int | None
@@ -108,7 +112,7 @@ def lag(applied: Applied, following: int | None) -> tuple[int | None, float | No
     records = max(0, following - 1 - applied.sequence)
     if not records:
         return 0, 0.0
-    # All waiting records were committed after the last applied one.
+    # All waiting records were committed after the last applied record.
     return records, None if applied.ts_us is None else max(0.0, time.time() - applied.ts_us / 1e6)
 
 
@@ -133,7 +137,7 @@ def read_status(follower: Database, *, resource: str, schema: str) -> Status:
 def _read(session: Session, resource: str) -> Status:
     ((consumer,),) = session.rows(f"SELECT IS_USED_LOCK('{lock_name(resource)}')")
     paused = is_paused(session, resource)
-    # One snapshot for all queries, while a consumer may continue to write.
+    # All queries read one snapshot, while a consumer may continue to write.
     session.run([
         b"COMMIT",
         b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
@@ -209,7 +213,9 @@ def _missing(session: Session, resource: str) -> tuple[Entry, ...]:
 
 
 def _follow(standing: dict[str, list[Entry]], entry: Entry, affects: list[dict[str, str]]) -> None:
-    """Updates ``standing`` by a statement: it maps each existing trigger or event to the statements that create it."""
+    """Applies a statement to ``standing``, which maps each existing trigger or event to the statements
+    that create it.
+    """
     for affect in affects:
         action, uri = affect["action"], affect["uri"]
         if action == "DropDatabase":

@@ -27,10 +27,11 @@ _SESSION_VARIABLES = {"time_zone": "time_zone", "charset": "character_set_client
 
 
 def as_json(status: Status, *, follower: str, resource: str, following: int | None, silent: float | None = None) -> str:
-    """One JSON object: the fields of ``Status`` with ``follower``, ``resource`` and ``lag``; times in ISO 8601, UTC.
+    """Renders a status as one JSON object: the fields of ``Status`` with ``follower``, ``resource``, ``lag`` and
+    ``producer``; times are in ISO 8601, UTC.
 
-    ``following`` is as for ``lag``, whose unknown figures are null; ``silent`` are the seconds since the producer last
-    wrote to the commit log.
+    For ``following`` see ``lag``, whose unknown figures are null; ``silent`` is the number of seconds since the
+    producer last wrote to the commit log.
     """
     body = {"follower": follower, "resource": resource} | asdict(status)
     records, seconds = lag(status.applied, following) if status.applied else (None, None)
@@ -45,7 +46,7 @@ def as_json(status: Status, *, follower: str, resource: str, following: int | No
 
 
 def _iso_time(value: Any) -> str:
-    """MySQL's DATETIME columns hold UTC, but their values carry no time zone."""
+    """Writes a time in ISO 8601: MySQL's DATETIME columns contain UTC, but their values have no time zone."""
     if isinstance(value, datetime):
         return value.replace(tzinfo=UTC).isoformat()
     raise TypeError(f"not a value of a status: {value!r}")
@@ -60,10 +61,11 @@ def as_text(
     silent: float | None = None,
     terminal: bool = False,
 ) -> str:
-    """A few lines of text, and the statements for a promotion; ``following`` and ``silent`` are as for ``as_json``.
+    """Renders a status as a few lines of text, and the statements for a promotion; for ``following`` and ``silent`` see
+    ``as_json``.
 
     The statements are exact, so that a client can run them, except on a ``terminal``: there, characters that could
-    control it are escaped.
+    control the terminal are escaped.
     """
     late = _lag(status.applied, following, silent) if status.applied is not None else ""
     lines = [visible(line) for line in _lines(status, follower=follower, resource=resource, late=late)]
@@ -124,7 +126,7 @@ def _lag(applied: Applied, following: int | None, silent: float | None) -> str:
     found = f"{records} records, at most {late:.1f} s" if records and late is not None else f"{records} records"
     if silent is None:
         return found
-    # Changes that the leader has made since are in no topic, so no lag shows them.
+    # Changes that the leader has made since then are in no topic, so no lag shows them.
     return f"{found}; nothing heard of the producer for {silent:.0f} s (it writes each producer.alive_seconds)"
 
 
@@ -168,19 +170,20 @@ def _is_text(entry: Entry) -> bool:
     exact = entry.context.get(BYTES)
     if exact is not None and is_lost(client_decode(b64decode(exact), charset)):
         return False
-    # Such a literal has the bytes that were typed.
+    # A literal with an introducer contains the bytes that were typed.
     return entry.statement.isascii() or charset in UTF8 or not _INTRODUCED.search(entry.statement)
 
 
 def _creation(entry: Entry) -> Iterator[str]:
-    """The entry's statement after those that give it the leader's session variables.
+    """The entry's statement, after statements that set the leader's session variables.
 
     An event's schedule depends on the session's time zone and time.
     """
     database = entry.context.get("database")
     yield "SET NAMES utf8mb4"  # the encoding of this output
     yield from ([f"USE {identifier(database)}"] if database else [])
-    # A variable that the record does not give gets its default, not the value of the statement before.
+    # A variable that the record does not contain is set to its default, and does not keep the value for the statement
+    # before.
     wanted = {"sql_mode": quoted(entry.context.get("sql_mode", "")), "time_zone": "DEFAULT", "timestamp": "DEFAULT"}
     for name, variable in _SESSION_VARIABLES.items():
         # The client's character set determines how the server decodes the text. This output is UTF-8, so for text that

@@ -33,9 +33,9 @@ class DeltaTables:
         self._spark, self._lake = spark, lake
 
     def written(self, folder: str, since: int | None) -> Written | None:
-        """The newest version that has a note, or None if there is no table.
+        """The newest version that has a note; None if the table does not exist.
 
-        The note counts only if no other writer changed rows or columns since. Versions before ``since`` are not read.
+        The note is None if another writer has changed rows or columns since. Versions before ``since`` are not read.
         """
         log = f"{folder}/_delta_log"
         versions = self._versions_since(log, since) or self._all_versions(log)
@@ -49,7 +49,7 @@ class DeltaTables:
         return Written(versions[-1], None) if versions else None
 
     def unfit(self, columns: Sequence[str]) -> str:
-        """Why no table can have these columns, or an empty text."""
+        """The reason why no table can have these columns; empty if a table can."""
         return unfit(columns, ())
 
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
@@ -58,13 +58,13 @@ class DeltaTables:
         if any(_NEEDS_MAPPING & set(name) for name in rows.columns):
             writer = writer.tableProperty("delta.columnMapping.mode", "name")
         if any(isinstance(each.dataType, TimestampNTZType) for each in rows.schema):
-            # A new table gets this feature by itself; Delta refuses the column in a table that lacks the feature.
+            # Delta adds this feature only to a new table, and refuses the column in a table without the feature.
             writer = writer.tableProperty("delta.feature.timestampNtz", "supported")
         with self._noted(note):
             writer.createOrReplace()
 
     def merge(self, net: DataFrame, folder: str, columns: tuple[str, ...], key: tuple[str, ...], note: Note) -> None:
-        """Applies the rows ``net`` (see ``rows.net_rows``) to a table with these columns."""
+        """Applies the changed rows ``net`` (see ``rows.net_rows``) to a table with these columns."""
         view = "cdc_lake_net"
         net.createOrReplaceTempView(view)
         with self._noted(note):
@@ -81,13 +81,14 @@ class DeltaTables:
         self.replace(self._spark.read.table(self._name(folder)).limit(0), folder, note)
 
     def clean(self, folder: str, versions: Collection[int]) -> None:
-        """Does nothing: VACUUM removes files of old versions, and the lake's owner decides when."""
+        """Does nothing: VACUUM removes the files of old versions, and the lake's owner decides when to run it."""
 
     def _name(self, folder: str) -> str:
         return f"delta.`{self._lake.at(folder).replace('`', '``')}`"
 
     def _versions_since(self, log: str, since: int | None) -> list[int]:
-        """The versions from ``since`` on, newest first, without listing the folder, which may hold very many."""
+        """The versions from ``since`` on, newest first. The folder, which may contain very many files, is not
+        listed."""
         if since is None:
             return []
         end = since

@@ -19,7 +19,7 @@ _NOTE = "cdc_lake"
 _RESERVED = frozenset({
     "_deleted", "_file", "_pos", "_partition", "_spec_id", "_row_id", "_last_updated_sequence_number",
 })  # fmt: skip
-_ONLY_FILES = "replace"  # the operation of snapshots with the same rows in other files
+_ONLY_FILES = "replace"  # the operation of a snapshot that contains the same rows in other files
 
 
 class IcebergTables:
@@ -35,14 +35,14 @@ class IcebergTables:
         self._catalog = f"cdc_lake_{hashlib.sha256(lake.address.encode()).hexdigest()[:12]}"
         name = f"spark.sql.catalog.{self._catalog}"
         spark.conf.set(name, "org.apache.iceberg.spark.SparkCatalog")
-        # No cache: it would keep the old table if a table was dropped and created again.
+        # The cache is disabled: it would keep the old table if a table was dropped and created again.
         for key, value in (("type", "hadoop"), ("warehouse", lake.address), ("cache-enabled", "false")):
             spark.conf.set(f"{name}.{key}", value)
 
     def written(self, folder: str, since: int | None) -> Written | None:
-        """The newest snapshot that has a note, or None if there is no table.
+        """The newest snapshot that has a note; None if the table does not exist.
 
-        The note counts only if no other writer changed rows or columns since. ``since`` is not needed here.
+        The note is None if another writer has changed rows or columns since. ``since`` is not needed here.
         """
         file = metadata_file(self._lake, folder)
         if file is None:
@@ -60,7 +60,7 @@ class IcebergTables:
         return Written(int(newest["snapshot-id"]) if newest else -1, None)
 
     def unfit(self, columns: Sequence[str]) -> str:
-        """Why no table can have these columns, or an empty text."""
+        """The reason why no table can have these columns; empty if a table can."""
         return unfit(columns, _RESERVED, in_files)
 
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
@@ -69,7 +69,7 @@ class IcebergTables:
         writer.option(f"snapshot-property.{_NOTE}", note.text()).createOrReplace()
 
     def merge(self, net: DataFrame, folder: str, columns: tuple[str, ...], key: tuple[str, ...], note: Note) -> None:
-        """Applies the rows ``net`` (see ``rows.net_rows``) to a table with these columns."""
+        """Applies the changed rows ``net`` (see ``rows.net_rows``) to a table with these columns."""
         view = "cdc_lake_net"
         net.createOrReplaceTempView(view)
         statement = merge_statement(self._name(folder), view, columns, key)
@@ -85,13 +85,13 @@ class IcebergTables:
         self.replace(self._spark.read.table(self._name(folder)).limit(0), folder, note)
 
     def clean(self, folder: str, versions: Collection[int]) -> None:
-        """Does nothing: expire_snapshots removes old files, and the lake's owner decides when."""
+        """Does nothing: expire_snapshots removes old files, and the lake's owner decides when to run it."""
 
     def _name(self, folder: str) -> str:
         return ".".join(f"`{part}`" for part in (self._catalog, *folder.split("/")))
 
     def _with_note(self, note: Note, work: Callable[[], object]) -> None:
-        """Runs ``work`` with the note for its commits: Iceberg takes it from the thread that runs a statement."""
+        """Runs ``work``, whose commits contain ``note``: Iceberg reads it from the thread that runs a statement."""
         gateway, jvm = self._spark.sparkContext._gateway, self._spark._jvm
         assert gateway is not None and jvm is not None  # they exist as long as the context
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
@@ -105,33 +105,33 @@ class IcebergTables:
 
 
 class _Called:
-    """A Java ``Callable`` that runs ``work`` in the calling thread; ``error`` is the exception of ``work``."""
+    """A Java ``Callable`` that runs ``work`` in the calling thread; ``error`` is the exception that ``work`` raised."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         self._work = work
         self.error: Exception | None = None
 
     def call(self) -> Any:
-        """Called by Java."""
+        """Runs ``work``; Java calls this method."""
         try:
             self._work()
-        except Exception as error:  # noqa: BLE001 - raised by the caller, on this side of Java
+        except Exception as error:  # noqa: BLE001 - ``_with_note`` raises it again, in Python
             self.error = error
 
     class Java:
-        """The Java interfaces, for Py4J."""
+        """Lists the Java interfaces that the class implements, for Py4J."""
 
         implements = ("java.util.concurrent.Callable",)
 
 
 def metadata_file(lake: Folder, table: str) -> str | None:
-    """The newest metadata file of a table in a catalog of folders, or None if there is no table."""
+    """The newest metadata file of a table in a catalog of folders; None if the table does not exist."""
     folder = f"{table}/metadata"
     try:
         version = int(lake.read(f"{folder}/version-hint.text") or "")
     except ValueError:
         return None
-    # The hint is written after the metadata, so it may be older.
+    # The hint is written after the metadata, so it may be older than the newest metadata.
     while lake.exists(f"{folder}/v{version + 1}.metadata.json"):
         version += 1
     file = f"{folder}/v{version}.metadata.json"
@@ -139,7 +139,7 @@ def metadata_file(lake: Folder, table: str) -> str | None:
 
 
 def in_files(name: str) -> str:
-    """The name of a column in Iceberg's files: letters, digits and ``_``, without a digit at the beginning."""
+    """The name of a column in Iceberg's files: it consists of letters, digits and ``_``, and begins with no digit."""
     return "".join(_in_files(character, at) for at, character in enumerate(name))
 
 

@@ -8,7 +8,8 @@ __all__ = ["merge_statement"]
 
 
 def merge_statement(table: str, net: str, columns: Sequence[str], key: Sequence[str]) -> str:
-    """MERGE of the rows of ``net`` (columns c0, c1, …, gone) into ``table``, whose ``columns`` have the same order."""
+    """A MERGE of the rows in ``net`` (columns c0, c1, …, gone) into ``table``, whose ``columns`` are in the same
+    order."""
     source = {name: f"s.c{at}" for at, name in enumerate(columns)}
     same = " AND ".join(f"t.{quoted(name)} = {source[name]}" for name in key)
     sets = ", ".join(f"t.{quoted(name)} = {value}" for name, value in source.items())

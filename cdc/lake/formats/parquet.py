@@ -1,13 +1,13 @@
-"""Writes tables of plain Parquet: folders that Spark writes as a whole, and a pointer that names the table's folders.
+"""Writes tables of plain Parquet: folders that Spark writes as a whole, and a pointer that lists the table's folders.
 
     _current.json   the pointer: the version, the folders with its rows, the sizes of their files, and the note
     _v7/            rows that the commit of version 7 wrote
 
-A reader of the table's folder finds no rows, since readers leave out names that begin with ``_``: the folder has rows
-of several versions.
+The folder of a table contains rows of several versions. A reader of the whole folder finds no rows, since readers
+ignore names that begin with ``_``.
 
-Invariant: a folder is written and flushed completely before the pointer names it, by one rename. So a kill leaves the
-old table or the new one, and a folder that the pointer does not name has no rows of the table.
+Invariant: a folder is written and flushed completely before one rename puts the pointer that lists it in place. So a
+kill leaves the old table or the new table, and a folder that the pointer does not list contains no rows of the table.
 """
 
 import json
@@ -25,16 +25,17 @@ from cdc.spark.folders.folder import Folder
 __all__ = ["POINTER", "ParquetTables", "Part", "put_together"]
 
 POINTER = "_current.json"
-_TOGETHER = 10  # so many folders of equally many commits are merged
+_TOGETHER = 10  # this number of folders with equal numbers of commits is merged
 _DAMAGED = (ValueError, KeyError, TypeError)
 _NAME = re.compile("_v[1-9][0-9]*")
 _PATTERN = re.compile(r"[\\\[\]{}*?]")
-_FILE_BYTES = 128 << 20  # of a file of merged folders
+_FILE_BYTES = 128 << 20  # the size of a file of merged folders
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A folder of rows, which ``commits`` commits appended, and the ``files`` in it with their sizes in bytes."""
+    """A folder with rows: its ``name``, the number of ``commits`` that appended these rows, and its ``files`` with
+    their sizes in bytes."""
 
     name: str
     commits: int
@@ -43,7 +44,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Pointer:
-    """A table's ``version`` with the ``folders`` of its rows; ``before`` are the folders of the version before."""
+    """The pointer of a table: its ``version``, the ``folders`` with its rows, the folders of the version ``before``,
+    and the note."""
 
     version: int
     folders: tuple[Part, ...]
@@ -52,7 +54,7 @@ class _Pointer:
 
     @classmethod
     def parse(cls, text: str) -> "_Pointer":
-        """Raises KeyError, TypeError or ValueError for a damaged pointer."""
+        """Parses a pointer. Raises KeyError, TypeError or ValueError if it is damaged."""
         tree = json.loads(text)
         folders = tuple(Part(**each) for each in tree["folders"])
         return cls(int(tree["version"]), folders, tuple(tree["before"]), tree["note"])
@@ -65,13 +67,13 @@ class ParquetTables:
 
     def __init__(self, spark: SparkSession, lake: Folder) -> None:
         self._spark, self._lake = spark, lake
-        # Spark's default, INT96, is obsolete, and some readers do not know it.
+        # Spark's default type, INT96, is obsolete, and some readers do not support it.
         spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
     def written(self, folder: str, since: int | None) -> Written | None:
-        """The version that the pointer names, or None if there is no table.
+        """The version in the pointer; None if the table does not exist.
 
-        Its note counts only if its files are the ones that were written. ``since`` is not needed here.
+        The note is None if the files are not those that were written. ``since`` is not needed here.
         """
         text = self._lake.read(f"{folder}/{POINTER}")
         if text is None:
@@ -85,7 +87,7 @@ class ParquetTables:
         return Written(pointer.version, Note.parse(pointer.note) if same else None)
 
     def unfit(self, columns: Sequence[str]) -> str:
-        """Why no table can have these columns, or an empty text."""
+        """The reason why no table can have these columns; empty if a table can."""
         return unfit(columns, ())
 
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
@@ -93,7 +95,8 @@ class ParquetTables:
         self._commit(rows, folder, note, keeping=(), commits=1)
 
     def merge(self, net: DataFrame, folder: str, columns: tuple[str, ...], key: tuple[str, ...], note: Note) -> None:
-        """Applies the rows ``net`` (see ``rows.net_rows``) to a table with these columns by writing it again."""
+        """Applies the changed rows ``net`` (see ``rows.net_rows``) to a table with these columns: writes the table
+        again."""
         source = {name: f"c{at}" for at, name in enumerate(columns)}
         same = [F.expr(f"t.{quoted(name)} = s.{source[name]}") for name in key]
         came = net.persist()  # it is read twice
@@ -107,8 +110,8 @@ class ParquetTables:
     def append(self, rows: DataFrame, folder: str, note: Note) -> None:
         """Appends ``rows``, which have the table's columns.
 
-        Ten folders of one commit are merged, then ten of these, so a table has few folders, and a row is written few
-        times.
+        Ten folders of one commit each are merged to one folder, ten of the merged folders are merged again, and so on.
+        So a table has few folders, and each row is written only a few times.
         """
         kept, joined = put_together(self._pointer(folder).folders)
         if joined:
@@ -130,13 +133,14 @@ class ParquetTables:
                 self._lake.remove(f"{folder}/{name}")
 
     def _commit(self, rows: DataFrame, folder: str, note: Note, *, keeping: Sequence[Part], commits: int) -> None:
-        """Writes ``rows``, and makes them and the folders ``keeping`` the table."""
+        """Writes ``rows`` to a new folder; the new version of the table consists of this folder and the folders
+        ``keeping``."""
         self._lake.make(folder)
         try:
             before = self._pointer(folder)
         except _DAMAGED:
             before = _Pointer(0, (), (), "")
-        # Higher than the folders that a kill left, too, so that no folder is written twice.
+        # The version is also higher than any folder that a killed run left, so that no folder is written twice.
         version = 1 + max(before.version, self._newest(folder))
         name = version_folder(version)
         rows.write.parquet(self._lake.at(f"{folder}/{name}"))
@@ -156,20 +160,20 @@ class ParquetTables:
         return [name for name in self._lake.names(table) if _NAME.fullmatch(name)]
 
     def _newest(self, table: str) -> int:
-        """The highest number of a folder, whether it is of a version or was left by a kill."""
+        """The highest number of a folder; the folder may belong to a version, or a killed run may have left it."""
         return max((int(name[2:]) for name in self._folders(table)), default=0)
 
     def _rows(self, folder: str) -> DataFrame:
         return self._read(folder, self._pointer(folder).folders)
 
     def _read(self, folder: str, parts: Iterable[Part]) -> DataFrame:
-        # Spark reads a path as a pattern, so its special characters are escaped.
+        # Spark interprets a path as a pattern, so special characters are escaped.
         paths = [_PATTERN.sub(r"\\\g<0>", self._lake.at(f"{folder}/{each.name}")) for each in parts]
         return self._spark.read.parquet(*paths)
 
 
 def put_together(parts: Sequence[Part]) -> tuple[Sequence[Part], Sequence[Part]]:
-    """Divides a table's parts: those that stay, and those at the end that are merged with the appended rows."""
+    """Divides a table's parts into parts that stay, and parts at the end that are merged with the appended rows."""
     end, commits = len(parts), 1
     others = _TOGETHER - 1
     while end >= others and all(each.commits == commits for each in parts[end - others : end]):

@@ -1,7 +1,7 @@
 """Decompresses a Transaction_payload event (binlog_transaction_compression) into the events inside it.
 
-Layout: MySQL source, libs/mysql/binlog/event, class Transaction_payload_event: fields of type, length and value, an end
-mark, then one zstd stream of events without checksums.
+Layout: MySQL source, libs/mysql/binlog/event, class Transaction_payload_event: the event contains fields of type,
+length and value, an end mark, and one zstd stream of events without checksums.
 """
 
 import io
@@ -27,12 +27,12 @@ _SPOOL_HEAD_BYTES, _PART_BYTES = 4000, 1 << 20
 
 
 def payload(event: RawEvent) -> Iterator[RawEvent]:
-    """The events of a compressed transaction, each with the position of the event that contains them. They can be read
-    once.
+    """The events of a compressed transaction, each with the position of the event that contains them. The events can be
+    read only once.
 
     They are decompressed one after the other, from disk if there is a spool: a transaction of any size takes only the
-    memory of its largest event, and rows of more than 16 MB go to disk, too. Raises PromiseError for an unknown
-    compression or broken data.
+    memory of its largest event, and rows of more than 16 MB are written to disk, too. Raises PromiseError for an
+    unknown compression or broken data.
     """
     at, fields = _fields(event)
     compression = fields.get(_COMPRESSION, _ZSTD)

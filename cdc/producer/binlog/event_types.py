@@ -12,21 +12,24 @@ OTHER_ROWS = frozenset({23, 24, 25})
 # Events that belong to the statement after them: Intvar, Rand, UserVar, the data of LOAD DATA.
 OF_A_STATEMENT = frozenset({5, 13, 14, 9, 11, 17})
 EXECUTE_LOAD_QUERY = 18
-# The last type are updates whose after-images may have differences in place of JSON documents.
+# The last type contains updates whose after-images may have differences in place of JSON documents.
 WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS, PARTIAL_UPDATE_ROWS = ROWS = 30, 31, 32, 39
 UPDATES = frozenset({UPDATE_ROWS, PARTIAL_UPDATE_ROWS})
 GTID, ANONYMOUS_GTID, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE, HEARTBEAT_V2 = 33, 34, 35, 36, 37, 41
 XA_PREPARE, TRANSACTION_PAYLOAD, GTID_TAGGED = 38, 40, 42
-GTIDS = frozenset({GTID, ANONYMOUS_GTID, GTID_TAGGED})
+MARIADB_GTID = 162  # the only event of MariaDB that reaches the decoder: cdc.producer.flavor translates the others
+# No events: cdc.producer.flavor puts these in the place of events of MariaDB that can't be translated.
+MARIADB_PHASE, MARIADB_UNREADABLE = 253, 254
+GTIDS = frozenset({GTID, ANONYMOUS_GTID, GTID_TAGGED, MARIADB_GTID})
 HEARTBEATS = frozenset({HEARTBEAT, HEARTBEAT_V2})
-# Events of these types that take several packets go to disk. Differences of JSON documents can't be applied on disk, so
-# partial updates are not among them.
+# Events of these types that take several packets are written to disk. Differences of JSON documents can't be applied on
+# disk, so partial updates are not among these types.
 SPOOLED = frozenset({TRANSACTION_PAYLOAD, WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS})
 # The records contain the content of these events, as far as it passes the filters; no record contains other events.
 IN_RECORDS = frozenset({QUERY, TABLE_MAP, *ROWS})
 
 HANDLED = frozenset(
-    {QUERY, ROTATE, FORMAT_DESCRIPTION, XID, TABLE_MAP, HEARTBEAT, HEARTBEAT_V2, GTID, ANONYMOUS_GTID}
+    {QUERY, ROTATE, FORMAT_DESCRIPTION, XID, TABLE_MAP, HEARTBEAT, HEARTBEAT_V2, GTID, ANONYMOUS_GTID, MARIADB_GTID}
     | {*ROWS, TRANSACTION_PAYLOAD, XA_PREPARE, GTID_TAGGED}
     | {EXECUTE_LOAD_QUERY, *OF_A_STATEMENT}
 )
@@ -46,6 +49,9 @@ FATAL = {
     0: _OLD, 1: _OLD, 6: _OLD, 7: _OLD, 8: _OLD, 10: _OLD, 12: _OLD,
     20: _OLD, 21: _OLD, 22: _OLD, 23: _OLD, 24: _OLD, 25: _OLD,
     26: "the leader's own log lost events: make a fresh copy of the leader",
+    MARIADB_PHASE: "an ALTER TABLE was logged in two phases: SET GLOBAL binlog_alter_two_phase = OFF on the leader, do "
+    "the ALTER TABLE on the follower by hand, and skip both its phases",
+    MARIADB_UNREADABLE: "this MariaDB writes events that this version of cdc does not know",
 }  # fmt: skip
 
 NAMES = {
@@ -56,5 +62,6 @@ NAMES = {
     25: "DeleteRowsV1", 26: "Incident", 27: "Heartbeat", 28: "Ignorable", 29: "RowsQuery", 30: "WriteRows",
     31: "UpdateRows", 32: "DeleteRows", 33: "Gtid", 34: "AnonymousGtid", 35: "PreviousGtids",
     36: "TransactionContext", 37: "ViewChange", 38: "XaPrepare", 39: "PartialUpdateRows", 40: "TransactionPayload",
-    41: "HeartbeatV2", 42: "GtidTagged",
+    41: "HeartbeatV2", 42: "GtidTagged", 162: "MariaDbGtid",
+    MARIADB_PHASE: "a phase of ALTER TABLE in MariaDB", MARIADB_UNREADABLE: "unreadable, of MariaDB",
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Raw binlog events, and parsers for those without rows: header, Query, Rotate, Heartbeat and GTID.
+"""Defines raw binlog events, and parses events without rows: header, Query, Rotate, Heartbeat and GTID.
 
 The module also names the byte offsets and sizes of packets and events, for code that reads them without a parser. An
 offset counts from the first byte of the event's header unless its name contains PACKET. Integers are little-endian.
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from cdc.errors import PromiseError
 from cdc.model.position import Position
-from cdc.producer.binlog.event_types import GTID, GTID_TAGGED, HEARTBEAT
+from cdc.producer.binlog.event_types import GTID, GTID_TAGGED, HEARTBEAT, MARIADB_GTID
 from cdc.producer.binlog.spool import Spool
 
 __all__ = [
@@ -42,23 +42,23 @@ __all__ = [
 
 # A packet: length (3 bytes), sequence number (1), payload. A payload of the largest size continues in the next packet.
 PACKET_HEADER_BYTES = 4
-PACKET_LENGTH_MASK = 0xFFFFFF  # of the first four bytes, read as one integer
+PACKET_LENGTH_MASK = 0xFFFFFF  # masks the length in the first four bytes, which are read as one integer
 LARGEST_PAYLOAD = 0xFFFFFF
 # The first byte of a payload in a dump.
 STATUS_BYTES = 1
 STATUS_EVENT, STATUS_END, STATUS_ERROR = 0, 0xFE, 0xFF
 PACKET_EVENT_AT = PACKET_HEADER_BYTES + STATUS_BYTES
 
-# Every event: timestamp (4), type (1), server id (4), event length (4), next position (4), flags (2); then its own
-# fields; then a CRC-32, unless the format description of the file announces none.
+# Every event starts with timestamp (4), type (1), server id (4), event length (4), next position (4) and flags (2). Its
+# own fields follow, and then a CRC-32, unless the format description of the file announces none.
 TYPE_AT = 4
 LENGTH_AT = 9
 NEXT_POSITION_AT = 13
 HEADER_BYTES = 19
 CHECKSUM_BYTES = 4
 
-# Table map and rows events: table id (6), flags (2). The names of a table map, and the extra data of a rows event with
-# its own length (2) in front, follow.
+# Table map and rows events start with table id (6) and flags (2). The names of a table map, or the extra data of a rows
+# event with its own length (2) in front, follow.
 TABLE_ID_BYTES = 6
 TABLE_ID = slice(HEADER_BYTES, HEADER_BYTES + TABLE_ID_BYTES)
 ROWS_FLAGS_AT = HEADER_BYTES + TABLE_ID_BYTES
@@ -66,25 +66,26 @@ TABLE_MAP_NAMES_AT = ROWS_FLAGS_AT + 2
 ROWS_EXTRA_AT = ROWS_FLAGS_AT + 2
 ROWS_EXTRA_LENGTH_BYTES = 2  # the length counts itself
 
-# GTID: flags (1), UUID (16), number (8), type of the logical clock (1), last committed (8), sequence number (8), commit
-# time in microseconds (7).
+# A GTID event contains flags (1), UUID (16), number (8), type of the logical clock (1), last committed (8), sequence
+# number (8), and commit time in microseconds (7).
 GTID_UUID_AT = HEADER_BYTES + 1
 GTID_LAST_COMMITTED = slice(GTID_UUID_AT + 16 + 8 + 1, GTID_UUID_AT + 16 + 8 + 1 + 8)
 GTID_SEQUENCE_NUMBER = slice(GTID_LAST_COMMITTED.stop, GTID_LAST_COMMITTED.stop + 8)
 
-# Query: thread (4), seconds (4), length of the database name (1), error code (2), length of the status variables (2).
+# A Query event starts with thread (4), seconds (4), length of the database name (1), error code (2) and length of the
+# status variables (2).
 QUERY_STATUS_VARIABLES_AT = HEADER_BYTES + 13
 
-# Xid: the number of the transaction.
+# A Xid event contains the number of the transaction.
 XID_BYTES = 8
 XID = slice(HEADER_BYTES, HEADER_BYTES + XID_BYTES)
 
-# Rotate: the position in the next file (8), and the name of that file.
+# A Rotate event contains the position in the next file (8), and the name of that file.
 ROTATE_POSITION = slice(HEADER_BYTES, HEADER_BYTES + 8)
 ROTATE_FILE_AT = HEADER_BYTES + 8
 
-# Format description: version of the format (2), version of the server (50), time (4); its last byte is the checksum
-# algorithm (0 none, 1 CRC-32).
+# A format description contains the version of the format (2), the version of the server (50) and the time (4); its last
+# byte is the checksum algorithm (0 none, 1 CRC-32).
 FORMAT_VERSION = slice(HEADER_BYTES, HEADER_BYTES + 2)
 FORMAT_SERVER = slice(FORMAT_VERSION.stop, FORMAT_VERSION.stop + 50)
 FORMAT_CREATED = slice(FORMAT_SERVER.stop, FORMAT_SERVER.stop + 4)
@@ -92,15 +93,17 @@ FORMAT_CREATED = slice(FORMAT_SERVER.stop, FORMAT_SERVER.stop + 4)
 
 header_fields = Struct("<IBIIIH").unpack_from  # unpacks the fields of class Header
 _QUERY = Struct("<IIBHH")
-_LOAD_FIELDS_BYTES = 13  # of an Execute_load_query event: file id (4), offsets (4 + 4), duplicates handling (1)
+# the fields of an Execute_load_query event: file id (4), offsets (4 + 4), duplicates handling (1)
+_LOAD_FIELDS_BYTES = 13
 _HEARTBEAT_END, _HEARTBEAT_FILE, _HEARTBEAT_POSITION = 0, 1, 2  # the fields of a Heartbeat_v2 event
 
 
 class RawEvent(NamedTuple):
     """An event that is not decoded: ``data`` starts with the header and ends before the checksum.
 
-    ``offset`` is its start in ``file`` and ``end`` the start of the next; both are 0 for an event that the leader makes
-    up for the connection. If there is a ``spool``, it holds the event, and ``data`` only the first bytes.
+    ``offset`` is the event's start in ``file``, ``end`` is the start of the next event; both are 0 for an event that
+    the leader makes up for the connection. If there is a ``spool``, it contains the event, and ``data`` contains only
+    the first bytes.
     """
 
     type: int
@@ -112,7 +115,7 @@ class RawEvent(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of its bytes, without the checksum."""
+        """The number of bytes of the event, without the checksum."""
         return self.spool.size if self.spool else len(self.data)
 
     @property
@@ -126,8 +129,8 @@ class RawEvent(NamedTuple):
 
 
 class Inner(RawEvent):
-    """An event inside a compressed transaction. It has the position of that transaction's event; ``number`` counts it
-    there from 1.
+    """An event inside a compressed transaction. Its position is the position of the event that contains it; ``number``
+    is its number there, from 1.
     """
 
     number = 0
@@ -211,8 +214,23 @@ _SQL_MODES = {
 _NO_FOREIGN_KEY_CHECKS, _RELAXED_UNIQUE_CHECKS = 1 << 26, 1 << 27
 
 
+# Modes of MariaDB without a like in MySQL, at the bits where ``cdc.producer.flavor`` puts them.
+MARIADB_MODES = {
+    48: "IGNORE_BAD_TABLE_OPTIONS", 49: "POSTGRESQL", 50: "ORACLE", 51: "MSSQL", 52: "DB2", 53: "MAXDB",
+    54: "MYSQL323", 55: "MYSQL40", 56: "EMPTY_STRING_IS_NULL", 57: "SIMULTANEOUS_ASSIGNMENT",
+}  # fmt: skip
+
+
 def _sql_mode(bits: int, where: str) -> str:
     unknown = [bit for bit in range(64) if bits >> bit & 1 and bit not in _SQL_MODES]
+    if unknown and unknown[0] in MARIADB_MODES:
+        raise PromiseError(
+            f"a statement has MariaDB's sql_mode {MARIADB_MODES[unknown[0]]}, which MySQL does not have",
+            code="CDC-MARIADB-STATEMENT",
+            where=where,
+            hint="do on the follower by hand what it did, and skip it; give sessions that change tables another "
+            "sql_mode",
+        )
     if unknown:
         raise PromiseError(f"unknown sql_mode bit {unknown[0]} of a statement", code="CDC-EVENT-UNKNOWN", where=where)
     return ",".join(name for bit, name in _SQL_MODES.items() if bits >> bit & 1)
@@ -231,13 +249,13 @@ def query(event: RawEvent) -> Query:
 
 
 def load_query(event: RawEvent) -> RawEvent:
-    """Converts an Execute_load_query event to a Query event: without the fields about its data."""
+    """Converts an Execute_load_query event to a Query event, without the fields about the loaded data."""
     fields_at = HEADER_BYTES + _QUERY.size
     return event._replace(data=event.data[:fields_at] + event.data[fields_at + _LOAD_FIELDS_BYTES :])
 
 
 def _variables(data: bytes, where: str) -> dict[str, Any]:
-    """The status variables of a Query event (Query_event's Q_* codes, in growing order)."""
+    """The status variables of a Query event (Query_event's Q_* codes, in ascending order)."""
     found: dict[str, Any] = {}
     at = 0
     while at < len(data):
@@ -252,7 +270,7 @@ def _variables(data: bytes, where: str) -> dict[str, Any]:
             if code == 5:
                 found["time_zone"] = data[at + 1 : at + 1 + data[at]].decode("utf-8")
             at += 1 + data[at]
-        elif code == 11:  # the invoker's user and host, in the text as DEFINER where it matters
+        elif code == 11:  # the invoker's user and host; the text contains them as DEFINER if they matter
             at += 1 + data[at]
             at += 1 + data[at]
         elif code == 12:
@@ -274,7 +292,8 @@ _FIXED = {
 def _database_names(data: bytes, at: int) -> tuple[list[str], int]:
     names: list[str] = []
     count, at = data[at], at + 1
-    for _ in range(0 if count == 254 else count):  # 254 stands for "too many to list", or a foreign key's
+    # 254 means that there are too many names, or that a foreign key refers to a table
+    for _ in range(0 if count == 254 else count):
         end = data.index(0, at)
         names.append(data[at:end].decode("utf-8"))
         at = end + 1
@@ -300,12 +319,13 @@ def _named(found: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 _FIELDS = Struct("<16sq17xQ").unpack_from  # UUID, number, 17 bytes of the logical clock, commit time (7 of 8 bytes)
+_MARIADB_GTID = Struct("<QI").unpack_from
 _COMMIT_US = (1 << 55) - 1
 _new_gtid = tuple.__new__  # Gtid(…) itself takes twice as long
 
 
 class Gtid(NamedTuple):
-    """A transaction's name (None if GTIDs are off) and its commit time on this server in µs."""
+    """A transaction's GTID (None if GTIDs are off) and its commit time on this server in µs."""
 
     gtid: str | None
     commit_us: int
@@ -327,11 +347,23 @@ def gtid(event: RawEvent) -> Gtid:
 def named(data: bytes) -> Gtid:
     """Parses the bytes of a GTID event of any kind. Raises struct.error if it has no commit time."""
     kind = data[TYPE_AT]
-    if kind == GTID_TAGGED:
-        return _tagged(data)
+    if kind != GTID:
+        if kind == GTID_TAGGED:
+            return _tagged(data)
+        if kind == MARIADB_GTID:
+            return _of_mariadb(data)
     source, number, commit_us = _FIELDS(data, GTID_UUID_AT)
     # The top bit of the 7-byte time means that the original server's time follows; the rest is this server's time.
     return _new_gtid(Gtid, (f"{_uuid(source)}:{number}" if kind == GTID else None, commit_us & _COMMIT_US))
+
+
+def _of_mariadb(data: bytes) -> Gtid:
+    """Parses MariaDB's GTID event: sequence number (8), domain (4), flags (1); the server is that of the header, and so
+    is the time, in seconds.
+    """
+    time, _, server, _, _, _ = header_fields(data)
+    number, domain = _MARIADB_GTID(data, HEADER_BYTES)
+    return Gtid(f"{domain}-{server}-{number}", time * 1_000_000)
 
 
 def _tagged(data: bytes) -> Gtid:
@@ -398,7 +430,7 @@ _known: dict[bytes, str | None] = {}
 
 
 def row_mode(event: bytes) -> str | None:
-    """The modes, by name, that affect rows, from the bytes of a Query event; None if they are MySQL's default.
+    """The names of the modes that affect rows, from the bytes of a Query event; None if they are MySQL's default.
 
     Raises PromiseError, ValueError or LookupError for bytes that are not a Query event.
     """
@@ -407,7 +439,7 @@ def row_mode(event: bytes) -> str | None:
         return _known[head]
     except KeyError:
         pass
-    if head[0] != _FLAGS2 or head[_SECOND_CODE_AT] != _SQL_MODE:  # another order: no server is known to write one
+    if head[0] != _FLAGS2 or head[_SECOND_CODE_AT] != _SQL_MODE:  # another order, which no known server writes
         names = query(RawEvent(event[TYPE_AT], event, "", 0, 0)).variables.get("sql_mode", _DEFAULT).split(",")
         return _text([name for name in _EFFECTIVE.values() if name in names])
     if len(_known) >= _MAX_KNOWN:

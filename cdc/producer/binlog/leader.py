@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,13 +17,21 @@ from cdc.service.mysql_connection import TLS_FAILED, connected
 __all__ = [
     "Leader",
     "Objects",
+    "connected_cursor",
     "count_different",
     "different",
     "end_of_binlog",
     "first_known",
+    "folds_names",
     "inspect",
+    "inspect_with",
+    "inspected",
+    "missing_grant",
+    "not_followed",
     "objects",
+    "settings_problems",
     "translated",
+    "unlogged_replica",
     "update_triggers",
 ]
 
@@ -39,21 +47,22 @@ _MISSING_GRANT = frozenset({1142, 1227})
 _SYNTAX_ERROR = 1064
 _ANSWER_SECONDS = 10
 _NO_BINARY_LOG = 1381
-_LOOKED_INTO = 10  # files to look into: the first ones may contain no transaction
+_LOOKED_INTO = 10  # number of files to look into: the first files may contain no transaction
 _SETTINGS = {
     "log_bin": ("ON", "start the server with --log-bin"),
     "binlog_format": ("ROW", "SET PERSIST binlog_format = ROW"),
     "binlog_row_metadata": ("FULL", "SET PERSIST binlog_row_metadata = FULL"),
     "binlog_row_image": ("FULL", "SET PERSIST binlog_row_image = FULL"),
-    # With 1 the server logs a table's name as typed in statements, but in lower case with its rows.
-    "lower_case_table_names": ("0", "only a new server can have another value"),
 }
 _WHOLE_DOCUMENTS = {
     "binlog_row_value_options": (
         "", "SET PERSIST binlog_row_value_options = '', or set producer.partial_json = \"apply\" in the profile"
     ),
 }  # fmt: skip
-_IDENTITY = ("version", "server_uuid", "server_id", "gtid_mode")
+_NAMES = "lower_case_table_names"
+# With 2, on macOS, the server logs a table under two names: as it was created, and as a statement wrote it.
+_ANY_SPELLING = f"{_NAMES} is 2, with which one table is logged under several names; only a new server can have 0 or 1"
+_IDENTITY = (_NAMES, "version", "server_uuid", "server_id", "gtid_mode")
 
 
 _GLOBAL_TRIGGER = re.compile(r"GRANT (ALL PRIVILEGES|(.*, )?TRIGGER(, .*)?) ON \*\.\* TO ")
@@ -63,8 +72,9 @@ _GLOBAL_TRIGGER = re.compile(r"GRANT (ALL PRIVILEGES|(.*, )?TRIGGER(, .*)?) ON \
 class Leader:
     """The server's state at the time of the query. ``logs`` are its binlog files, oldest first, with sizes in bytes.
 
-    ``before_gtids``: the server uses GTIDs now, but its oldest binlog files are from before; it does not send their
-    transactions, which have none.
+    ``gtid_on``: the server sends its binlog by a GTID set. ``before_gtids``: the server uses GTIDs now, but its oldest
+    binlog files are from before; it does not send their transactions, which have no GTIDs. ``folds_names``: its names
+    of databases and tables are in lower case.
     """
 
     name: str
@@ -78,6 +88,8 @@ class Leader:
     logs: tuple[tuple[str, int], ...]
     collations: dict[int, tuple[str, str]]
     before_gtids: bool = False
+    folds_names: bool = False
+    session: Any = None  # the settings of a MariaDB that its events do not have; None for MySQL
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,28 +110,53 @@ def inspect(
     Raises Disconnected if the server cannot be reached, and UserError with everything that must be changed, and the SQL
     that changes it. If the rest can be queried nevertheless, ``problems`` gets that error instead.
     """
-    with _cursor(settings, name) as cursor:
-        if (error := _not_followed(cursor, name, partial_json)) is not None:
-            if problems is None or not _can_be_asked(cursor):
-                raise error
-            problems.append(error)
-        return _ask(cursor, name)
+    with connected_cursor(settings, name) as cursor:
+        return inspect_with(cursor, name=name, partial_json=partial_json, problems=problems)
+
+
+def inspect_with(cursor: Any, *, name: str, partial_json: bool, problems: list[UserError] | None) -> Leader:
+    """``inspect`` over an open connection."""
+    error = _not_followed(cursor, name, partial_json)
+    return inspected(cursor, error, _ask, name=name, problems=problems)
+
+
+def inspected(
+    cursor: Any,
+    error: UserError | None,
+    ask: Callable[[Any, str], Leader],
+    *,
+    name: str,
+    problems: list[UserError] | None,
+) -> Leader:
+    """The state that ``ask`` finds; ``error`` and ``problems`` as in ``inspect``."""
+    if error is not None:
+        if problems is None or not _can_be_asked(cursor):
+            raise error
+        problems.append(error)
+    return ask(cursor, name)
 
 
 def objects(settings: dict[str, Any], *, name: str) -> Objects:
     """The leader's databases and tables. Raises the errors of ``inspect``."""
-    with _cursor(settings, name) as cursor:
+    with connected_cursor(settings, name) as cursor:
         cursor.execute("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
         databases = [row[0] for row in cursor.fetchall()]
         cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES")
         tables = [(row[0], row[1]) for row in cursor.fetchall()]
-    # A user sees the tables that it has a privilege on; mysql.user only with a privilege on all tables.
+    # A user sees the tables on which it has a privilege; it sees mysql.user only with a privilege on all tables.
     return Objects(databases, tables, all_seen=("mysql", "user") in tables)
+
+
+def folds_names(settings: dict[str, Any], *, name: str) -> bool:
+    """Whether the server has names in lower case (``lower_case_table_names = 1``). Raises the errors of ``inspect``."""
+    with connected_cursor(settings, name) as cursor:
+        cursor.execute(f"SELECT @@{_NAMES}")
+        return bool(cursor.fetchone()[0] == 1)
 
 
 def update_triggers(settings: dict[str, Any], database: str, table: str, *, name: str) -> list[tuple[str, str]]:
     """The names and statements of the table's BEFORE UPDATE triggers. Raises the errors of ``inspect``."""
-    with _cursor(settings, name) as cursor:
+    with connected_cursor(settings, name) as cursor:
         cursor.execute(
             "SELECT TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS "
             "WHERE EVENT_OBJECT_SCHEMA = %s AND EVENT_OBJECT_TABLE = %s "
@@ -131,7 +168,7 @@ def update_triggers(settings: dict[str, Any], database: str, table: str, *, name
 
 def count_different(settings: dict[str, Any], texts: Sequence[str], charset: str, collation: str, *, name: str) -> int:
     """The number of ``texts`` that differ from one another in the collation. Raises the errors of ``inspect``."""
-    with _cursor(settings, name) as cursor:
+    with connected_cursor(settings, name) as cursor:
         return different(cursor, texts, charset, collation)
 
 
@@ -146,7 +183,8 @@ def different(cursor: Any, texts: Sequence[str], charset: str, collation: str) -
 
 
 @contextmanager
-def _cursor(settings: dict[str, Any], name: str) -> Iterator[Any]:
+def connected_cursor(settings: dict[str, Any], name: str) -> Iterator[Any]:
+    """A cursor on the server ``name``. Raises the errors of ``inspect``."""
     try:
         with (
             connected(**settings, read_timeout=_ANSWER_SECONDS, write_timeout=_ANSWER_SECONDS) as connection,
@@ -160,15 +198,23 @@ def _cursor(settings: dict[str, Any], name: str) -> Iterator[Any]:
 def _not_followed(cursor: Any, name: str, partial_json: bool) -> UserError | None:
     """The error with everything that must be changed first; None if there is nothing."""
     variables = _variables(cursor)
-    _refuse_mariadb(variables["version"], name)
-    problems = [
-        f"{setting} is {variables.get(setting, 'unknown') or 'empty'}; {change}"
-        for setting, (wanted, change) in (_SETTINGS if partial_json else _SETTINGS | _WHOLE_DOCUMENTS).items()
-        if variables.get(setting, "") != wanted
-    ]
+    _require_version(variables["version"], name)
+    problems = list(settings_problems(variables, _SETTINGS if partial_json else _SETTINGS | _WHOLE_DOCUMENTS))
+    problems += [_ANY_SPELLING] if variables[_NAMES] == "2" else []
     missing = list(_missing_grants(cursor, partial_json))
     # Only without missing grants: the statement needs them.
-    problems += missing or _unlogged_replica(cursor)
+    return not_followed(name, problems + (missing or list(unlogged_replica(cursor))))
+
+
+def settings_problems(variables: Mapping[str, str], settings: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+    """The server's ``variables`` that differ from the wanted ``settings``, each with the change that is needed."""
+    for setting, (wanted, change) in settings.items():
+        if variables.get(setting, "") != wanted:
+            yield f"{setting} is {variables.get(setting, 'unknown') or 'empty'}; {change}"
+
+
+def not_followed(name: str, problems: list[str]) -> UserError | None:
+    """The error of all ``problems`` of the server ``name``; None if there are none."""
     if not problems:
         return None
     return UserError(
@@ -190,7 +236,7 @@ def _ask(cursor: Any, name: str) -> Leader:
     collations = {number: (charset, collation) for number, charset, collation in cursor.fetchall()}
     cursor.execute("SHOW BINARY LOGS")
     logs = tuple((row[0], int(row[1])) for row in cursor.fetchall())
-    # In one statement, so that the GTIDs are exactly those up to the position.
+    # One statement returns both, so that the GTIDs are exactly the GTIDs up to the position.
     file, offset, only, ignored, executed = first_known(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
     if only or ignored:
         raise UserError(
@@ -211,6 +257,7 @@ def _ask(cursor: Any, name: str) -> Leader:
         logs=logs,
         collations=collations,
         before_gtids=variables["gtid_mode"] == "ON" and _begins_before_gtids(cursor, [file for file, _ in logs]),
+        folds_names=variables[_NAMES] == "1",
     )
 
 
@@ -237,19 +284,12 @@ def _variables(cursor: Any) -> dict[str, str]:
 
 
 def _purged(cursor: Any) -> GtidSet:
-    # Not from SHOW VARIABLES, which cuts a value at 1024 characters.
+    # Not read with SHOW VARIABLES, which cuts a value at 1024 characters.
     cursor.execute("SELECT @@GLOBAL.gtid_purged")
     return GtidSet.parse(cursor.fetchone()[0])
 
 
-def _refuse_mariadb(version: str, name: str) -> None:
-    if "mariadb" in version.lower():
-        raise UserError(
-            f"the server is MariaDB ({version})",
-            code="CDC-LEADER-VERSION",
-            where=name,
-            hint="the leader must be MySQL 8.0 or newer",
-        )
+def _require_version(version: str, name: str) -> None:
     number = re.match(r"\d+", version)
     if number is None or int(number[0]) < 8:
         raise UserError(
@@ -261,7 +301,8 @@ def _refuse_mariadb(version: str, name: str) -> None:
 
 
 def _missing_grants(cursor: Any, partial_json: bool) -> Iterator[str]:
-    """Tries statements that need each privilege: SHOW GRANTS would need roles and wildcards to be resolved here."""
+    """Finds missing privileges by trying statements that need them: for SHOW GRANTS, this program would have to resolve
+    roles and wildcards."""
     probes = {
         "REPLICATION CLIENT": ("SHOW BINARY LOGS",),
         "REPLICATION SLAVE": ("SHOW REPLICAS", "SHOW SLAVE HOSTS"),
@@ -274,30 +315,31 @@ def _missing_grants(cursor: Any, partial_json: bool) -> Iterator[str]:
                 return  # the check of log_bin reports it
             if error.args[0] not in _MISSING_GRANT:
                 raise
-            yield _missing(cursor, privilege)
+            yield missing_grant(cursor, privilege)
     if partial_json and not _sees_triggers(cursor):
-        yield _missing(cursor, "TRIGGER")
+        yield missing_grant(cursor, "TRIGGER")
 
 
-def _missing(cursor: Any, privilege: str) -> str:
+def missing_grant(cursor: Any, privilege: str) -> str:
+    """Reports that our user lacks a privilege, with the GRANT for it."""
     cursor.execute("SELECT CURRENT_USER()")
     user, host = cursor.fetchone()[0].rsplit("@", 1)
     return f"{privilege} is missing; GRANT {privilege} ON *.* TO '{user}'@'{host}'"
 
 
 def _sees_triggers(cursor: Any) -> bool:
-    """Whether the server shows all triggers: it hides those of tables without the privilege TRIGGER. No harmless
-    statement fails without that privilege, so it cannot be tested by trying one.
+    """Whether the server shows all triggers: it hides the triggers of tables on which the user lacks the privilege
+    TRIGGER. No harmless statement fails without this privilege, so trying a statement can't test it.
     """
     cursor.execute("SELECT CURRENT_ROLE()")
     (roles,) = cursor.fetchone()
     cursor.execute("SHOW GRANTS FOR CURRENT_USER()" + ("" if roles == "NONE" else f" USING {roles}"))
     lines = [row[0] for row in cursor.fetchall()]
-    # A REVOKE line is one of partial_revokes: a database is left out.
+    # A REVOKE line comes from partial_revokes: a database is left out.
     return any(_GLOBAL_TRIGGER.match(line) for line in lines) and not any(line.startswith("REVOKE") for line in lines)
 
 
-def _unlogged_replica(cursor: Any) -> Iterator[str]:
+def unlogged_replica(cursor: Any) -> Iterator[str]:
     """Reports if the server is a replica whose own binlog lacks the changes that it replicates."""
     cursor.execute("SHOW GLOBAL VARIABLES WHERE variable_name IN ('log_replica_updates', 'log_slave_updates')")
     logs_all = all(value == "ON" for _, value in cursor.fetchall())
@@ -320,7 +362,8 @@ def first_known(cursor: Any, *statements: str) -> list[Any]:
 
 
 def translated(error: pymysql.MySQLError, name: str) -> UserError | Disconnected:
-    """The error of this program for one of the server ``name``: Disconnected if it is away, else UserError."""
+    """Translates pymysql's error about the server ``name``: to Disconnected if the server is away, else to
+    UserError."""
     code, text = error.args[0], str(error.args[-1]) or "the connection is closed"
     if code in _UNREACHABLE:
         return Disconnected(

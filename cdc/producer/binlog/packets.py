@@ -1,10 +1,10 @@
-"""Cuts the packets of a dump into events, with their checksums compared, their file and their 64-bit position.
+"""Cuts the packets of a dump into events: compares their checksums, and computes their file and their 64-bit position.
 
-The fast path cuts packets that hold ordinary events, and takes a transaction of one rows event as one value. Most of a
-binlog is transactions of one rows event: GTID, BEGIN, table map, rows, Xid. Nearly all other events are ordinary too:
-one packet, no error, the right checksum, a position that grows. Both are handled here with one unpacking of fixed
-offsets each. The general code reads all other packets: ``Packets`` cuts them, ``Decoder`` decodes them event by event,
-``Router.rows`` writes their records. Both ways give the same records.
+The fast path cuts packets that contain ordinary events, and turns a transaction of one rows event into one value. Most
+of a binlog consists of transactions of one rows event: GTID, BEGIN, table map, rows, Xid. Nearly all other events are
+ordinary too: they have one packet, no error, the right checksum, and a position that grows. Both are read with few
+unpackings of fixed offsets. The general code reads all other packets: ``Packets`` cuts them, ``Decoder`` decodes them
+event by event, ``Router.rows`` writes their records. Both ways lead to the same records.
 
 The stages of a transaction on the fast path:
 
@@ -13,8 +13,8 @@ The stages of a transaction on the fast path:
     Router.whole                      RowsTransaction -> messages for Kafka
     Progress.note                     RowsTransaction -> the position and the GTIDs of the next entry of the commit log
 
-``tuple.__new__`` is called directly if a value is made per event: a NamedTuple's own constructor takes two to three
-times as long. Offsets: module events.
+``tuple.__new__`` is called directly if a value is built for each event: a NamedTuple's own constructor takes two to
+three times as long. Module events defines the offsets.
 """
 
 import functools
@@ -49,24 +49,27 @@ from cdc.producer.binlog.spool import Spool
 
 __all__ = ["SIMPLE_TRANSACTION", "Packets", "SimpleTransaction", "cut", "flat", "rows_event"]
 
-SIMPLE_TRANSACTION = 0  # takes the place of an event's type; no event has this one
+SIMPLE_TRANSACTION = 0  # takes the place of an event's type; no event has this type
 _new = tuple.__new__
 _INTEGER = Struct("<I").unpack_from
 _LOW_32_BITS = 0xFFFFFFFF
 # Events that change neither the file nor the connection's state.
-_ORDINARY = frozenset({et.QUERY, et.XID, et.TABLE_MAP, *et.GTIDS, *et.ROWS})
+_ORDINARY = frozenset({et.QUERY, et.XID, et.TABLE_MAP, *et.GTIDS, *et.ROWS, *et.OTHER_ROWS})
+_BEGINNING = et.GTIDS - {et.MARIADB_GTID}  # events behind which a simple transaction may follow
 _SMALLEST_PACKET = PACKET_EVENT_AT + HEADER_BYTES + CHECKSUM_BYTES  # a shorter packet has a message instead of an event
-# The start of a packet with an event: packet header, status; from the event's header type, length, next position.
+# Unpacks the start of a packet with an event: the packet header, the status, and the type, length and next position
+# from the event's header.
 _PACKET_START = Struct("<IB4xB4xII")
 _XID_PAYLOAD_BYTES = STATUS_BYTES + HEADER_BYTES + XID_BYTES + CHECKSUM_BYTES
-# From the checksum that ends a rows event to the end of the Xid: checksum; packet header, status, event, checksum.
+# Unpacks the bytes from the checksum that ends a rows event to the end of the Xid: this checksum, and the packet
+# header, status, event and checksum of the Xid.
 _ROWS_CHECKSUM_AND_XID = Struct(f"<IIB{HEADER_BYTES + XID_BYTES}sI").unpack_from
 
 
 class SimpleTransaction(NamedTuple):
     """A transaction of one rows event: the bytes of its five events, each from its header to before its checksum.
 
-    ``end`` is the position after it in ``file``. ``type`` is SIMPLE_TRANSACTION.
+    ``end`` is the position after the transaction in ``file``. ``type`` is SIMPLE_TRANSACTION.
     """
 
     type: int
@@ -107,10 +110,12 @@ def rows_event(transaction: SimpleTransaction) -> RawEvent:
 def cut(
     data: bytes, at: int, file: str, end: int, checksum_bytes: int, events: list[RawEvent | SimpleTransaction]
 ) -> tuple[int, int]:
-    """Appends the events of the packets in ``data`` from ``at`` on to ``events``, up to the first that is not ordinary.
+    """Appends the events of the packets in ``data`` from ``at`` on to ``events``, up to the first event that is not
+    ordinary.
 
-    ``end`` is the position in ``file`` before them, ``checksum_bytes`` 0 if the file has no checksums. Returns where
-    the packets that were not cut start, and the new ``end``. The loop runs once per event, hence its length.
+    ``end`` is the position in ``file`` before these events, ``checksum_bytes`` is 0 if the file has no checksums.
+    Returns the offset of the first packet that was not cut, and the new ``end``. The loop runs once per event, hence
+    its length.
     """
     arrived = len(data)
     while arrived - at >= _PACKET_START.size:
@@ -118,7 +123,7 @@ def cut(
         after = at + PACKET_HEADER_BYTES + (length & PACKET_LENGTH_MASK)
         if after > arrived or status or kind not in _ORDINARY or not _SMALLEST_PACKET < after - at < LARGEST_PAYLOAD:
             break
-        if kind in et.GTIDS and checksum_bytes and (found := _simple_transaction(data, at, after, file, end)):
+        if kind in _BEGINNING and checksum_bytes and (found := _simple_transaction(data, at, after, file, end)):
             transaction, at = found
             end = transaction[-1]
             events.append(transaction)
@@ -134,11 +139,11 @@ def cut(
 def _simple_transaction(
     data: bytes, at: int, begin_at: int, file: str, before: int
 ) -> tuple[SimpleTransaction, int] | None:
-    """The transaction whose GTID event's packet is at ``at``, and the offset of the packets behind it.
+    """The transaction whose GTID event's packet is at ``at``, and the offset of the packets behind the transaction.
 
-    ``begin_at`` is the offset of the second packet, ``before`` the position before the transaction. None if it is not a
-    simple one, has not arrived completely, or a checksum is wrong. One unpacking for three events and one for the last
-    two checksums and the Xid take a third of the time of five.
+    ``begin_at`` is the offset of the second packet, ``before`` is the position before the transaction. Returns None if
+    the transaction is not simple, has not arrived completely, or has a wrong checksum. Two unpackings, of three events
+    and of the last two checksums and the Xid, take a third of the time of five.
     """
     try:
         map_at = begin_at + PACKET_HEADER_BYTES + (_INTEGER(data, begin_at)[0] & PACKET_LENGTH_MASK)
@@ -167,10 +172,10 @@ def _simple_transaction(
 
 @functools.lru_cache(maxsize=1000)
 def _first_three(gtid: int, begin: int, table_map: int) -> Callable[[bytes, int], tuple[Any, ...]]:
-    """A function that unpacks three packets of these sizes and the start of the packet behind them: (event, checksum)
-    of the first, (status, event, checksum) of the others, then the status and the event type of the last.
+    """Returns a function that unpacks three packets of these sizes and the start of the packet behind them.
 
-    Raises struct.error for sizes that no packet with an event has.
+    The function returns the event and checksum of the first packet, the status, event and checksum of the second and
+    third, and the status and event type of the last. Raises struct.error for sizes that no packet with an event has.
     """
     around = PACKET_EVENT_AT + CHECKSUM_BYTES
     checksum_and_packet_header = f"I{PACKET_HEADER_BYTES}x"
@@ -186,9 +191,9 @@ def _first_three(gtid: int, begin: int, table_map: int) -> Callable[[bytes, int]
 # has a bitmap of up to 4096 columns for each image.
 _SPOOL_HEAD_BYTES = 4000
 _PAYLOAD_TYPE_AT = STATUS_BYTES + TYPE_AT
-_END_PAYLOAD_BYTES = 9  # a payload with status END and at least so many bytes does not end the stream
+_END_PAYLOAD_BYTES = 9  # a payload with status END and at least this number of bytes does not end the stream
 _NEXT_POSITION = slice(NEXT_POSITION_AT, NEXT_POSITION_AT + 4)
-_FILE_BEGINS = 4  # the bytes of a file before its first event
+_FILE_BEGINS = 4  # number of bytes of a file before its first event
 _ERROR_CODE = slice(1, 3)
 _ERROR_TEXT_AT = 9  # after the code and the SQLSTATE
 _DAMAGED_HINT = "check the leader's disk; give the producer a new topic and the follower a fresh copy"
@@ -199,7 +204,7 @@ _POSITION_REFUSED = 1236
 
 
 class Packets:
-    """The packets of one dump, in order; ``name`` is the server's, for errors."""
+    """Cuts the packets of one dump, in order; ``name`` is the server's name in errors."""
 
     def __init__(self, *, name: str) -> None:
         self._name = name
@@ -211,10 +216,11 @@ class Packets:
         self.fault: CdcError | None = None
 
     def cut(self, data: bytes) -> tuple[list[RawEvent | SimpleTransaction], bytes]:
-        """The events of the packets in ``data``, without their checksums, and the rest: part of a packet.
+        """Returns the events of the packets in ``data``, without their checksums, and the rest of ``data``: a part of a
+        packet.
 
         Raises PromiseError for a damaged event, Disconnected and UserError for an error that the leader sent. If
-        undamaged events come before it, they are returned, and the error is in ``fault`` instead.
+        undamaged events come before it, this method returns them, and the error is in ``fault`` instead.
         """
         events: list[RawEvent | SimpleTransaction] = []
         at, arrived = 0, len(data)
@@ -244,9 +250,10 @@ class Packets:
             self._spool.close()
 
     def _ended(self, part: bytes) -> RawEvent | None:
-        """The event that the payload ``part`` completes; None if it continues: 16 MiB and more take several packets.
+        """The event that the payload ``part`` completes; None if the event continues: an event of 16 MiB or more takes
+        several packets.
 
-        A compressed transaction of that size goes to disk, and so do rows.
+        A compressed transaction of that size is written to disk, and so are rows.
         """
         continues = len(part) == LARGEST_PAYLOAD
         if continues and self._starts_spooled(part):
@@ -265,7 +272,7 @@ class Packets:
         return None
 
     def _starts_spooled(self, part: bytes) -> bool:
-        """Whether ``part`` is the first part of an event that goes to disk."""
+        """Whether ``part`` is the first part of an event that is written to disk."""
         return not self._parts and not self._spool and part[0] == STATUS_EVENT and part[_PAYLOAD_TYPE_AT] in et.SPOOLED
 
     def _spooled(self, spool: Spool) -> RawEvent:
@@ -378,9 +385,9 @@ class Packets:
 def _was_right(description: bytes, checksum: bytes) -> bool:
     """Whether a format description has the checksum that it had before the leader changed it for this dump.
 
-    If a dump begins in the middle of a file, the server replaces by zeros the time at which it was started, which only
-    the first file since then has, and the event's end. In a file without checksums it does not compute the event's
-    checksum again.
+    If a dump begins in the middle of a file, the server replaces two fields by zeros: the event's end, and the time at
+    which the server was started, which only the first file since then contains. In a file without checksums it does not
+    compute the event's checksum again.
     """
     if description[-1] != 0 or ev.header(description).next_event_position:
         return False

@@ -1,10 +1,10 @@
 """Reads a leader's binlog: opens a dump connection as a replica does, and yields the raw events that arrive.
 
 mysql-replication connects, announces checksums and heartbeat and requests the dump. It does not register as a replica:
-tools connect to each replica that SHOW REPLICAS lists, and percona-toolkit's end if they can't. From then on the
-packets are read here, in large chunks: the library's own reader decodes more than is needed, drops unknown events
-without an error and reconnects by itself. The names of the library that are used for this are private; the exact
-version in pyproject.toml has them, and tests/unit/producer/test_private_names.py lists them.
+tools connect to each replica that SHOW REPLICAS lists, and the tools of percona-toolkit end if they can't connect.
+After the request this module reads the packets, in large chunks: the library's own reader decodes more than is needed,
+drops unknown events without an error and reconnects by itself. The names of the library that are used for this are
+private; the exact version in pyproject.toml contains them, and tests/unit/producer/test_private_names.py lists them.
 
 ``Dumps`` opens the connections to one leader: one to follow its binlog, others to read a prepared XA transaction again.
 """
@@ -34,18 +34,21 @@ from cdc.producer.binlog.leader import Leader
 from cdc.producer.binlog.packets import Packets, SimpleTransaction, flat
 from cdc.service.mysql_connection import connected
 
-__all__ = ["BinlogSource", "Dumps", "Replica"]
+__all__ = ["BinlogSource", "Dumps", "Replica", "Translate"]
 
-_CHUNK_BYTES = 1 << 16  # read at once: more would not stay in the processor's cache
+_CHUNK_BYTES = 1 << 16  # bytes read at once: more would not stay in the processor's cache
 _PACKET_LENGTH_BYTES = 3
 _TIMEOUTS = {"read_timeout": 30, "write_timeout": 30}  # seconds, until the dump begins
 _SELECT_SECONDS = 0.2
-# Announcing CRC32 is right for files with and without checksums: each file's format description names its algorithm.
 _SESSION = {
-    "init_command": "SET @source_binlog_checksum='CRC32', @master_binlog_checksum='CRC32', "
+    # MariaDB sends its GTID events to replicas of this capability only.
+    "init_command": "SET @mariadb_slave_capability=4, "
+    # Announcing CRC32 is right for files with and without checksums: a file's format description names its algorithm.
+    "@source_binlog_checksum='CRC32', @master_binlog_checksum='CRC32', "
     # The connection is not read while the stream waits for the copy of a table.
     "SESSION net_write_timeout=86400"
 }
+Translate = Callable[[Iterable[RawEvent | SimpleTransaction]], list[RawEvent | SimpleTransaction]]
 
 
 class _GtidSet:
@@ -72,8 +75,11 @@ class Replica(NamedTuple):
 class BinlogSource:
     """One dump connection. ``with BinlogSource.open(…) as source: for events in source.chunks(stop): …``"""
 
-    def __init__(self, reader: BinLogStreamReader, *, name: str, heartbeat_seconds: int) -> None:
+    def __init__(
+        self, reader: BinLogStreamReader, *, name: str, heartbeat_seconds: int, translate: Translate | None = None
+    ) -> None:
         self._reader = reader
+        self._translate = translate
         self._name = name
         self._max_silence = max(10.0, 3.0 * heartbeat_seconds)
         self._socket = reader._stream_connection._sock
@@ -92,11 +98,13 @@ class BinlogSource:
         heartbeat_seconds: int,
         position: Position,
         gtid_set: GtidSet | None,
+        translate: Translate | None = None,
     ) -> Self:
-        """Starts the dump after ``gtid_set`` if it is given and not empty, else at ``position``.
+        """Starts the dump after ``gtid_set`` if it is given and not empty, else at ``position``. ``translate`` makes
+        the events of another kind of server MySQL's.
 
-        ``settings`` are pymysql's connection arguments, ``name`` the server's for errors. Raises Disconnected if the
-        server cannot be reached.
+        ``settings`` are pymysql's connection arguments, ``name`` is the server's name in errors. Raises Disconnected if
+        the server cannot be reached.
         """
         reader = BinLogStreamReader(
             connection_settings=settings | _TIMEOUTS | _SESSION,
@@ -113,7 +121,7 @@ class BinlogSource:
             pymysql_wrapper=connected,
         )
         _connect(reader, name=name, position=position)
-        return cls(reader, name=name, heartbeat_seconds=heartbeat_seconds)
+        return cls(reader, name=name, heartbeat_seconds=heartbeat_seconds, translate=translate)
 
     def __enter__(self) -> Self:
         return self
@@ -137,8 +145,8 @@ class BinlogSource:
     def chunks(
         self, stop: threading.Event, wake: Callable[[], int | None] = lambda: None
     ) -> Iterator[list[RawEvent | SimpleTransaction]]:
-        """Events without their checksums, as many as have arrived; an empty list when the leader has no more for now,
-        and when the file descriptor that ``wake`` gives, if any, can be read.
+        """Yields the events that have arrived, without their checksums. Yields an empty list when the leader has no
+        more events for now, and when the file descriptor that ``wake`` returns, if any, can be read.
 
         Ends at ``stop``. Raises Disconnected when the connection is lost or silent for longer than three heartbeats,
         UserError when the leader refuses the position, PromiseError for a damaged event.
@@ -148,6 +156,8 @@ class BinlogSource:
             events: list[RawEvent | SimpleTransaction] = []
             if arrived := self._receive():
                 events, self._data = self._packets.cut(self._data)
+                if self._translate is not None:
+                    events = self._translate(events)
             # Decoding a compressed transaction takes minutes in which the socket is not read: that does not count as
             # silence.
             self._busy_since = time.monotonic()
@@ -166,7 +176,7 @@ class BinlogSource:
             missing = PACKET_HEADER_BYTES + length - len(self._data)
         parts, received, wanted = [self._data], 0, max(_CHUNK_BYTES, missing)
         try:
-            # One call gives at most one TLS record, 16 KiB; several of them at once make less work for each chunk.
+            # One call returns at most one TLS record, 16 KiB; several records at once make less work for each chunk.
             while received < wanted and (chunk := self._socket.recv(wanted - received)):
                 parts.append(chunk)
                 received += len(chunk)
@@ -184,7 +194,7 @@ class BinlogSource:
         return received >= missing
 
     def _wait(self, stop: threading.Event, wake: int | None) -> None:
-        """Waits until something arrives, at the latest a heartbeat. Raises Disconnected if nothing does."""
+        """Waits until something arrives, at the latest a heartbeat. Raises Disconnected if nothing arrives."""
         waited = 0.0
         sources = [self._socket] if wake is None else [self._socket, wake]
         while not stop.is_set():
@@ -224,7 +234,7 @@ class Dumps:
     """Dump connections to ``leader``, each as a replica whose name is derived from ``topic`` and ``resource``.
 
     ``settings`` are pymysql's connection arguments. ``server_id`` is the replica's server id; with 0 it is derived from
-    the name.
+    the name. ``translate`` as in ``BinlogSource.open``.
     """
 
     def __init__(
@@ -236,8 +246,10 @@ class Dumps:
         resource: str,
         server_id: int,
         heartbeat_seconds: int,
+        translate: Translate | None = None,
     ) -> None:
         self._settings = settings
+        self._translate = translate
         self._leader = leader
         # A leader ends the dump of an older replica with the same UUID; a server id in the profile makes another UUID.
         self._name = f"{topic} {resource}" + (f" {server_id}" if server_id else "")
@@ -245,18 +257,22 @@ class Dumps:
         self._heartbeat_seconds = heartbeat_seconds
 
     def follow(self, entry: Entry) -> BinlogSource:
-        """The events after ``entry``: by its GTIDs if they are complete, else by its position."""
+        """Opens a dump of the events after ``entry``: after its GTIDs if they are complete, else after its position."""
         gtid_set = GtidSet.parse(entry.gtid_set) if self._leader.gtid_on and entry.gtids_complete else None
         return self._open(self._name, entry.position, gtid_set, server_id=self._server_id)
+
+    def beside(self, position: Position) -> BinlogSource:
+        """The events from ``position`` on, which does not end a dump that follows the binlog."""
+        return self._open(f"{self._name} beside", position, None, server_id=0)
 
     def read_again(self, xa: PreparedXa, others: GtidSet | None, stop: threading.Event) -> Iterator[RawEvent]:
         """The events of the prepared XA transaction ``xa`` that change data: in general table maps and rows.
 
-        ``others`` are the GTIDs of all transactions read except this one, None if some have none. Raises PromiseError
-        if the leader has purged it, Disconnected at ``stop``.
+        ``others`` are the GTIDs of all transactions read except ``xa``, None if some transactions have no GTID. Raises
+        PromiseError if the leader has purged ``xa``, and Disconnected at ``stop``.
         """
         by_gtid = self._leader.gtid_on and xa.gtid is not None
-        # With the same name, this dump would end the one that follows the binlog.
+        # With the same name, this dump would end the dump that follows the binlog.
         source = self._open(f"{self._name} xa", Position(xa.file, xa.offset), others if by_gtid else None, server_id=0)
         with source:
             yield from _events_of(xa, source, stop=stop)
@@ -270,6 +286,7 @@ class Dumps:
             heartbeat_seconds=self._heartbeat_seconds,
             position=position,
             gtid_set=gtid_set,
+            translate=self._translate,
         )
 
 

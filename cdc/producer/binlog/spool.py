@@ -21,7 +21,7 @@ _RIGHT_SUM = 0x2144DF1C
 
 
 class Spool:
-    """One event that is arriving; ``head`` are its first bytes, ``size`` the number of bytes so far.
+    """One event that is arriving; ``head`` are its first bytes, ``size`` is the number of bytes so far.
 
     Raises UserError if the disk is full.
     """
@@ -31,7 +31,7 @@ class Spool:
         self.size = 0
         self._sum = 0
         with _disk_full_reported():
-            # Without a buffer: its rest would be written when the file is closed, when the disk may be full.
+            # The file has no buffer: its rest would be written when the file is closed, when the disk may be full.
             self._file: FileIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  closed by the code that reads it
 
     def write(self, part: bytes | memoryview) -> None:
@@ -44,7 +44,8 @@ class Spool:
                 rest = rest[self._file.write(rest) :]
 
     def end(self, *, checksum_bytes: int) -> bool:
-        """Removes the checksum from the complete event. Returns whether it was right; True if there is none."""
+        """Removes the checksum from the complete event. Returns whether the checksum was right; True if there is no
+        checksum."""
         self.size -= checksum_bytes
         with _disk_full_reported():
             self._file.truncate(self.size)
@@ -55,7 +56,7 @@ class Spool:
         return read_at(self._file, offset, size)
 
     def open(self) -> BinaryIO:
-        """The event as a file, to be read once: closing it deletes it."""
+        """The event as a file, to be read once: closing the file deletes the event."""
         self._file.seek(0)
         return BufferedReader(self._file)
 

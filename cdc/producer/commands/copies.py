@@ -1,4 +1,5 @@
-"""Requests copies of tables or their end from the producer that runs, or the next one, and prints how far copies are.
+"""Requests copies of tables, or the end of copies, from the running or the next producer, and prints the status of
+copies.
 
 The status is read from the commit log, whether the producer runs or not.
 """
@@ -13,7 +14,7 @@ import pymysql
 from confluent_kafka import KafkaException
 
 from cdc.config.profile import Profile
-from cdc.config.table_globs import TableGlobs
+from cdc.config.table_globs import selected
 from cdc.errors import UserError
 from cdc.kafka.errors import open_error
 from cdc.kafka.follower_places import places_now
@@ -35,26 +36,27 @@ _STOP = "--copy-stop"
 
 
 def ask_for_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., None]) -> int:
-    """Ask for a copy of the tables that match ``globs``; the exit status. Raises UserError, Disconnected."""
+    """Requests a copy of the tables that match ``globs``; returns the exit status. Raises UserError and
+    Disconnected."""
     leave_out = partial(ProgressLog(log).left_out, repair=False)
-    tables = selected_tables(
-        profile.database.settings(), pipeline.find_leader(profile), globs, profile.filters, leave_out
-    )
+    leader = pipeline.find_leader(profile)
+    filters = pipeline.as_on_leader(profile, leader).filters
+    tables = selected_tables(profile.database.settings(), leader, globs, filters, leave_out)
     write_request(profile.kafka, profile.mysql_resource_name, tables)
     log("asked for a copy", tables=len(tables))
     return 0
 
 
 def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., None]) -> int:
-    """Ask that the tables that match ``globs`` are not copied any more; the exit status.
+    """Requests that tables that match ``globs`` are not copied any more; returns the exit status.
 
-    Raises UserError if none of them is to be copied, or if followers have only the copy of one; Disconnected.
+    Raises UserError if none of these tables is to be copied, or if followers have only the copied rows of a table; also
+    Disconnected.
     """
     pending, requests = current_state(profile)
-    wanted = TableGlobs.of(globs, key=_STOP, names_database=True)
     asked = {table for request in requests if not request.stop for table in request.tables}
     known = pending or Pending()
-    tables = [table for table in dict.fromkeys((*known.tables, *sorted(asked))) if wanted.match(*table)]
+    tables = selected(dict.fromkeys((*known.tables, *sorted(asked))), globs, key=_STOP)
     if not tables:
         raise UserError(
             f"no table that is to be copied matches {', '.join(globs)}",
@@ -82,11 +84,11 @@ def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., No
     return 0
 
 
-_MOST = 2_000  # entries that are read
+_MOST = 2_000  # number of entries that are read at most
 
 
 def copy_status(profile: Profile) -> int:
-    """Prints the status; returns the exit status. Raises UserError, Disconnected."""
+    """Prints the status of copies; returns the exit status. Raises UserError and Disconnected."""
     states = list(_states(profile))
     if not states:
         print("no commit log yet: the producer has not run, or the ACL READ on its topics is missing")
@@ -117,7 +119,7 @@ def _followers(profile: Profile, newest: State) -> Iterator[str]:
 
 
 def current_state(profile: Profile) -> tuple[Pending | None, list[Request]]:
-    """The pending copies, None before the stream begins, and the requests that no producer has taken up yet."""
+    """Returns the pending copies, None before the stream begins, and the requests that no producer has taken up yet."""
     newest = next(_states(profile), None)
     pending = newest.pending if newest else None
     return pending, _waiting(profile, pending or Pending())
@@ -129,7 +131,7 @@ def _waiting(profile: Profile, pending: Pending) -> list[Request]:
 
 
 def _states(profile: Profile) -> Iterator[State]:
-    """The states in the commit log, newest first, back to one in which nothing was copied."""
+    """The states in the commit log, newest first, back to a state in which nothing was copied."""
     kafka = profile.kafka
     commits = kafka.topics().commits
     try:

@@ -1,9 +1,10 @@
-"""Prints what the producer would do: the start position, whether it copies, which tables, and everything that prevents
-the start.
+"""Prints what the producer would do: the position of the start, the tables that it would copy, and everything that
+prevents the start.
 
 It writes nothing to Kafka, to the leader or to disk, and does not disturb a running producer.
 """
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
@@ -23,7 +24,7 @@ from cdc.producer.copy.state import Pending, Table
 from cdc.producer.copy.status import Estimate, estimates
 from cdc.producer.copy.structure import copied_tables, creations_of
 from cdc.producer.filter_changes import FilterEffect, change_of
-from cdc.producer.resume import starting_entry
+from cdc.producer.resume import require_same_names, why_copied
 from cdc.service.logs import print_error
 from cdc.service.mysql_connection import connected
 
@@ -31,8 +32,8 @@ __all__ = ["dry_run"]
 
 
 def dry_run(profile: Profile, *, globs: Sequence[str], accept_filters: bool) -> int:
-    """Prints what would happen, with ``globs`` for a request to copy these; returns the exit status: 0 if it could be
-    done."""
+    """Prints what would happen at a start or, with ``globs``, after a request to copy the tables that match them.
+    Returns the exit status, which is 0 if nothing prevents it."""
     look = _Look(profile)
     look.servers()
     if look.leader is not None:
@@ -49,7 +50,7 @@ def dry_run(profile: Profile, *, globs: Sequence[str], accept_filters: bool) -> 
 
 
 class _Look:
-    """Continues after a refusal, so that all of them are reported: ``errors``."""
+    """Continues after an error, so that all errors are reported; ``errors`` collects them."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
@@ -72,6 +73,7 @@ class _Look:
         with self._noting():
             problems: list[UserError] = []
             self.leader = pipeline.find_leader(profile, problems)
+            self._profile = pipeline.as_on_leader(profile, self.leader)
             self.errors += problems
         with self._noting():
             try:
@@ -93,7 +95,8 @@ class _Look:
             filters = profile.filters.listed()
             if change.widened is not None and newest is not None and newest.filters is not None:
                 filters = newest.filters
-            entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters)
+            entry = pipeline.start_of(profile, leader, newest, filters, stop=threading.Event())
+            require_same_names(leader, newest)
             _say(_place(leader, newest, entry, profile.producer.start))
         if entry is None:
             return
@@ -132,7 +135,7 @@ class _Look:
                 _say(f"  left out, since it is invalid: the view {'.'.join(view)}")
 
     def request(self, leader: Leader, globs: Sequence[str]) -> None:
-        """Prints what the request would copy."""
+        """Prints which tables a request with ``globs`` would copy."""
         _say(f"a request to copy {', '.join(globs)} asks for these tables:")
         with self._noting():
             self._tables(leader, matching(self._settings, leader, globs, self._profile.filters))
@@ -159,8 +162,7 @@ def _place(leader: Leader, newest: Entry | None, entry: Entry, start: str) -> st
     if newest is None or Pending.from_json(newest.copy).structure:
         reason = f'producer.start = "{start}"'
         if Pending.from_json(entry.copy).structure and start != "copy":
-            purged = "has purged its first binlogs" if not leader.before_gtids else "had no GTIDs at first"
-            reason += f", and the leader {purged}"
+            reason += f", and the leader {why_copied(leader)}"
         return f"the stream begins {at}: it has no record yet, {reason}"
     why = "the newest entry of the commit log"
     if newest.server_uuid != leader.server_uuid:

@@ -1,1 +1,2 @@
-"""Copies the leader's tables into its stream of records while changes go on, in ranges of their keys."""
+"""Copies the leader's tables into its stream of records, in ranges of their keys, while the leader's clients change
+them."""

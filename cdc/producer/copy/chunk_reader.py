@@ -4,9 +4,9 @@ A chunk is read in a transaction of its own: it takes the table's metadata lock,
 known definition, and then reads, so that no row is read with the wrong definition. pymysql connects and sends the
 statement; this module reads the rows from pymysql's connection in large blocks.
 
-The function that turns rows of the result into JSON text is generated for each table. Its text is, byte for byte, that
-of module ``decode.row_codegen`` for the same rows in the binlog. A row is a packet: for each column its length and its
-bytes (MySQL source documentation, "Text Resultset Row").
+The function that turns rows of the result into JSON text is generated for each table. Its text is, byte for byte, the
+text that module ``decode.row_codegen`` generates for the same rows in the binlog. A row is a packet, which contains the
+length and the bytes of each column (MySQL source documentation, "Text Resultset Row").
 
 A table without a usable key is read from one snapshot (START TRANSACTION WITH CONSISTENT SNAPSHOT), which takes no lock
 on rows. The table's metadata lock is held from before the snapshot until the last row: a statement that would replace
@@ -55,7 +55,7 @@ _PACKET = [
     "  n = d[p] | d[p+1] << 8 | d[p+2] << 16",
     "  stop = p + 4 + n",
     "  k = d[p+4]",
-    # Stops at a packet that is incomplete, is continued in another one, reports an error, or ends the result.
+    # Stops at a packet that is incomplete, is continued in another packet, reports an error, or ends the result.
     "  if stop > end or n == 0xFFFFFF or k == 255 or (k == 254 and n < 9): break",
     "  p += 4",
 ]
@@ -66,9 +66,9 @@ _ROW_ENDS = "if p != stop: raise ValueError('a row ends %d bytes after its packe
 class ChunkRows:
     """The generated code that reads a table's rows.
 
-    ``rows(data, the same as latin1 text, offset, end, out)`` appends the rows of complete packets to ``out`` and
-    returns the offset of the first packet that is not one; ``row(payload, the same as text)`` returns one row of 16 MiB
-    or more. They raise ValueError and LookupError if a row can't be read exactly.
+    ``rows(data, text, offset, end, out)`` appends the rows of complete packets to ``out`` and returns the offset of the
+    first packet that is incomplete or not a row; ``row(payload, text)`` returns one row of 16 MiB or more. ``text``
+    contains the same bytes as latin1 text. They raise ValueError and LookupError if a row can't be read exactly.
     """
 
     definition: TableDefinition
@@ -99,11 +99,11 @@ class ChunkRows:
         return f"SELECT {self.selected} FROM {identifier(table.database)}.{identifier(table.name)} AS t"
 
     def statement(self, after: Sequence[str] | None, rows: int) -> str:
-        """The SELECT of ``rows`` rows after ``after``, which has a literal for each column of the key."""
+        """The SELECT of ``rows`` rows after the key ``after``, which contains a literal for each column of the key."""
         return f"{self._where(range_condition(self._key, after, None))} ORDER BY {', '.join(self._key)} LIMIT {rows}"
 
     def of_keys(self, keys: Iterable[Sequence[str]]) -> str:
-        """The SELECT of the rows with one of ``keys``, each of which has a literal for each column of the key."""
+        """The SELECT of the rows with one of ``keys``, each of which contains a literal for each column of the key."""
         return self._where(keys_condition(self._key, keys))
 
     @property
@@ -119,7 +119,7 @@ class ChunkRows:
 
 
 def _row(columns: Sequence[ColumnText], nullable: Sequence[bool]) -> tuple[list[str], str]:
-    """The lines of code that read a row's columns, and the source of the f-string that makes its JSON text."""
+    """The lines of code that read a row's columns, and the source of the f-string for the row's JSON text."""
     lines: list[str] = []
     texts = []
     for index, (column, may_be_null) in enumerate(zip(columns, nullable, strict=True)):
@@ -166,8 +166,8 @@ def _several(x: str, count: int) -> Iterator[str]:
 _BLOCK_BYTES = 1 << 16
 _TIMEOUTS = {"read_timeout": 300, "write_timeout": 30}  # seconds without a reply from the leader
 _RAW = {"charset": "utf8mb4", "use_unicode": False, "conv": {}, "autocommit": None}
-# The leader's settings must not affect what is read: all committed rows, all bytes in the table's own character sets,
-# every date that can be stored.
+# Whatever the leader's settings are, the session reads all committed rows, all bytes in the table's own character sets,
+# and every date that can be stored.
 _SESSION = (
     "SET SESSION autocommit = 0, character_set_results = NULL, time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES', "
     "sql_select_limit = 18446744073709551615, sql_big_selects = 1, max_execution_time = 0, "
@@ -182,13 +182,14 @@ _KEPT = 100  # tables whose generated code is cached
 
 
 class TableChanged(Disconnected):
-    """Raised when the table no longer has the known definition: reading the definition again, or starting again, is
-    safe."""
+    """Raised when the table no longer has the known definition: it is safe to read the definition again, or to start
+    again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadChunk:
-    """The JSON text of each row, and of each key column's value in the last row; ``upto`` is None at the table's end.
+    """The rows of a chunk as JSON texts; ``upto`` are the JSON texts of the last row's key values, None at the table's
+    end.
 
     ``size`` is the number of characters of all rows.
     """
@@ -199,9 +200,10 @@ class ReadChunk:
 
 
 class ChunkReader:
-    """Reads over one connection, which is opened when it is needed. ``with ChunkReader(settings, name) as reader: …``
+    """Reads chunks over one connection, which is opened when it is needed.
 
-    ``settings`` are pymysql's connection arguments, ``name`` is the server's name in errors.
+    ``with ChunkReader(settings, name) as reader: …``. ``settings`` are pymysql's connection arguments, ``name`` is the
+    server's name in errors.
     """
 
     def __init__(self, settings: dict[str, Any], name: str) -> None:
@@ -234,15 +236,15 @@ class ChunkReader:
     ) -> ReadChunk:
         """Reads ``rows`` rows after ``after``, fewer if they reach ``max_bytes`` or the table ends.
 
-        ``after`` has the JSON text of each key column's value, None for the table's beginning. At ``max_bytes`` it
-        stops, with at least one row and at most a row, or a block from the network, more. Raises TableChanged,
+        ``after`` contains the JSON text of each key column's value; None means the table's beginning. The result has at
+        least one row, and exceeds ``max_bytes`` by at most a row or a block from the network. Raises TableChanged and
         Disconnected; UserError for a missing grant; PromiseError for a row that can't be read exactly.
         """
         if definition.refusal is not None:
             raise ValueError(f"{definition.database}.{definition.name} can't be copied: {definition.refusal}")
         code = self._code_of(definition)
         bound = None if after is None else key_literals(definition.key_columns, after)
-        # As many rows as would have had that size last time, so that a result is seldom cut off.
+        # Requests as many rows as would have had this size last time, so that a result is seldom cut off.
         rows = min(rows, max(1, max_bytes // self._row_sizes.get(definition, 1)))
         found, size, ended = self._read(definition, code.statement(bound, rows), max_bytes)
         if found:
@@ -253,10 +255,10 @@ class ChunkReader:
     def read_keys(
         self, definition: TableDefinition, keys: Sequence[tuple[str, ...]], *, max_bytes: int
     ) -> ReadChunk | None:
-        """Reads the rows with ``keys``, each in the form of ``after`` in ``read``; None if they have more than
-        ``max_bytes``.
+        """Reads the rows with ``keys``; None if the rows have more than ``max_bytes``.
 
-        Raises ValueError for a value that the table's key can't have; otherwise as ``read``.
+        Each key has the form of ``after`` in ``read``. Raises ValueError for a value that the table's key can't
+        contain, and the errors of ``read``.
         """
         literals = [key_literals(definition.key_columns, key) for key in keys]
         found, size, ended = self._read(definition, self._code_of(definition).of_keys(literals), max_bytes)
@@ -288,7 +290,7 @@ class ChunkReader:
         return self._code[definition]
 
     def _rows(self, code: ChunkRows, statement: str, max_bytes: int) -> tuple[list[str], int, bool]:
-        """The rows, their size in characters, and whether the statement found no others."""
+        """Returns the rows, their size in characters, and whether the statement found no more rows."""
         table = code.definition
         connection = self._open()
         require_unchanged(connection, table)
@@ -299,7 +301,7 @@ class ChunkReader:
             forget_answer(connection)
             connection.rollback()
         else:
-            # Closing is cheaper than receiving the rest.
+            # Closing the connection is cheaper than receiving the rest of the result.
             self.close()
         return found, size, answer.ended
 
@@ -319,7 +321,8 @@ def reading_connection(settings: dict[str, Any]) -> Any:
 
 
 def require_unchanged(connection: Any, table: TableDefinition) -> None:
-    """Takes the table's metadata lock, which the transaction keeps until its end. Raises TableChanged."""
+    """Takes the table's metadata lock, which the transaction holds until it ends. Raises TableChanged if the table's
+    definition has changed."""
     full_name = f"{identifier(table.database)}.{identifier(table.name)}"
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT 1 FROM {full_name} LIMIT 0")
@@ -349,7 +352,7 @@ class ArrivingRows:
         self.ended = False
 
     def read(self, max_bytes: int) -> tuple[list[str], int]:
-        """Reads rows until the result ends or they have ``max_bytes``; returns them with their size."""
+        """Reads rows until the result ends or the rows have ``max_bytes``; returns the rows with their size."""
         self._found = []
         size = 0
         while not self.ended and (size < max_bytes or not self._found):
@@ -362,7 +365,7 @@ class ArrivingRows:
         return self._found, size
 
     def _take_block(self) -> None:
-        """Takes the rows that have arrived completely, and receives more bytes."""
+        """Parses the rows that have arrived completely, and receives more bytes."""
         data = self._data
         at = self._code.rows(data, data.decode("latin1"), 0, len(data), self._found)
         self._data = data = data[at:]
@@ -383,7 +386,7 @@ class ArrivingRows:
             self.ended = True
 
     def _large(self) -> bytes:
-        """The payload of a row in several packets: all but the last one have the maximum length."""
+        """The payload of a row in several packets: all packets but the last have the maximum length."""
         parts = []
         length = _LARGEST_PAYLOAD
         while length == _LARGEST_PAYLOAD:
@@ -440,8 +443,9 @@ def _key_of(table: TableDefinition, row: str) -> tuple[str, ...]:
 
 
 _LOCKED = frozenset({1205, 1213})
-# If a statement waits for the guard's metadata lock and this session waits for the statement, all would wait: so the
-# wait is short. Between two pieces the server waits as long as the throttles hold the copy back.
+# If a statement waits for the guard's metadata lock and this session waits for the statement, none of the three could
+# go on: so lock_wait_timeout is short. Between two pieces the server waits for as long as the throttles hold the copy
+# back: so net_write_timeout is long.
 _SNAPSHOT_SESSION = "SET SESSION lock_wait_timeout = 1, net_write_timeout = 86400"
 
 
@@ -457,20 +461,20 @@ class SnapshotReader:
         self.connection: Any = None
 
     def open(self, table: TableDefinition) -> tuple[str, Position]:
-        """Takes a snapshot. Returns the GTIDs of transactions that it certainly sees, and a position after all others
-        that it may see.
+        """Takes a snapshot. Returns the GTIDs of transactions that it certainly sees, and a position after all other
+        transactions that it may see.
 
         Raises TableChanged, Disconnected; UserError for a missing grant.
         """
         self.close()
         try:
-            # Keeps the table as it is until the snapshot's own transaction holds the lock.
+            # The guard keeps the table as it is until the snapshot's own transaction holds the lock.
             with closing(reading_connection(self._settings)) as guard:
                 require_unchanged(guard, table)
                 self.connection = reading_connection(self._settings)
                 with self.connection.cursor() as cursor:
-                    # The order is essential. The snapshot sees all that was executed before it; all that it sees was
-                    # logged before it, and so before the end of the binlog that is read afterwards.
+                    # The order is essential. The snapshot sees all transactions that were executed before it. All that
+                    # it sees were logged before it, and so before the end of the binlog that is read afterwards.
                     cursor.execute("SELECT @@GLOBAL.gtid_executed")
                     seen = cursor.fetchone()[0].decode()
                     cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")

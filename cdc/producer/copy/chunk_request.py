@@ -1,13 +1,14 @@
 """A chunk request in flight: rows read from the leader, merged with the changes streamed meanwhile.
 
-The SELECT of a chunk sees some of the transactions that are committed meanwhile, and it is not known which. All that it
-may have missed come in the stream after the request. So rows that these transactions change are taken from the stream:
-the SELECT saw the same version of such a row or an older one.
+The SELECT of a chunk sees some of the transactions that are committed meanwhile, and it is not known which. All
+transactions that it may have missed come in the stream after the request. So rows that these transactions change are
+taken from the stream: the SELECT saw the same version of such a row or an older version.
 
-A snapshot of a table that is copied as a whole sees some of the transactions in the binlog, in no certain order. It
-certainly sees those that were executed before it (``seen``). All others that it may see are before the binlog's end
-right after it. So if the stream has reached that end, and only ``seen`` transactions in it have changed the table since
-the request, the snapshot shows the table as it is at that place.
+A snapshot of a table that is copied as a whole sees some of the transactions in the binlog, which need not be the
+oldest. It certainly sees the transactions that were executed before it (``seen``). All other transactions that it may
+see are before the end of the binlog, which is read right after the snapshot is taken. So if the stream has reached that
+end, and only ``seen`` transactions in it have changed the table since the request, the snapshot shows the table as it
+is at that place.
 """
 
 import json
@@ -56,15 +57,17 @@ class Changers:
         self.gtids: set[str | None] = set()
 
     def note(self, gtid: str | None) -> None:
-        """Notes that a transaction has changed the table; None if it has no GTID, so that no snapshot certainly sees
-        it."""
+        """Notes that the transaction ``gtid`` has changed the table; None means a transaction without GTID, which no
+        snapshot certainly sees."""
         self.gtids.add(gtid if len(self.gtids) < _MOST else None)
 
 
 @dataclass(slots=True)
 class Snapshot:
-    """The progress of a table that is copied as a whole: the ``tries`` since ``began`` and, once a snapshot was exact,
-    the ``pieces`` written (None before). ``tables`` must not change from then on until all pieces are written.
+    """The progress of a table that is copied as a whole.
+
+    ``tries`` counts the snapshots since ``began``. ``pieces`` counts the written pieces of an exact snapshot, None
+    until a snapshot was exact. From then on ``tables`` must not change until all pieces are written.
     """
 
     tables: frozenset[Table]
@@ -75,8 +78,8 @@ class Snapshot:
     waits: bool = False  # the stream waits for the pieces
 
     def may_end_with(self, change: Change) -> bool:
-        """Whether ``change`` may make the snapshot outdated: it begins a transaction that changes one of the tables, or
-        may change one."""
+        """Whether ``change`` may make the snapshot outdated: it is a transaction that changes one of the tables, or the
+        beginning of a transaction that may change one of them."""
         if type(change) is RowsTransaction:
             return any(rows.table.names in self.tables for rows in change.rows)
         return type(change) is Begin
@@ -86,11 +89,11 @@ _LIMIT = 64_000_000  # bytes of changes that are kept while a chunk is read
 
 
 class Overrun(Exception):
-    """Raised when more was changed than can be kept: the chunk must be read again."""
+    """Raised when a chunk must be read again, for example because its table changed more than can be kept."""
 
 
 class Window:
-    """The changes of one table since a chunk of it was requested."""
+    """The changes of one table since a chunk of the table was requested."""
 
     def __init__(self) -> None:
         self._changes: list[tuple[str, list[bytes] | list[LargeText]]] = []
@@ -105,7 +108,7 @@ class Window:
             self._changes.append((operation, rows))
 
     def apply(self, rows: list[str], key: Sequence[int]) -> list[str]:
-        """Applies all changes to the chunk's ``rows``, JSON texts; ``key`` has the indexes of the key's columns.
+        """Applies all changes to the chunk's ``rows``, JSON texts; ``key`` contains the indexes of the key's columns.
 
         Raises Overrun.
         """
@@ -116,7 +119,7 @@ class Window:
 
 
 def merged(rows: list[str], key: Sequence[int], changes: Iterable[tuple[str, dict[str, Any]]]) -> list[str]:
-    """Applies ``changes`` to ``rows``; each change has its operation and the row as an object of the record format."""
+    """Applies ``changes`` to ``rows``; each change is an operation and the row as an object of the record format."""
     last: dict[str, list[Any] | None] = {}
     for operation, row in changes:
         before = row.get("before_cols") if operation == "Update" else row["cols"] if operation == "Delete" else None
@@ -139,11 +142,12 @@ def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-# The next chunk: a table and the key after which its rows are wanted, or the keys of the wanted rows; with neither, the
-# statements that create the tables.
+# The next request: a table and the key after which its rows are wanted, or a table and the keys of the wanted rows. If
+# all are None, the statements that create the tables are requested.
 Place = tuple[Table | None, tuple[str, ...] | None, Keys | None]
 
-# Flags of a rows event: foreign keys were off, or their changes were logged too (class Rows_event).
+# Flags of a rows event which mean that foreign keys were off, or that their changes were logged, too (class
+# Rows_event).
 _NOTHING_UNLOGGED = 0x02 | 0x10
 
 
@@ -151,8 +155,8 @@ _NOTHING_UNLOGGED = 0x02 | 0x10
 class ChunkRequest:
     """A request ``wanted`` at the time ``at``, the changes since then, and the answer once there is one.
 
-    ``cascading`` are tables with changes that foreign keys may have followed; ``columns`` are the table's columns and
-    key in the records of these changes.
+    ``cascading`` are tables with changes that may have cascaded through foreign keys; ``columns`` are the table's
+    columns and key in the records of its changes.
     """
 
     wanted: Wanted
@@ -182,7 +186,7 @@ class ChunkRequest:
 
 
 class ChunkRequests:
-    """The requests in flight to a reader, in order; ``open_reader`` starts it with the first request.
+    """The requests in flight to a reader, in order; ``open_reader`` starts the reader at the first request.
 
     ``unwanted`` counts the outstanding answers to requests that were taken back.
     """
@@ -223,7 +227,7 @@ class ChunkRequests:
         return self._asked.popleft()
 
     def receive(self) -> None:
-        """Takes the answers that have arrived. Raises Disconnected and UserError as reading does."""
+        """Receives the answers that have arrived. Raises the errors of reading: Disconnected and UserError."""
         while self._reader is not None and (answer := self._reader.answer()) is not None:
             if self.unwanted:
                 self.unwanted -= 1
@@ -279,11 +283,12 @@ class ChunkRequests:
 def following(
     pending: Pending, snapshot: Snapshot | None, keys: Keys | None, last: ChunkRequest | None
 ) -> Place | None:
-    """The place to request after ``last``: rows with ``keys`` first; None if its answer is needed before."""
+    """The place to request after ``last``; rows with ``keys`` come first. None if the answer to ``last`` is needed
+    before."""
     is_piece = snapshot is not None and snapshot.pieces is not None
     # No other request comes between the pieces of a table.
     if keys is not None and not is_piece:
-        # Requested alone, so that the next request continues at the end of the chunks before it.
+        # Keys are requested alone, so that the next request continues at the end of the chunks before it.
         return None if last else (keys.table, None, keys)
     if last is None:
         return pending.current, () if is_piece else None if snapshot else pending.after or None, None
@@ -294,7 +299,8 @@ def following(
 
 
 def chunk_of(asked: ChunkRequest, answer: Answer, *, piece: int | None) -> Chunk:
-    """Builds the chunk of the rows read, as of this place of the stream; ``piece`` numbers the pieces of a snapshot.
+    """Builds the chunk from the rows that were read, as of this place of the stream; ``piece`` numbers the pieces of a
+    snapshot.
 
     Raises Overrun if the rows have to be read again: too much changed, or a foreign key may have changed rows unseen.
     """
@@ -306,7 +312,8 @@ def chunk_of(asked: ChunkRequest, answer: Answer, *, piece: int | None) -> Chunk
             raise Overrun  # impossible, since these changes are held back
         return _piece_of(definition, read, piece, answer.ts_us)
     if asked.columns - {definition.columns_json}:
-        raise Overrun  # an ALTER that was not logged has changed the columns: these rows have other ones
+        # an ALTER that was not logged has changed the columns: the rows that were read differ from the changes in them
+        raise Overrun
     columns = [column.name for column in definition.columns]
     rows = asked.window.apply(read.rows, [columns.index(name) for name in definition.key])
     return _part_of(definition, (asked.wanted.after, read.upto), rows, answer.ts_us, keys=answer.keys)
@@ -320,7 +327,7 @@ def _part_of(
     *,
     keys: tuple[tuple[str, ...], ...] | None = None,
 ) -> Chunk:
-    """The chunk of the rows between two ``bounds`` of the table's key, or of those with ``keys``."""
+    """The chunk of the rows between two ``bounds`` of the table's key, or of the rows with ``keys``."""
     table = definition.database, definition.name
     collations = tuple(column.collation for column in definition.key_columns)
     # The first chunk of a copy also contains the types; the other chunks follow it.

@@ -1,4 +1,4 @@
-"""Decides what is copied next, and at which place of the stream a chunk is due."""
+"""Decides which rows are copied next, and at which place of the stream each chunk is written."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -28,13 +28,13 @@ _TELL_SECONDS = 30.0
 
 
 class Copier:
-    """Copies the ``pending`` tables chunk by chunk, and advances that state.
+    """Copies the ``pending`` tables chunk by chunk, and updates ``pending``.
 
-    ``requests`` ask for more tables; tables that the filters (``wants_table``) leave out are not copied.
-    ``open_reader`` starts the thread that reads; ``log(event, **fields)`` is called for each table that begins and
-    ends, and each that can't be copied. ``speed`` counts the copied rows. ``widened``: changed filters include more
-    objects. Before anything else these are created, at a place of the stream from which the new filters hold, and then
-    copied.
+    ``requests`` contain further tables to copy; tables that the filters (``wants_table``) leave out are not copied.
+    ``open_reader`` starts the thread that reads chunks; ``log(event, **fields)`` is called when the copy of a table
+    begins or ends, and for each table that can't be copied. ``speed`` counts the copied rows. ``widened``: changed
+    filters include more objects. These objects are created first, at the place of the stream from which the new filters
+    hold, and then copied.
     """
 
     def __init__(
@@ -48,22 +48,24 @@ class Copier:
         widened: FilterChange | None = None,
     ) -> None:
         self.widened = widened
-        # The filters may have changed since the request, or differ from those where it was made.
+        # The filters may have changed since the request, or differ from the filters of the program that wrote the
+        # request.
         self.pending = pending.without_pieces().wanted(wants_table)
         self._wants_table = wants_table
         self._requests = requests
         self._progress_log = ProgressLog(log)
         self._chunk_requests = ChunkRequests(open_reader)
         self._gtid: str | None = None  # GTID of the transaction that is being received event by event
-        self.snapshot: Snapshot | None = None  # of the current table, if it is copied as a whole
+        self.snapshot: Snapshot | None = None  # the snapshot of the current table, if it is copied as a whole
         self._queue = RequestQueue()
         self._creations = Creations()
         self.speed = Speed(time.monotonic())
         self._estimated: int | None = None  # estimated rows of the current table
-        self._key: tuple[CopiedColumn, ...] = ()  # its key in its newest chunk, if this process has written one
+        # key columns of the current table's newest chunk, if this process has written a chunk
+        self._key: tuple[CopiedColumn, ...] = ()
 
     def copying(self) -> Copying | None:
-        """The table that is copied now, for other threads."""
+        """The progress of the table that is copied now; None if there is none. Other threads may call this."""
         pending = self.pending
         if pending.current is None:
             return None
@@ -114,11 +116,12 @@ class Copier:
             case Statement():
                 self._note_statement(change)
             case Refused():
-                self._chunk_requests.note_unknown()  # the operator skips the event
+                self._chunk_requests.note_unknown()  # the operator lets the producer skip the event
                 self._take_back_creations((ANY_DATABASE,))
 
     def holds(self, change: Change) -> bool:
-        """Whether ``change`` must wait: for the pieces of a table, or a moment for a snapshot of one."""
+        """Whether ``change`` must wait until all pieces of a table are written, or a moment for the snapshot of a
+        table."""
         snapshot = self.snapshot
         if snapshot is None or not snapshot.may_end_with(change):
             return False
@@ -128,7 +131,7 @@ class Copier:
                 self._progress_log.held(self.pending.current)
             self._chunk_requests.hurry(hurried=True)
             return True
-        # A change during a snapshot makes it inexact more often than a change after it.
+        # If changes wait for a moment while a snapshot is taken, the snapshot is exact more often.
         asked = self._chunk_requests.first
         return asked is not None and asked.answer is None and time.monotonic() < asked.at + _PATIENCE_SECONDS
 
@@ -143,16 +146,17 @@ class Copier:
         self._take_back_creations(statement.effects)
         if not self.pending.is_changed_by(statement.effects):
             return
-        # The rows being read may precede the statement while their definition follows it.
+        # The rows of a requested chunk may have been read before the statement, but their table's definition after it.
         self._take_back()
-        # the new name may be one that the filters leave out
+        # The filters may leave out the new name.
         pending = self.pending.after_statement(statement.effects).wanted(self._wants_table)
         if pending.current != self.pending.current:
             self._progress_log.replaced(self.pending.current, pending.current)
         self.pending = pending
 
     def _take_back_creations(self, effects: Iterable[Effect]) -> None:
-        """Takes back the request for the statements that create the tables if ``effects`` may have changed these."""
+        """Takes back the request for the statements that create the tables if ``effects`` may have changed the
+        objects."""
         if self.widened is None and not self.pending.structure:
             return
         wants_table = self.widened.after.wants_table if self.widened else self._wants_table
@@ -166,10 +170,10 @@ class Copier:
         self.snapshot, self.pending = None, self.pending.without_pieces()
 
     def due(self, progress: Progress) -> Chunk | Beginning | None:
-        """The chunk or the creating statements to write now, if ``progress`` has reached their place between two
-        transactions; also requests more.
+        """Returns the chunk, or the statements that create the tables, to write now if ``progress`` has reached their
+        place between two transactions; also requests more chunks.
 
-        The caller must then call ``written``. Raises Disconnected and UserError as reading does.
+        The caller must then call ``written``. Raises the errors of reading: Disconnected and UserError.
         """
         self._chunk_requests.receive()
         self._ask(progress)
@@ -182,9 +186,9 @@ class Copier:
         return None
 
     def _ask(self, progress: Progress) -> None:
-        """Requests chunks ahead, so that one is read while another is written."""
+        """Requests chunks ahead, so that a chunk is read while another chunk is written."""
         creates = self.widened is not None or self.pending.structure
-        # Requests that were taken back are still answered, before new ones.
+        # The reader still answers requests that were taken back, before it answers new requests.
         while self.active and len(self._chunk_requests) < _AHEAD and not self._chunk_requests.unwanted:
             last = self._chunk_requests.last
             place: Place | None = (None, None, None)
@@ -196,7 +200,8 @@ class Copier:
             self._chunk_requests.ask(Wanted(*place[:2], progress.gtid_text, place[2], changed))
 
     def _due(self, asked: ChunkRequest, answer: Answer) -> Chunk | Beginning | None:
-        """Builds what was read; None if it must be read again, or if the table can't be copied."""
+        """Builds the chunk or the statements from an answer; None if the answer contains nothing to write, if it must
+        be read again, or if the table can't be copied."""
         if answer.structure is not None:
             return Beginning(answer.structure, answer.ts_us, self.widened.after if self.widened else None)
         definition = answer.definition
@@ -212,14 +217,15 @@ class Copier:
             with suppress(Overrun):
                 return chunk_of(asked, answer, piece=self.snapshot.pieces if self.snapshot else None)
         self._take_back()
-        # The key has changed. A logged ALTER would restart the copy when it arrives in the stream; an unlogged one does
-        # not arrive, so the copy restarts here.
+        # The key has changed. A logged ALTER would restart the copy when it arrives in the stream; an unlogged ALTER
+        # does not arrive, so the copy restarts here.
         if not goes_on:
             self.pending = self.pending.begun_again()
         return None
 
     def _judge(self, asked: ChunkRequest, answer: Answer) -> None:
-        """Continues with a snapshot if it shows the table as it is here; otherwise another one is taken."""
+        """Keeps a snapshot if it shows the table as it is at this place of the stream; otherwise another snapshot is
+        taken."""
         assert asked.wanted.table is not None
         self._chunk_requests.pop()
         if self.snapshot is None:
@@ -253,7 +259,7 @@ class Copier:
         return self.pending.chunk_written(due.upto, len(due.rows))
 
     def written(self, due: Chunk | Beginning, *, sequence: int) -> None:
-        """Notes that ``due`` was written to the stream; ``sequence`` is the one of its last record."""
+        """Notes that ``due`` was written to the stream; ``sequence`` is the sequence of its last record."""
         answer = self._chunk_requests.pop().answer
         if isinstance(due, Beginning) or due.keys is None:
             self._estimated = answer.estimated if answer else None

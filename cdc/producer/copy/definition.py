@@ -1,15 +1,16 @@
-"""Reads the definition of a table to copy: columns and key as rows events have them, or why it can't be copied.
+"""Reads the definition of a table to copy: its columns and key as rows events contain them, or why it can't be copied.
 
-All queries run while the table's metadata lock is held, so they see one state of the table. The server chooses the key
-that it logs: module ``decode.table_map``.
+All queries run while the table's metadata lock is held, so they see one state of the table. Module ``decode.table_map``
+explains which key the server logs.
 
-MySQL logs what its foreign keys change since 9.6, unless ``innodb_native_foreign_keys`` is ON. With an older leader a
-chunk may have been read before such a change, and nothing in the stream would show it: ``unlogged_cascades``.
+Since version 9.6 MySQL logs the changes that its foreign keys make, unless ``innodb_native_foreign_keys`` is ON. With
+an older leader a chunk may have been read before such a change, and nothing in the stream would show it: see
+``unlogged_cascades``.
 
 The server shows question marks in members of an ENUM or SET for letters that utf8mb3 lacks. Such members are read from
-values of the column: no other query shows them. If no row has a member, a recursive query computes its text: the
-first row of the query is a NULL of the column's type, and the others are numbers of members, which that type turns into
-texts. Servers before MySQL 9 give these rows another type.
+values of the column: no other query shows them. If no row has a member, a recursive query computes its text: the first
+row of the query is a NULL of the column's type, and the others are numbers of members, which that type turns into
+texts. In servers before MySQL 9 these rows have another type.
 """
 
 import re
@@ -56,8 +57,8 @@ _BMP = "\uffff"
 def exact_members(
     cursor: Any, table: str, column: str, *, kind: str, charset: str, shown: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """The exact members of a column; None if they are not those that the leader has ``shown``. ``table`` and ``column``
-    are quoted names."""
+    """The exact members of a column; None if they do not match the members that the leader has ``shown``. ``table`` and
+    ``column`` are quoted names."""
     number = "n + 1" if kind == "enum" else "1 << n"
     # CONVERT, too, returns question marks for bytes that are not ASCII.
     value = "e" if charset in ("ascii", "utf8mb4") else "CONVERT(e USING utf8mb4)"
@@ -82,7 +83,7 @@ _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
 def member_texts(column_type: str) -> tuple[str, ...]:
-    """Parses the members in a column type as the server shows it."""
+    """Parses the members of an ENUM or SET in a column type that the server shows."""
     texts = _QUOTED.findall(column_type)
     return tuple(
         re.sub(r"\\(.)|''", lambda at: _ESCAPES.get(at[1], at[1]) if at[1] else "'", text, flags=re.DOTALL)
@@ -91,9 +92,10 @@ def member_texts(column_type: str) -> tuple[str, ...]:
 
 
 def shown_type(kind: str, full: str, charset: str) -> str:
-    """The type name used in records of rows (``decode.table_map.column_type``) for a column that is shown as ``full``.
+    """The type name used in records of rows (``decode.table_map.column_type``) for a column with the COLUMN_TYPE
+    ``full``.
 
-    ``kind`` is its data_type in information_schema.
+    ``kind`` is its DATA_TYPE in information_schema.
     """
     if kind in ("enum", "set"):
         return members_type(kind, None if text_decoder(charset) is None else member_texts(full), charset)
@@ -112,7 +114,7 @@ _ACTIONS = "('CASCADE', 'SET NULL', 'SET DEFAULT')"
 
 
 def unlogged_cascades(cursor: Any) -> dict[Table, set[Table]]:
-    """Maps each table to the tables that its foreign keys follow; empty if the server logs all changes."""
+    """Maps each table to the tables from which unlogged changes cascade to it; empty if the server logs all changes."""
     cursor.execute("SHOW GLOBAL VARIABLES WHERE variable_name IN ('version', 'innodb_native_foreign_keys')")
     variables = dict(cursor.fetchall())
     version = tuple(map(int, re.findall(r"\d+", variables["version"])[:2]))
@@ -130,7 +132,7 @@ def unlogged_cascades(cursor: Any) -> dict[Table, set[Table]]:
 
 
 def above(table: Table, follows: dict[Table, set[Table]]) -> frozenset[Table]:
-    """All tables that ``table`` follows, through one foreign key or several."""
+    """All tables whose changes may cascade to ``table``, through one foreign key or several."""
     found: set[Table] = set()
     waiting = [table]
     while waiting:
@@ -151,24 +153,24 @@ _GEOMETRY = frozenset({
 })  # fmt: skip
 _IN_KEY = _INTEGERS | _TEXTS | _BINARIES | _TEMPORAL | {"decimal"}
 _KNOWN = _IN_KEY | _MEMBERS | _GEOMETRY | {"float", "double", "bit", "json", "vector"}
-# Shows generated invisible primary keys, which servers before 8.0.30 do not have.
+# Shows generated invisible primary keys, which servers before 8.0.30 do not support.
 ALL_SHOWN = "/*!80030 SET SESSION show_gipk_in_create_table_and_information_schema = ON */"
 GONE = "the leader has no such table"  # why a table that was dropped or renamed is not copied
 _MISSING_GRANT = frozenset({1142, 1143})
 _NO_TABLE = frozenset({1049, 1146})
 _INVALID_VIEW = 1356
-_DEADLOCK = 1213  # of metadata locks, with a statement that changes the table
+_DEADLOCK = 1213  # a deadlock of metadata locks, with a statement that changes the table
 _LOCKED = frozenset({1205, _DEADLOCK})
 _COUNTER = re.compile(r" AUTO_INCREMENT=\d+(?= |$)")
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedColumn:
-    """One column of a table to copy. ``type`` is MySQL's name of its type, ``digits`` are those after the decimal point
-    or of the seconds.
+    """One column of a table to copy. ``type`` is MySQL's name of its type, ``digits`` is the number of digits after the
+    decimal point or of the fraction of a second.
 
-    ``rounded``: it is a FLOAT(M,D) or DOUBLE(M,D). ``members`` are those of an ENUM or SET, empty if records have their
-    numbers instead. ``sql_type`` is the type name used in records.
+    ``rounded``: the column is a FLOAT(M,D) or DOUBLE(M,D). ``members`` are the members of an ENUM or SET, empty if
+    records contain their numbers instead. ``sql_type`` is the type name used in records.
     """
 
     name: str
@@ -190,10 +192,11 @@ class CopiedColumn:
 class TableDefinition:
     """A table of the leader; ``refusal`` is the reason why it can't be copied, None if it can.
 
-    ``columns_json`` is part of its records, ``types_json`` is added to the first one. ``created`` is the leader's own
-    definition, by which a later change is noticed; ``key_index`` the name of the key's index. ``whole``: it has no key
-    or can't be copied in ranges of it, but can be copied as a whole from one snapshot. ``inexact``: the leader's output
-    does not show it exactly. ``respelled`` are parts of ``created`` with question marks, and their exact texts.
+    ``columns_json`` is part of its records, ``types_json`` is added to the first record. ``created`` is the definition
+    that the leader shows, from which a later change is noticed; ``key_index`` is the name of the key's index.
+    ``whole``: the table has no key or can't be copied in ranges of its key, but it can be copied as a whole from one
+    snapshot. ``inexact``: the leader does not show the definition exactly. ``respelled`` are pairs: a part of
+    ``created`` with question marks, and its exact text, empty if unknown.
     """
 
     database: str
@@ -218,8 +221,8 @@ class TableDefinition:
 
 @dataclass(frozen=True, slots=True)
 class TableKey:
-    """A key from SHOW KEYS: its columns' names, None for an expression; ``whole``: no column is limited to its first
-    characters."""
+    """A key from SHOW KEYS. ``columns`` are the names of its columns, None for an expression; ``whole``: no column is
+    limited to its first characters."""
 
     name: str
     columns: tuple[str | None, ...]
@@ -242,8 +245,8 @@ def table_text(show_create: str) -> str:
 def read_definition(connection: Any, database: str, table: str) -> TableDefinition:
     """Reads the definition of ``database.table``; ``connection`` is pymysql's, in utf8mb4, without an open transaction.
 
-    The session gets another sql_mode and time zone. Raises UserError if a grant is missing, naming it, and Disconnected
-    if the leader can't be reached.
+    Changes the sql_mode and the time zone of the session. Raises UserError if a grant is missing, naming it, and
+    Disconnected if the leader can't be reached.
     """
     try:
         with connection.cursor() as cursor:
@@ -290,7 +293,7 @@ def reading_failed(error: pymysql.MySQLError, database: str, table: str, *, user
 def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     full_name = f"{identifier(database)}.{identifier(table)}"
     try:
-        # Holds the metadata lock until the transaction ends.
+        # Takes the table's metadata lock, which the transaction holds until it ends.
         cursor.execute(f"SELECT 1 FROM {full_name} LIMIT 0")
     except pymysql.MySQLError as error:
         if error.args[0] in _NO_TABLE:
@@ -304,7 +307,7 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     kind, engine = cursor.fetchone() or (None, None)
     if kind is not None and kind != "BASE TABLE":
         return _refused(database, table, f"it is no table but a {kind}")
-    # The server denies this to a user with grants on only some columns: that user would not see the others.
+    # The server refuses this to a user with grants on only some columns: such a user would not see the other columns.
     created = table_text(shown_exactly(cursor, f"SHOW CREATE TABLE {full_name}")[1])
     refusals: list[str] = []
     respelled: list[tuple[str, str]] = []
@@ -330,20 +333,21 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
 
 
 def shown_exactly(cursor: Any, statement: str) -> list[str]:
-    """The row of a SHOW CREATE statement. A server that converts it shows question marks for characters in expressions
-    that utf8mb3 lacks."""
+    """Reads the row of a SHOW CREATE statement without conversion: a server that converts it shows question marks for
+    characters in expressions that utf8mb3 lacks."""
     cursor.execute("SET SESSION character_set_results = NULL")
     try:
         return shown_row(cursor, statement)
     finally:
-        # Also after a deadlock, since the connection is used again.
+        # Restores the setting also after a deadlock, since the connection is used again.
         with suppress(pymysql.MySQLError):
             cursor.execute("SET SESSION character_set_results = utf8mb4")
 
 
 def shown_row(cursor: Any, statement: str) -> list[Any]:
-    """The row of a SHOW CREATE statement, with lone surrogates for bytes that are not UTF-8."""
-    # Literals in another character set, and texts of a client with ``binary``, contain bytes of that character set.
+    """Reads the row of a SHOW CREATE statement; bytes that are not UTF-8 become lone surrogates."""
+    # Literals in another character set, and texts of a client with the character set ``binary``, contain bytes of that
+    # character set.
     cursor.connection.use_unicode = False
     try:
         cursor.execute(statement)
@@ -393,7 +397,8 @@ def _columns(
 
 
 def _exact_type(cursor: Any, column: tuple[str, str, str], kind: str, full: str, charset: str) -> str:
-    """The exact type of an ENUM or SET, for which ``full`` may have question marks; empty if it can't be found out."""
+    """The exact type of an ENUM or SET column, whose type ``full`` may contain question marks; empty if it can't be
+    found out."""
     if "?" not in full or charset not in LOSSY:
         return full
     database, table, name = map(identifier, column)
@@ -441,9 +446,9 @@ def table_keys(cursor: Any, full_name: str) -> list[TableKey]:
 
 
 def _chosen_key(keys: Sequence[TableKey], virtual: Container[str | None]) -> TableKey | None:
-    """Chooses the key that rows events have: the primary one, else the first unique one of whole columns without NULLs.
+    """Chooses the key that the server logs: the primary key, else the first unique key of whole columns without NULLs.
 
-    ``virtual`` are the names of virtual columns: the server chooses no key with one of them.
+    ``virtual`` are the names of virtual columns: the server chooses no key with a virtual column.
     """
     for key in keys:
         if key.name == "PRIMARY":

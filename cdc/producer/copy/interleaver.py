@@ -1,7 +1,7 @@
 """Interleaves the chunks of table copies with the changes of the binlog.
 
-Each yielded change is written, and counted in ``Progress``, before the next one is requested. So ``Copier`` only sees
-changes that are in the stream, and a chunk follows them before the next change is decoded.
+Each yielded change is written, and counted in ``Progress``, before the next change is requested. So ``Copier`` only
+sees changes that are in the stream, and a chunk follows them before the next change is decoded.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -62,8 +62,8 @@ class Interleaver:
         self._copies = True  # whether there is anything to copy, or a chunk of an earlier run to count
 
     def changes(self, received: Iterable[Sequence[RawEvent | SimpleTransaction]]) -> Iterator[Change]:
-        """The changes in ``received``, with chunks of tables between them. Raises the errors of the decoder and of
-        copies."""
+        """The changes in ``received``, with chunks of tables between them. Raises the errors of the decoder and of the
+        copier."""
         copier = self._copier
         yield from self._take_requests()
         for change in self._decoder.decode(received):
@@ -71,7 +71,7 @@ class Interleaver:
             if is_idle or copier.has_requests:
                 yield from self._take_requests()
             if is_idle:
-                # Chunks come before the Idle, which commits what is written.
+                # Chunks come before the Idle, because an Idle commits everything that is written.
                 yield from self._due()
                 yield change
             elif self._copies:
@@ -80,15 +80,15 @@ class Interleaver:
                 yield change
 
     def _take_requests(self) -> Iterator[CopyState]:
-        # The records that readers can see already show which requests an earlier run has taken up. They must be written
-        # again unchanged, with the same state of the copies. The same holds for a transaction whose first records may
-        # be committed.
+        # The records that readers can see already show which requests an earlier run has taken up. These records must
+        # be written again unchanged, with the same state of the copies. The same holds for a transaction whose first
+        # records may be committed.
         if not self._sink.has_visible and self._progress.between_transactions:
             self._copier.take_requests()
         yield from self._new_state()
 
     def _among_copies(self, change: Change) -> Iterator[Change]:
-        """Yields ``change``, after what must come before it and before what comes after it."""
+        """Yields ``change``, after the chunks that must come before it and before the chunks that are due after it."""
         while self._copier.holds(change):
             # A table's changes must not come between two pieces of its snapshot.
             self._copier.wait()
@@ -133,9 +133,10 @@ class Interleaver:
         return Copied(due, self._progress.position, header, _state(after, now))
 
     def _adopted(self, state: RecordState) -> CopyState | None:
-        """Adopts the state in a record that readers can see; None if the stream has not reached its place.
+        """Adopts the state in a record that readers can see; None if the stream has not reached the record's place.
 
-        If no record marks the place at which other filters begin to hold, the transactions executed before it do.
+        The place from which other filters hold may be between two records: the transactions executed before it identify
+        it.
         """
         now: Filters | None = None
         if state.filters is not None and state.filters != self._progress.filters:
@@ -157,7 +158,7 @@ class Interleaver:
         return _state(self._known, now)
 
     def _new_state(self) -> Iterator[CopyState]:
-        """Yields the state of the copies if it differs from the one in the stream; it is committed at once."""
+        """Yields the state of the copies if it differs from the state in the stream; the sink commits it at once."""
         copier = self._copier
         pending, speed = copier.pending, copier.speed
         self._copies = copier.active or self._sink.has_visible

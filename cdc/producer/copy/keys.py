@@ -1,10 +1,10 @@
 """Checks key values against a table's columns, and writes them as SQL literals.
 
-The leader compares such a literal as it does its own rows, in a session with the time zone +00:00 and a sql_mode that
-accepts every date.
+In a session with the time zone +00:00 and a sql_mode that accepts every date, the leader compares such a literal in the
+same way as the values of its own rows.
 
-The keys come from an audit's report. It may contain a follower's value that the leader's column can't have, or be older
-than the table's definition. Then the rows with these keys are not read at all.
+The keys come from an audit's report. The report may contain a follower's value that the leader's column can't store, or
+be older than the table's definition. Then the rows with these keys are not read at all.
 """
 
 import json
@@ -25,7 +25,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Keys(NamedTuple):
-    """Keys of rows of ``table``: for each row the JSON texts of its key values, in the order of the
+    """Keys of rows of ``table``; ``values`` contains for each row the JSON texts of its key values, in the order of the
     key's ``columns``."""
 
     table: Table
@@ -34,7 +34,7 @@ class Keys(NamedTuple):
 
 
 def key_literals(columns: Sequence[CopiedColumn], values: Sequence[str]) -> tuple[str, ...]:
-    """Writes a literal for each value, given as JSON text. Raises ValueError for a value that the key can't have."""
+    """Writes a literal for each value, given as JSON text. Raises ValueError for a value that the key can't contain."""
     return tuple(_literal(column, json.loads(value)) for column, value in zip(columns, values, strict=True))
 
 
@@ -57,7 +57,8 @@ def _decimal(column: CopiedColumn, content: str) -> str:
 
 
 def _string(column: CopiedColumn, content: str) -> str:
-    # In the column's own character set: otherwise the server might convert the column and not use its index.
+    # The literal has the column's own character set: otherwise the server might convert the column and not use its
+    # index.
     data = latin1_encode(content) if column.charset == "latin1" else content.encode()
     return f"_{column.charset} x'{data.hex()}'"
 
@@ -116,8 +117,8 @@ _TAGS = {
     "datetime": frozenset({"DateTime"}),
     "timestamp": frozenset({"Timestamp"}),
 }
-# The highest character of each character set whose text records contain unchanged; ``key_literals`` checks those of
-# latin1.
+# The highest character of each character set whose text records contain unchanged; ``key_literals`` checks the
+# characters of latin1.
 _HIGHEST = {"utf8mb4": "\U0010ffff", "utf8mb3": "\uffff", "utf8": "\uffff", "ascii": "\x7f", "latin1": "\U0010ffff"}
 
 
@@ -135,9 +136,10 @@ def unfit(definition: TableDefinition, keys: Keys) -> str | None:
 
 
 def has_key(definition: TableDefinition, after: tuple[str, ...] | None, before: tuple[CopiedColumn, ...] = ()) -> bool:
-    """Whether a chunk can begin after ``after``, JSON texts of key values: the key may have changed since.
+    """Whether a chunk can begin after the key values ``after`` (JSON texts), although the table's key may have changed
+    since.
 
-    ``before`` are the key columns that these values belong to, if known.
+    ``before`` are the key columns to which these values belong, if known.
     """
     if not after:
         return True  # at the table's beginning

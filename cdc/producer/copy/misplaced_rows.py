@@ -1,6 +1,7 @@
 """Finds rows in partitions that they don't belong to, which a SELECT by the table's key would not find.
 
-``EXCHANGE PARTITION … WITHOUT VALIDATION`` can put them there. Looking up each row costs a fraction of copying it.
+``EXCHANGE PARTITION … WITHOUT VALIDATION`` can put rows into a wrong partition. Looking up each row costs a fraction of
+copying it.
 """
 
 from contextlib import closing
@@ -45,7 +46,8 @@ class MisplacedRows:
         self._changes += 1
 
     def refused(self, table: TableDefinition) -> TableDefinition:
-        """Returns ``table``, refused if it has misplaced rows. Raises Disconnected, UserError if a grant is missing."""
+        """Returns ``table``, with a refusal if it has misplaced rows. Raises Disconnected, and UserError if a grant is
+        missing."""
         if table.refusal is not None or "PARTITION BY" not in table.created:
             return table
         looked = table, self._changes
@@ -97,9 +99,10 @@ def _partitions(cursor: Any, table: TableDefinition) -> list[str]:
 
 
 def _unique_keys(cursor: Any, table: TableDefinition) -> list[TableKey]:
-    """The keys by which rows are looked up: for a table that is copied by its key, that one. A table without one is
-    read as a whole, and a row that is stored twice would violate a unique key on the follower, where each row is in its
-    place: so all unique keys without expressions, which can't be looked up."""
+    """Returns the keys with which rows are looked up. A table that is copied by its key needs only this key. A table
+    without a key is read as a whole: a row that is stored twice would violate a unique key on the follower, where each
+    row is in its right partition. So it needs all unique keys, except keys with expressions, which can't be looked up.
+    """
     unique = [key for key in table_keys(cursor, _full_name(table)) if key.unique and None not in key.columns]
     return [key for key in unique if key.name == table.key_index] if table.key else unique
 

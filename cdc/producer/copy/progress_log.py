@@ -1,4 +1,4 @@
-"""Log messages about table copies, and the progress and speed of the current one."""
+"""Logs messages about table copies, and measures the progress and speed of the current copy."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -16,9 +16,10 @@ _APART = 1.0  # seconds between two samples
 
 
 class Copying(NamedTuple):
-    """The table that is copied now: ``rows`` of about ``estimated`` are copied; None if there is no estimate.
+    """The table that is copied now: ``rows`` of about ``estimated`` rows are copied; ``estimated`` is None if unknown.
 
-    The speed is 0 until it is known. ``waits_for`` is the follower that must apply more first.
+    The speed is 0 until it is known. ``waits_for`` is the follower that must apply more rows before the next chunk is
+    read.
     """
 
     table: str
@@ -44,7 +45,7 @@ class Speed:
         self._samples: tuple[tuple[float, int, int], ...] = ((now, 0, 0),)
 
     def add(self, rows: int, size: int, *, now: float) -> None:
-        """Adds rows that were copied by ``now``."""
+        """Adds ``rows`` that are copied at the time ``now``."""
         self.rows += rows
         self.size += size
         if now - self._samples[-1][0] >= _APART:
@@ -65,7 +66,7 @@ def named(table: Table | None) -> str:
 
 
 class ProgressLog:
-    """Logs events of copies by ``log(event, **fields)``."""
+    """Logs the events of copies with ``log(event, **fields)``."""
 
     def __init__(self, log: Callable[..., None]) -> None:
         self._log = log
@@ -75,7 +76,8 @@ class ProgressLog:
         self._log("tables are to be copied", tables=tables, left=len(pending.tables))
 
     def stopped(self, tables: Iterable[Table], before: Pending, after: Pending) -> None:
-        """Logs the ``tables`` that were to be stopped: those missing in ``after`` are no longer copied."""
+        """Logs which copies a request to stop the copies of ``tables`` has ended, and which copies continue
+        nevertheless."""
         for table in sorted(set(before.tables) - set(after.tables)):
             rows = before.rows if table == before.current else 0
             self._log("the copy of a table was stopped", level=logging.WARNING, table=named(table), rows=rows)
@@ -85,11 +87,11 @@ class ProgressLog:
                 self._log("a copy can't be stopped", level=logging.WARNING, table=named(table), why=why)
 
     def filtered(self, table: Table) -> None:
-        """Logs that the filters leave out a table of which rows were requested."""
+        """Logs that the filters leave out a table whose rows were requested."""
         self._log("the filters leave out a table whose rows were to be sent again", table=named(table))
 
     def replaced(self, table: Table | None, now: Table | None) -> None:
-        """Logs that a statement has changed which table is copied."""
+        """Logs that another table is copied now, because of a statement."""
         self._log("another table is copied", table=named(table), now=named(now))
 
     def held(self, table: Table | None) -> None:

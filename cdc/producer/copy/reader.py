@@ -1,12 +1,12 @@
 """Reads chunks of tables from the leader in a thread, each between two marks of its binlog (low and high watermark).
 
 A transaction is in the binlog before other sessions see its rows, and in ``gtid_executed`` after that. So a chunk is
-read once the leader has executed all transactions that the stream had at the request: whatever the SELECT may not see
-comes later in the stream. All that it sees is in the binlog before the position that is read after it (DBLog, arXiv
-2010.12597).
+read once the leader has executed all transactions that the stream contained at the request: all transactions that the
+SELECT may not see come later in the stream. All transactions that it sees are in the binlog before the position that is
+read after the SELECT (DBLog, arXiv 2010.12597).
 
-A table that can't be read by ranges of its key is read from one snapshot: the first answer contains the GTIDs that the
-snapshot sees, and the requests after it, with a key of no columns, get its rows in pieces.
+A table that can't be read in ranges of its key is read from one snapshot: the first answer contains the GTIDs that the
+snapshot sees, and the answers to the next requests, whose key has no columns, contain its rows in pieces.
 """
 
 import os
@@ -43,7 +43,7 @@ _CHUNK_BYTES = 800_000
 _MOST_KEYS = 500  # keys of a chunk: with too many alternatives the server chooses to read the whole table
 _END_SECONDS = 0.5  # seconds for the thread to end by itself; a locked table can block it
 _TRIES = 5
-_WAIT_SECONDS = 1  # seconds of one query whether the leader has executed a GTID set
+_WAIT_SECONDS = 1  # seconds for which one query waits until the leader has executed a GTID set
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class Wanted:
     """A request for a chunk of ``table`` after the key ``after``, to be read once the leader has executed the GTIDs
     ``executed``.
 
-    Without ``table`` it asks for the structure of the leader's databases, which statements have ``changed`` since the
-    last such request. An ``after`` without columns asks for the next piece of the snapshot that was taken before. With
-    ``keys`` it asks for the rows of the first of these, as many as fit in a chunk.
+    Without ``table`` this is a request for the structure of the leader's databases; ``changed`` are the effects of the
+    statements since the last request for it. An ``after`` without columns requests the next piece of the snapshot that
+    was taken before. ``keys`` request the rows of the first of these keys, as many as fit into a chunk.
     """
 
     table: Table | None
@@ -65,14 +65,14 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The rows that were read; ``end`` is a position of the binlog after all that they show, ``ts_us`` the leader's
-    time then.
+    """The rows that were read; ``end`` is a position of the binlog after all transactions that they show, ``ts_us`` is
+    the time of reading, in µs since 1970.
 
-    Without ``chunk`` the table can't be copied, or was altered meanwhile. ``follows`` are the tables whose changes may
-    have changed this one without a trace in the binlog. ``seen`` is set if a snapshot was taken of a table that is
-    copied as a whole: the transactions that it certainly sees. All others that it may see are before ``end``. ``keys``
-    are the requested ones whose rows the chunk has. ``estimated`` is the leader's estimate of the table's rows, None if
-    unknown.
+    ``chunk`` is None if the table can't be copied or was altered meanwhile, and if ``structure`` or ``seen`` is set.
+    ``follows`` are the tables from which changes may cascade to this table without a trace in the binlog. ``seen`` is
+    set if a snapshot was taken of a table that is copied as a whole: it contains the transactions that the snapshot
+    certainly sees. All other transactions that it may see are before ``end``. ``keys`` are the requested keys whose
+    rows the chunk contains. ``estimated`` is the leader's estimate of the table's rows, None if unknown.
     """
 
     end: Position
@@ -90,8 +90,8 @@ class Reader:
     """Answers requests in order; ``throttles`` hold back the next chunk.
 
     ``hurried`` is set while the stream waits for an answer. ``wake`` is a file descriptor that becomes readable once
-    there is one. ``read_structure`` reads the leader's structure, given the effects of the statements since it was last
-    read.
+    there is an answer. ``read_structure`` reads the leader's structure; its argument is the effects of the statements
+    since it was last read.
     """
 
     def __init__(
@@ -141,13 +141,13 @@ class Reader:
         self._throttles.followers.written(sequence, size)
 
     def forget(self) -> None:
-        """Makes the thread search for misplaced rows again, since a statement may have moved some; all requests were
-        taken back."""
+        """Makes the thread search for misplaced rows again, since a statement may have moved rows; to be called once
+        all requests are taken back."""
         self._misplaced.forget()
 
     @property
     def waits_for(self) -> str | None:
-        """The follower that it waits for at the moment."""
+        """The follower that the reader waits for at the moment; None if there is none."""
         return self._throttles.followers.waits_for
 
     def close(self) -> None:
@@ -243,7 +243,7 @@ class Reader:
             return None
 
     def _open_snapshot(self, definition: TableDefinition, follows: frozenset[Table], estimated: int | None) -> Answer:
-        # Until its rows are read, no query may wait for a statement that waits for the snapshot.
+        # Until the snapshot's rows are read, no query may wait for a statement that waits for the snapshot.
         try:
             seen, end = self._snapshots.open(definition)
         except TableChanged:
@@ -277,10 +277,10 @@ Found = tuple[TableDefinition, ReadChunk | None, tuple[tuple[str, ...], ...]]
 
 
 def _rows_of(definition: TableDefinition, reader: ChunkReader, keys: Keys, *, max_bytes: int) -> Found:
-    """The table's ``definition``, the rows of the first of ``keys`` with about ``max_bytes``, and these keys.
+    """Returns the table's ``definition``, the rows of the first of ``keys`` with about ``max_bytes``, and these keys.
 
-    The rows are None if the table was altered meanwhile or can't be read by these keys (then the definition has a
-    refusal). Raises Disconnected.
+    The rows are None if the table was altered meanwhile or can't be read by these keys; in the second case the
+    definition has a refusal. Raises Disconnected.
     """
     refusal = definition.refusal or unfit(definition, keys)
     part = keys.values[:_MOST_KEYS]
@@ -292,7 +292,7 @@ def _rows_of(definition: TableDefinition, reader: ChunkReader, keys: Keys, *, ma
     except TableChanged:
         return definition, None, part
     except (ValueError, OverflowError, UserError, PromiseError) as error:
-        # Asking for the same rows again would fail for ever.
+        # Another request for the same rows would fail again, and so on for ever.
         return replace(definition, refusal=str(error)), None, part
     return definition, chunk, part
 

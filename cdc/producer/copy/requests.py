@@ -1,14 +1,14 @@
-"""Requests for table copies, in a topic of their own.
+"""Writes and reads the requests for table copies, which have their own topic.
 
-``cdc-producer --copy``, ``--copy-stop`` and ``cdc-repair`` write them, the running producer reads them.
+``cdc-producer --copy``, ``--copy-stop`` and ``cdc-repair`` write requests; the running producer reads them.
 
 The commit log's entries contain the offset after the newest processed request, so each request is taken up once. They
 also contain the topic's id, which shows whether the topic was deleted and created again meanwhile.
 
-A request for keys counts as taken up once all of its rows are in the stream. Requests for tables do not wait for it,
-because a RENAME in the stream changes the names of tables that are to be copied, but not those in waiting requests.
-After a crash all requests after the offset are processed again. That does no harm: rows are the leader's as of their
-place in the stream.
+A request for keys counts as taken up once all of its rows are in the stream. Requests for tables do not wait for a
+request for keys, because a RENAME in the stream changes the names of tables that are to be copied, but not the names in
+waiting requests. After a crash all requests after the offset are processed again. That does no harm: the rows of a
+chunk are always the leader's rows at the chunk's place in the stream.
 """
 
 import json
@@ -38,13 +38,14 @@ _ANSWER_SECONDS = 10.0
 _LOOK_SECONDS = 2.0
 _END_SECONDS = 1.0
 _LOOK_FOR_TOPIC_SECONDS = 10.0
-# a producer of an older version that can't stop copies sees no tables in such a request
+# A producer of an older version, which can't stop copies, finds no tables in a request with the second key.
 _COPY, _STOP = "tables", "stop"
 
 
 class Request(NamedTuple):
-    """A request to copy tables, to ``stop`` their copies, or to send the rows of ``keys`` again; with the offset after
-    it in the topic ``topic_id``.
+    """A request to copy tables, to ``stop`` their copies, or to send the rows of ``keys`` again.
+
+    ``offset`` is the offset after the request in the topic, ``topic_id`` is the topic's id.
     """
 
     tables: list[Table]
@@ -55,8 +56,8 @@ class Request(NamedTuple):
 
 
 def write_request(kafka: Kafka, resource: str, tables: Sequence[Table], *, stop: bool = False) -> None:
-    """Asks the producer of the leader ``resource`` for a copy of ``tables``, or to ``stop`` it; creates a missing
-    topic.
+    """Asks the producer of the leader ``resource`` to copy ``tables``, or to ``stop`` their copies; creates the topic
+    if it is missing.
 
     Raises UserError or Disconnected if Kafka does not accept the request.
     """
@@ -64,7 +65,10 @@ def write_request(kafka: Kafka, resource: str, tables: Sequence[Table], *, stop:
 
 
 def write_repairs(kafka: Kafka, resource: str, keys: Iterable[Keys]) -> None:
-    """Asks the producer to send the rows of ``keys`` again, with one request each; otherwise like ``write_request``."""
+    """Asks the producer to send the rows of ``keys`` again, with one request for each of the ``keys``.
+
+    Creates the topic if it is missing. Raises UserError or Disconnected.
+    """
     texts = [
         json.dumps({
             "repair": {"table": each.table, "columns": each.columns},
@@ -116,11 +120,11 @@ def _send(producer: Producer, topic: str, resource: str, texts: Sequence[str]) -
 
 def _create(admin: Any, topic: str, replicas: int) -> None:
     """Creates the topic if it is missing. Raises KafkaException, and UserError for a missing ACL."""
-    # For all topics: a request for one creates it on brokers with auto.create.topics.enable. A user without the right
-    # to create topics may use one that others created.
+    # Lists all topics, because a metadata request for a single topic creates it on brokers with
+    # auto.create.topics.enable. A user without the right to create topics may use a topic that others created.
     if topic in admin.list_topics(timeout=_ANSWER_SECONDS).topics:
         return
-    # Brokers before Kafka 3.6 do not know the second setting, and others may forbid it.
+    # Brokers before Kafka 3.6 do not know the settings ANY_TIME, and other brokers may forbid them.
     for config in ({"retention.ms": "-1"} | ANY_TIME, {"retention.ms": "-1"}):
         new = NewTopic(topic, num_partitions=1, replication_factor=replicas, config=config)
         try:
@@ -130,7 +134,7 @@ def _create(admin: Any, topic: str, replicas: int) -> None:
             if code in SETTING_REFUSED and config.keys() >= ANY_TIME.keys():
                 continue
             if code in NOT_AUTHORIZED:
-                # Without the right to write to it either, the existing topic is invisible.
+                # If the user may not write to the topic either, the brokers hide the existing topic.
                 raise write_error(error, topic, operation="CREATE (WRITE, where it is there)") from None
             if code != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
@@ -138,15 +142,15 @@ def _create(admin: Any, topic: str, replicas: int) -> None:
 
 
 def waiting(properties: Mapping[str, Any], topic: str, *, resource: str, pending: Pending) -> list[Request]:
-    """The requests that the producer has not taken up, if its state is ``pending``."""
+    """Reads the requests that a producer in the state ``pending`` has not taken up."""
     requests = Requests(properties, topic, resource=resource, taken=pending)
     requests.look()
     return list(requests.new())
 
 
 class Requests:
-    """Looks for requests after those that are ``taken``, in a thread; a query that Kafka can't
-    answer now is repeated."""
+    """Polls the topic in a thread for requests that the state ``taken`` does not include; a query that Kafka can't
+    answer is repeated."""
 
     def __init__(self, properties: Mapping[str, Any], topic: str, *, resource: str, taken: Pending) -> None:
         self._properties = properties
@@ -158,7 +162,7 @@ class Requests:
         self._thread = threading.Thread(target=self._run, name="copy requests", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread. The first look ends before this returns, so that all earlier requests are found."""
+        """Starts the thread. The topic is read once before this returns, so that all earlier requests are found."""
         self.look()
         self._thread.start()
 
@@ -187,7 +191,8 @@ class Requests:
         """Reads new requests; False if the topic does not exist or Kafka does not answer."""
         try:
             with admin_client(self._properties) as admin:
-                # For all topics: a request for one creates it on brokers with auto.create.topics.enable.
+                # Lists all topics, because a metadata request for a single topic creates it on brokers with
+                # auto.create.topics.enable.
                 if self._offset == 0 and self._topic not in admin.list_topics(timeout=_ANSWER_SECONDS).topics:
                     return False
                 topic_id = _id(admin, self._topic)
@@ -196,7 +201,7 @@ class Requests:
             self._topic_id = topic_id
             end = end_offsets(self._properties, [(self._topic, 0)])[self._topic, 0]
             if end < self._offset:
-                self._offset = 0  # the same in a state without a topic id, of an older version
+                self._offset = 0  # the topic was created again, but the state of an older version contains no topic id
             if end > self._offset:
                 self._read(end)
         except (KafkaException, Disconnected):
@@ -220,13 +225,13 @@ class Requests:
 
 
 def _id(admin: Any, topic: str) -> str:
-    """The topic's id, which a topic created later with the same name does not have. Raises KafkaException."""
+    """The topic's id; a topic that is created later with the same name has another id. Raises KafkaException."""
     answers = admin.describe_topics(TopicCollection([topic]), request_timeout=_ANSWER_SECONDS)
     return str(answers[topic].result().topic_id)
 
 
 def _request(text: bytes, offset: int, topic_id: str) -> Request:
-    """Parses a request; an unknown one becomes a request for nothing."""
+    """Parses a request; a request of an unknown form becomes an empty request."""
     try:
         body = json.loads(text)
         if "repair" in body:
@@ -250,12 +255,12 @@ def _keys(body: dict[str, Any]) -> Keys:
 
 
 class RequestQueue:
-    """Takes up requests in their order, and keeps those that are not taken up yet."""
+    """Takes up requests in their order, and keeps the requests that are not taken up yet."""
 
     def __init__(self) -> None:
         self._waiting: deque[Request] = deque()
         self._early: set[tuple[str, int]] = set()  # requests that were processed before an earlier request for keys
-        self._sent = 0  # keys of the first request whose rows are in the stream
+        self._sent = 0  # number of keys of the first request whose rows are in the stream
         self._before = Pending()  # the state that an earlier run has left in the stream
 
     @property
@@ -265,12 +270,14 @@ class RequestQueue:
         return keys and keys._replace(values=keys.values[self._sent :])
 
     def add(self, requests: Iterable[Request]) -> None:
-        """Adds new requests, except those that an earlier run has taken up."""
+        """Adds new requests, except requests that an earlier run has taken up."""
         self._waiting += [request for request in requests if not _is_taken(request, self._before)]
-        self._before = Pending()  # only once: without ids of topics the topic may be created again
+        # only for the first requests: without topic ids, a topic that was created again has low offsets
+        self._before = Pending()
 
     def next_state(self, pending: Pending, wants_table: Callable[[str, str], bool], log: ProgressLog) -> Pending | None:
-        """The state once one more request is taken up; None if there is none, or the rows of keys must be sent first.
+        """The state after one more request is taken up; None if no request waits, or if the rows of keys must be sent
+        first.
 
         Drops a request for keys of a table that the filters (``wants_table``) leave out.
         """
@@ -309,7 +316,7 @@ class RequestQueue:
             self._end_first()
 
     def leave_out(self, pending: Pending) -> Pending:
-        """The state without the rest of the first request."""
+        """Drops the rest of the first request, and returns the state after that."""
         request = self._end_first()
         return pending.taken_up(request.offset, request.topic_id)
 

@@ -1,15 +1,15 @@
-"""Generates the SQL expressions and the lines of code by which a selected column becomes the JSON text of binlog rows.
+"""Generates the SQL expressions and the lines of code that turn a selected column into the JSON text of binlog rows.
 
 The server sends text, and it is parsed as little as possible: most numbers go into the JSON unchanged. The lines work
 on ``d``, the received bytes, and on ``t``, the same as latin1 text. ``X`` stands for the column's variable, in the
-lines and in ``text``, the source of the f-string that makes the JSON text. The JSON texts of dates and times of day are
-cached: real columns have few different ones.
+lines and in ``text``, the source of the f-string for the JSON text. The JSON texts of dates and times of day are
+cached: real columns contain few different values.
 
 The text of a JSON document does not distinguish a DECIMAL from a double, a date from a string, or signed integers from
-unsigned ones. So the SELECT has, beside the text, the types of such members, each by its number in the document: the
-members of all objects are numbered by ``$**.*``, the elements of all arrays by ``$**[*]``. The server lists objects and
-arrays from the outside in and in the order of the text, each with all its members. The result is that of module
-``decode.json_binary`` for the same document in the binlog.
+unsigned ones. So the SELECT returns, besides the text, the types of such members, each with the member's number in the
+document: ``$**.*`` numbers the members of all objects, and ``$**[*]`` numbers the elements of all arrays. The server
+lists objects and arrays from the outside in and in the order of the text, each with all its members. The result is the
+same as the result of module ``decode.json_binary`` for this document in the binlog.
 """
 
 import json
@@ -56,16 +56,16 @@ def _time_text(shown: str) -> str:
 
 DATES: KeptTexts[str] = KeptTexts(lambda shown: f'{{"Date":{{{_day_text(shown)}}}}}')
 DATETIME_DAYS = KeptTexts(_day_text)
-CLOCKS = KeptTexts(_clock_text)  # of DATETIME
-TIMES = KeptTexts(_time_text)  # of TIME, without fraction
+CLOCKS = KeptTexts(_clock_text)  # the time of day in a DATETIME
+TIMES = KeptTexts(_time_text)  # a TIME without its fraction
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnText:
-    """How a column is selected and formatted.
+    """The code that selects and formats a column.
 
-    ``selected`` are its SQL expressions; the first one is NULL if the value is NULL. ``source`` is ``d`` or ``t``:
-    ``X`` is a part of that. With several expressions, ``X`` is the list of their bytes.
+    ``selected`` are its SQL expressions; the first expression is NULL if the value is NULL. ``source`` is the variable
+    of which ``X`` is a part, ``d`` or ``t``. With several expressions, ``X`` is the list of their bytes.
     """
 
     selected: tuple[str, ...]
@@ -83,7 +83,8 @@ def constants() -> dict[str, Any]:
 
 
 def column_text(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) -> ColumnText:
-    """The code of ``column`` with the variable ``x``; ``name`` is SQL. Adds to ``constants``."""
+    """Generates the code for ``column`` with the variable ``x``; ``name`` is SQL. Adds the functions that the code
+    needs to ``constants``."""
     return _TYPES[column.type](column, name, x, constants)
 
 
@@ -95,8 +96,7 @@ def _integer(column: CopiedColumn, name: str, x: str, constants: dict[str, Any])
 
 
 def _float(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) -> ColumnText:
-    # For a FLOAT, and for rounded and zero-filled columns, the leader shows other digits than those of the stored
-    # double.
+    # For a FLOAT, and for rounded and zero-filled columns, the leader does not show all digits of the stored double.
     plain = column.type == "double" and not column.rounded and not column.zerofill
     tag = "Double" if column.type == "double" else "Float"
     return ColumnText((name if plain else f"{name} * 1e0",), "t", ("X = float(X)",), f'{{{{"{tag}":{{X!r}}}}}}')
@@ -120,7 +120,7 @@ def _date(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) ->
 
 
 def _fraction(column: CopiedColumn, start: str) -> str:
-    """The expression of the microseconds, whose digits begin at ``start``."""
+    """The expression for the microseconds, whose digits begin at ``start``."""
     return f"{{int(X[{start}:]) * {10 ** (6 - column.digits)}}}" if column.digits else "0"
 
 
@@ -136,7 +136,7 @@ def _datetime(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]
 
 
 def _timestamp(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) -> ColumnText:
-    # For a TIMESTAMP this is the stored number, whatever the time zone is.
+    # The UNIX_TIMESTAMP of a TIMESTAMP is the stored number, whatever the time zone is.
     whole = f"X[:-{column.digits + 1}]" if column.digits else "X"
     fraction = _fraction(column, f"-{column.digits}")
     text = f'{{{{"Timestamp":{{{{"unix_time":{{{whole}}},"subsecond":{fraction}}}}}}}}}'
@@ -212,7 +212,7 @@ _NOT_TOLD = (
     f"JSON_TYPE(v) NOT IN ({_TOLD}) OR JSON_TYPE(v) = 'INTEGER' AND v > {LARGEST_SIGNED} "
     f"OR JSON_TYPE(v) = 'UNSIGNED INTEGER' AND v <= {LARGEST_SIGNED}"
 )
-# Their count comes first, since a list that the server cut off would otherwise go unnoticed.
+# The number of types comes first: otherwise a list that the server cut off would go unnoticed.
 _DOCUMENT_TYPES = (
     "(SELECT CONCAT(COUNT(*), ';', COALESCE(GROUP_CONCAT(CONCAT(n, ' ', JSON_TYPE(v)) SEPARATOR ';'), '')) "
     "FROM JSON_TABLE(%s, '%s' COLUMNS (n FOR ORDINALITY, v JSON PATH '$' ERROR ON EMPTY ERROR ON ERROR)) AS m "
@@ -225,7 +225,7 @@ Types = dict[int, str]
 
 
 class _Number(str):
-    """A number as its text."""
+    """A number, kept as its text."""
 
     __slots__ = ()
 
@@ -237,8 +237,8 @@ class _Object(list[tuple[str, Any]]):
 
 
 def document_sql(column: str) -> tuple[str, ...]:
-    """The expressions to select of a JSON column for ``document_json``: its type, the types of
-    members, and its text."""
+    """The expressions that a SELECT needs for ``document_json`` of a JSON column: its type, the types of members and
+    elements, and its text."""
     members, elements = _DOCUMENT_TYPES % (column, "$**.*"), _DOCUMENT_TYPES % (column, "$**[*]")
     return f"JSON_TYPE({column})", members, elements, column
 
@@ -254,8 +254,8 @@ def document_json(kind: bytes, members: bytes | None, elements: bytes | None, te
     kind_text = kind.decode()
     if members == b"0;" and elements == b"0;" and _is_told(kind_text, text):
         return f'{{"Json":{json.dumps(json.loads(text.decode()), ensure_ascii=False, separators=(",", ":"))}}}'
-    # Decoded as latin1, which keeps every byte: a document may hold text that is not UTF-8, such as utf16, and the
-    # server returns its bytes unchanged.
+    # The text is decoded as latin1, which keeps every byte: a document may contain text that is not UTF-8, such as
+    # utf16, and the server returns its bytes unchanged.
     tree = json.loads(text.decode("latin1"), object_pairs_hook=_Object, parse_int=_Number, parse_float=_Number)
     return f'{{"JsonTyped":{_Typed(_types(members), _types(elements)).text(tree, kind_text)}}}'
 
@@ -275,14 +275,15 @@ def _types(listed: bytes) -> Types:
 
 
 class _Typed:
-    """Writes a document as a tree, with the types of its members and elements by their numbers."""
+    """Writes a document as a tree; ``members`` and ``elements`` map the numbers of members and elements to their
+    types."""
 
     def __init__(self, members: Types, elements: Types) -> None:
         self._members, self._elements = members, elements
         self._next_member = self._next_element = 1
 
     def text(self, node: Any, kind: str | None) -> str:
-        """The text of a node; ``kind`` is its type if the text does not show it, and may be its type otherwise."""
+        """The text of a node. ``kind`` is its type; it may be None if the text shows the type."""
         if isinstance(node, _Object):
             first, self._next_member = self._next_member, self._next_member + len(node)
             parts = [

@@ -1,4 +1,4 @@
-"""Selects the leader's tables to copy by globs, and refuses those that can't be copied before anything is written."""
+"""Selects the leader's tables to copy by globs; before anything is written, refuses tables that can't be copied."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
@@ -7,7 +7,7 @@ from typing import Any
 import pymysql
 
 from cdc.config.filters import SYSTEM_DATABASES, FilterChange, Filters
-from cdc.config.table_globs import TableGlobs
+from cdc.config.table_globs import selected
 from cdc.errors import UserError
 from cdc.producer.binlog.leader import Leader, translated
 from cdc.producer.copy.definition import GONE, TableDefinition, read_definition
@@ -35,9 +35,9 @@ def selected_tables(
     leave_out: Callable[[TableDefinition], None],
 ) -> list[Table]:
     """The base tables that match one of ``globs`` (``db.table``) and pass the filters; ``settings`` are pymysql's.
-    ``leave_out`` is called with each of these that can't be copied.
+    ``leave_out`` is called with the definition of each of these tables that can't be copied.
 
-    Raises UserError if none remains, Disconnected.
+    Raises UserError if no table remains, and Disconnected.
     """
     found = definitions(settings, leader.name, matching(settings, leader, globs, filters))
     copied = [table for table in found if table.refusal in (None, GONE)]
@@ -52,8 +52,7 @@ def selected_tables(
 
 def matching(settings: dict[str, Any], leader: Leader, globs: Sequence[str], filters: Filters) -> list[Table]:
     """The base tables that match one of ``globs`` and pass the filters, whether they can be copied or not."""
-    wanted = TableGlobs.of(globs, key="--copy", names_database=True)
-    tables = [table for table in base_tables(settings, leader.name, filters) if wanted.match(*table)]
+    tables = selected(base_tables(settings, leader.name, filters), globs, key="--copy")
     if not tables:
         raise UserError(
             f"no table that passes the filters matches {', '.join(globs)}, or our user can't see it",
@@ -65,8 +64,8 @@ def matching(settings: dict[str, Any], leader: Leader, globs: Sequence[str], fil
 
 
 def base_tables(settings: dict[str, Any], name: str, filters: Filters | FilterChange) -> list[Table]:
-    """The base tables of the server ``name`` that pass the filters, sorted, but parents of foreign keys first: so no
-    follower has a complete child table without its parent.
+    """The base tables of the server ``name`` that pass the filters, sorted by name, but with the parents of foreign
+    keys first: so no follower has a complete child table without its parent.
 
     Raises UserError, Disconnected.
     """
@@ -89,8 +88,8 @@ def base_tables(settings: dict[str, Any], name: str, filters: Filters | FilterCh
 
 
 def parents_first(tables: Sequence[Table], references: Iterable[tuple[Table, Table]]) -> list[Table]:
-    """``tables`` in their order, but each after the tables to which its foreign keys refer, unless these refer to it,
-    too.
+    """Returns ``tables`` in their order, but each table after the tables to which its foreign keys refer, unless these
+    tables also refer to it.
 
     ``references`` are pairs of a table and the table to which it refers.
     """
@@ -121,7 +120,15 @@ def definitions(settings: dict[str, Any], name: str, tables: Sequence[Table]) ->
 
 
 def require_gtids(leader: Leader) -> None:
-    """Raises UserError if the leader's GTID settings prevent copying its tables."""
+    """Raises UserError if the leader's GTID settings prevent copying its tables, or it is a MariaDB."""
+    if leader.session is not None:
+        raise UserError(
+            "tables of a MariaDB leader can't be copied into the stream yet",
+            code="CDC-COPY-NO-GTIDS",
+            where=leader.name,
+            hint="copy them by hand, with mariadb-dump --single-transaction --master-data=2, and set producer.start to "
+            "the file and position in that dump (docs/deployment.md)",
+        )
     if not leader.gtid_on:
         raise UserError(
             "tables can only be copied from a leader with GTIDs, whose gtid_executed tells what a SELECT sees",

@@ -1,4 +1,4 @@
-"""The state of table copies: the tables that are left, and the progress of the current one. Statements and chunks
+"""The state of table copies: the tables that are left, and the progress of the current table. Statements and chunks
 change it.
 
 The commit log's entries contain it as JSON. Pure.
@@ -19,16 +19,17 @@ Table = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The tables that are left to copy, in order (first ``fresh``, then ``again``), and the progress of the first.
+    """The tables that are left to copy, in order (first ``fresh``, then ``again``), and the progress of the first
+    table.
 
-    ``structure``: the stream has not begun; its first statements create the leader's objects. ``fresh``: tables that
-    were not in the stream before, and the one whose copy was under way when they came in. ``again``: tables whose
-    changes the stream already has; a table requested during its copy is listed twice. ``after``: the key up to which
-    the first table is copied, as the JSON text of its values; None before the first chunk, or if the copy must start
-    over; ``()`` for a table that is copied in one snapshot, once its first piece made followers delete their rows.
-    ``written`` counts the chunks and statements of all copies, ``rows`` the rows of the first table since its copy
-    began. ``requests``: the offset behind the newest processed request, ``requests_topic`` the id of its topic.
-    ``repairs`` counts the chunks of chosen keys.
+    ``structure``: the stream has not begun; its first statements create the leader's objects. ``fresh`` are tables that
+    were not in the stream before, and the table whose copy was under way when they were added. ``again`` are tables
+    whose changes the stream already contains; a table requested during its copy is listed twice. ``after`` is the key
+    up to which the first table is copied, as the JSON text of its values; None before the first chunk, or if the copy
+    must start over; ``()`` for a table that is copied from one snapshot, once its first piece, which makes followers
+    delete their rows, is written. ``written`` counts the chunks and statements of all copies, ``rows`` counts the rows
+    of the first table since its copy began. ``requests`` is the offset after the newest processed request,
+    ``requests_topic`` is the id of its topic. ``repairs`` counts the chunks of chosen keys.
     """
 
     structure: bool = False
@@ -74,21 +75,23 @@ class Pending:
         return frozenset(self.tables)
 
     def asked(self, tables: Iterable[Table], *, requests: int, topic: str = "") -> "Pending":
-        """The state after a request for a copy of ``tables``, found before the offset ``requests`` of that topic.
+        """The state after a request for a copy of ``tables``; ``requests`` is the offset after this request in
+        ``topic``.
 
-        The table that is copied now is copied once more after that, since the rows written before the request may need
-        repair, too.
+        If the table that is copied now is requested, it is copied once more afterwards, since the rows written before
+        the request may need repair, too.
         """
         waiting = self.tables if self.after is None else self.tables[1:]
         new = [table for table in dict.fromkeys(tables) if table not in waiting]
         return replace(self, again=(*self.again, *new), requests=requests, requests_topic=topic)
 
     def stopped(self, tables: Iterable[Table], *, requests: int, topic: str = "") -> "Pending":
-        """The state after a request to stop copying ``tables``; those copied for the first time continue.
+        """The state after a request to stop copying ``tables``; the copies of tables that are copied for the first time
+        continue.
 
         The chunks of a stopped table stay valid, but its copy never ends in the stream: it is incomplete until another
-        copy. A table of which followers have deleted all rows is not stopped: they would lack the rows that are not
-        written yet.
+        copy. The copy of a table is not stopped if followers have deleted all its rows: they would lack the rows that
+        are not written yet.
         """
         gone = set(tables)
         again = tuple(table for table in self.again if table not in gone)
@@ -99,11 +102,11 @@ class Pending:
         return replace(left, again=again, requests=requests, requests_topic=topic)
 
     def taken_up(self, requests: int, topic: str = "") -> "Pending":
-        """The state after such a request was processed or dropped."""
+        """The state after the request before the offset ``requests`` of ``topic`` was processed or dropped."""
         return replace(self, requests=requests, requests_topic=topic)
 
     def repaired(self) -> "Pending":
-        """The state after a chunk of keys."""
+        """The state after a chunk with the rows of chosen keys."""
         return replace(self, written=self.written + 1, repairs=self.repairs + 1)
 
     def begun_with(self, tables: Iterable[Table], statements: int) -> "Pending":
@@ -126,7 +129,7 @@ class Pending:
         return replace(self._without_first(), written=self.written + 1)
 
     def begun_again(self) -> "Pending":
-        """The state with nothing copied of the current table."""
+        """The state in which the copy of the current table starts over."""
         return replace(self, after=None, rows=0)
 
     @property
@@ -135,8 +138,8 @@ class Pending:
         return self.after == ()
 
     def without_pieces(self) -> "Pending":
-        """The state with no rows copied of a table that is copied as a whole: the rest can't be read from the same
-        snapshot any more."""
+        """The state in which a table that is copied as a whole starts over: the rest of its rows can't be read from the
+        same snapshot any more."""
         return replace(self, rows=0) if self.is_emptied else self
 
     def _without_first(self) -> "Pending":
@@ -162,7 +165,7 @@ class Pending:
             changed = replace(self, fresh=_all_now(self.fresh, effects), again=_all_now(self.again, effects))
             is_emptied = self.is_emptied and bool(_now(current, effects))
             return replace(changed, after=() if is_emptied else None, rows=0)
-        # Its copy continues, and it may be in the list once more.
+        # The copy of the current table continues, and the table may be in the list once more.
         first = (current,)
         if self.fresh:
             return replace(self, fresh=first + _all_now(self.fresh[1:], effects), again=_all_now(self.again, effects))
@@ -193,7 +196,7 @@ _LEFT_OUT = ("requests_topic", "repairs")  # fields left out if empty, since old
 
 
 def concerns(effect: Effect, table: Table) -> bool:
-    """Whether the statement may have changed or moved the table, or replaced it by another one."""
+    """Whether the statement may have changed or moved the table, or replaced it by another table."""
     if effect.action == "DropDatabase":
         return effect.database == table[0]
     if effect.action == MAINTAIN:
@@ -206,8 +209,8 @@ def _all_now(tables: Iterable[Table], effects: Sequence[Effect]) -> tuple[Table,
 
 
 def _now(table: Table, effects: Iterable[Effect]) -> list[Table]:
-    """The tables to copy in place of ``table`` after a statement: the table by its new name, one that took its name,
-    and one with which it exchanged a partition, which may thus get rows that no follower has yet."""
+    """The tables to copy in place of ``table`` after a statement: the table under its new name, a table that took its
+    old name, and a table with which it exchanged a partition, which may thus contain rows that no follower has yet."""
     now: Table | None = table
     for effect in effects:
         if now is None or not concerns(effect, now):
@@ -221,16 +224,17 @@ def _now(table: Table, effects: Iterable[Effect]) -> list[Table]:
 
 
 def _exchanged(table: Table, effects: Iterable[Effect]) -> list[Table]:
-    """The other table of ALTER TABLE … EXCHANGE PARTITION, the only statement that alters two."""
+    """The other table of ALTER TABLE … EXCHANGE PARTITION, the only statement that alters two tables."""
     altered = [(effect.database, effect.name or "") for effect in effects if effect.action == "AlterTable"]
     return [other for other in altered if other != table] if table in altered else []
 
 
 class RecordState(NamedTuple):
-    """The state of the copies after a record, in a header of it, from which a later run continues after a crash.
+    """The state of the copies after a record. A header of the record contains it, so that a later run can continue
+    after a crash.
 
-    ``pending`` is left after the record. If other ``filters`` (listed) hold from there on, the stream had ``executed``
-    these transactions by then.
+    ``pending`` is the state of the table copies. If other ``filters`` (in the form of ``Filters.listed``) hold from
+    this record on, ``executed`` is the GTID set of the transactions in the stream before it.
     """
 
     pending: Pending
@@ -239,7 +243,8 @@ class RecordState(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parses the result of ``text``. Raises TypeError, ValueError or KeyError for anything else."""
+        """Parses a text that the method ``text`` returned. Raises TypeError, ValueError or KeyError for anything
+        else."""
         body = json.loads(text)
         filters, executed = (body.pop(_FILTERS, None), body.pop(_EXECUTED, "")) if body else (None, "")
         return cls(Pending.from_json(body or None), filters, executed)

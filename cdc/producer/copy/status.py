@@ -1,4 +1,4 @@
-"""The status of copies as ``--copy-status`` prints it, and the leader's estimates of table sizes."""
+"""Formats the status of copies for ``--copy-status``, and reads the leader's estimates of table sizes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -22,8 +22,9 @@ class Estimate(NamedTuple):
 
 
 def estimates(cursor: Any, tables: Iterable[Table]) -> dict[Table, Estimate]:
-    """The estimates for those of ``tables`` that exist. Raises pymysql's errors."""
-    # Present estimates: by default the server would cache them in its dictionary for a day, and write them there.
+    """The estimates for the ``tables`` that exist. Raises pymysql's errors."""
+    # Makes the server return present estimates: by default it would write them to its dictionary, and return them from
+    # there for a day.
     cursor.execute("SET SESSION information_schema_stats_expiry = 0")
     wanted, found = list(tables), {}
     for first in range(0, len(wanted), _AT_ONCE):
@@ -48,7 +49,7 @@ class State(NamedTuple):
 
 
 def follower_lines(places: Mapping[str, int], next_sequence: int) -> Iterator[str]:
-    """A line for each follower; ``places`` are the sequences up to which each has applied everything."""
+    """A line for each follower; ``places`` maps each follower to the sequence up to which it has applied everything."""
     for name, sequence in sorted(places.items()):
         behind = max(next_sequence - 1 - sequence, 0)
         yield f"follower {name}: " + (f"{behind:,} records to apply" if behind else "has applied all")
@@ -105,7 +106,7 @@ def _rate(states: Sequence[State]) -> float:
 
 
 def _done(states: Sequence[State]) -> list[Table]:
-    """The tables that are no longer pending, except those that a request has stopped, oldest first."""
+    """The tables that are no longer pending, oldest first, except tables whose copy was stopped by a request."""
     found: dict[Table, None] = {}
     for newer, older in reversed(list(pairwise(states))):
         taken = newer.pending.requests, newer.pending.requests_topic

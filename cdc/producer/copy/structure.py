@@ -1,7 +1,8 @@
 """Reads the statements that create the leader's databases, tables, routines and views on a follower.
 
-SHOW CREATE returns them as the server stores them. They are ordered so that each can be executed: foreign keys are not
-checked meanwhile, routines come before views that call them, and views after the tables that they select from.
+SHOW CREATE returns them as the server stores them. The statements are ordered so that each can be executed: foreign
+keys are not checked meanwhile, routines come before views that call them, and views after the tables that they select
+from.
 """
 
 import re
@@ -27,9 +28,9 @@ from cdc.sql.text import is_lost, readable
 __all__ = ["Creations", "Structures", "copied_tables", "creations_of"]
 
 _INVALID_VIEW = 1356
-# The text of SHOW CREATE is valid in a session with these variables, whatever the modes were in which an object was
-# created. For views and routines the collation of the connection matters too, since literals get it. The client's
-# character set is only that of the text, here always UTF-8.
+# The text of SHOW CREATE is valid in a session with these variables, whatever the variables were when an object was
+# created. For views and routines the collation of the connection matters too, since literals have that collation. The
+# client's character set is only the character set of the text, here always UTF-8.
 _CONTEXT: dict[str, Any] = {
     "sql_mode": "ALLOW_INVALID_DATES",
     "time_zone": "+00:00",
@@ -52,7 +53,9 @@ _HEAD = re.compile(r"CREATE (TABLE|DATABASE) (?!IF NOT EXISTS)")
 
 
 class Creations:
-    """Notes statements that change the objects to be created since these were last read. Pure."""
+    """Collects the effects of statements that may have changed the objects to create since these objects were last
+    read. Pure.
+    """
 
     def __init__(self) -> None:
         self._changed: list[Effect] = []
@@ -66,7 +69,7 @@ class Creations:
         return bool(changed)
 
     def ask(self, now: float) -> tuple[Effect, ...]:
-        """Begins another try to read the objects; returns the effects since the last one."""
+        """Begins another try to read the objects; returns the effects since the last try."""
         changed, self._changed = tuple(self._changed), []
         self.tries += 1
         if self._told is None:
@@ -88,9 +91,10 @@ def _may_pass(effect: Effect, wants_table: Callable[[str, str], bool]) -> bool:
 
 
 class Structures:
-    """Reads the objects of ``leader`` that pass the filters, repeatedly if needed; ``settings`` are pymysql's.
+    """Reads the definitions of ``leader``'s objects that pass the filters, repeatedly if needed; ``settings`` are
+    pymysql's arguments.
 
-    A table that no statement has changed since is not read again: if the leader has many tables, its clients execute a
+    A table is read again only if a statement has changed it: if the leader has many tables, its clients execute a
     statement on one of them before all of them are read.
     """
 
@@ -101,10 +105,10 @@ class Structures:
         self._known: dict[Table, Creation] = {}
 
     def read(self, changed: Iterable[Effect] = (), *, tries: int = _TRIES) -> Structure:
-        """Reads all objects, after statements with the effects ``changed`` since the last time.
+        """Reads all objects; ``changed`` are the effects of the statements since the last call.
 
         Triggers and events, which followers only list, are included if our user may see them. Tables whose exact
-        definition the leader does not show are left out. Raises UserError if our user may not see a definition,
+        definition the leader does not show are left out. Raises UserError if our user may not see a definition, and
         Disconnected.
         """
         require_gtids(self._leader)
@@ -123,7 +127,7 @@ class Structures:
                     raise translated(error, self._leader.name) from None
 
     def _forget(self, effect: Effect) -> None:
-        """Forgets the tables that the statement may have changed, and those whose foreign keys refer to these."""
+        """Forgets the tables that the statement may have changed, and the tables whose foreign keys refer to them."""
         changed = {(effect.database, effect.name), effect.to}
         names = {identifier(each[1]) for each in changed if each and each[1]}
         for table, creation in list(self._known.items()):
@@ -134,7 +138,8 @@ class Structures:
 
 
 def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange) -> list[Table]:
-    """The tables that a copy of the leader contains. Raises UserError if our user may not see all, Disconnected."""
+    """The tables that a copy of the leader contains. Raises UserError if our user may not see all tables, and
+    Disconnected."""
     if not objects(settings, name=leader.name).all_seen:
         raise UserError(
             "our user can't see all tables, so a copy could lack some",
@@ -148,7 +153,8 @@ def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters | F
 def creations_of(
     settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange, tables: list[Table]
 ) -> Structure:
-    """The statements that create ``tables`` and everything else that passes the filters. Raises as ``structure_of``."""
+    """The statements that create ``tables`` and everything else that passes the filters. Raises UserError and
+    Disconnected."""
     try:
         return _shown_now(settings, tables, filters, {}, definitions(settings, leader.name, tables))
     except pymysql.MySQLError as error:
@@ -162,9 +168,9 @@ def _shown_now(
     known: dict[Table, Creation],
     found: Iterable[TableDefinition],
 ) -> Structure:
-    """Reads the structure; ``known`` tables are not read again. Those that are read, with their definitions ``found``,
-    are added to ``known``."""
-    # With autocommit, so that no table's metadata is locked for longer than a statement.
+    """Reads the structure; the tables in ``known`` are not read again. The tables with the definitions ``found`` are
+    read and added to ``known``."""
+    # Autocommit is on, so that no table's metadata is locked for longer than a statement.
     with closing(connected(**settings, autocommit=True)) as connection, connection.cursor() as cursor:
         cursor.execute(_SESSION)
         cursor.execute(ALL_SHOWN)
@@ -216,7 +222,8 @@ def _routines(cursor: Any, database: str, filters: Filters | FilterChange) -> It
 def _views(
     cursor: Any, filters: Filters | FilterChange, invalid: list[Table], *, missing: set[Table]
 ) -> Iterator[Creation]:
-    """Reads the views; ``missing`` are tables that are not created."""
+    """Reads the views; ``missing`` are tables that are not created. Adds invalid views, which are left out, to
+    ``invalid``."""
     cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEWS")
     views = {(row[0], row[1]) for row in cursor.fetchall() if filters.wants_table(row[0], row[1])}
     cursor.execute("SELECT VIEW_SCHEMA, VIEW_NAME, TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEW_TABLE_USAGE")
@@ -261,7 +268,8 @@ def _events(cursor: Any, filters: Filters | FilterChange) -> Iterator[Creation]:
 
 
 def _dropped(kind: str, names: Table, filters: Filters | FilterChange) -> Iterator[Creation]:
-    """The DROP statements for followers that have the object from before the filters left it out."""
+    """Yields a DROP statement if the filters have changed: a follower may have the object from a time before the
+    filters left it out."""
     if isinstance(filters, FilterChange):
         yield _creation(f"DROP {kind} IF EXISTS {_quoted(names)}", names[0])
 

@@ -1,11 +1,12 @@
-"""Throttles for table copies: a rate of rows, the load of the leader, the lag of its replicas and of followers.
+"""Holds table copies back by a rate of rows, the load of the leader, the lag of its replicas, and the backlog of
+followers.
 
-Each holds back the next chunk for its own reason: reading the leader may slow its replicas down, and a follower with
-too many copied rows to apply applies other changes late.
+Each throttle holds back the next chunk for its own reason: reading the leader may slow its replicas down, and a
+follower with too many copied rows to apply applies other changes late.
 
-A follower counts once its position has advanced: one whose consumer does not run holds no copy back. It stops counting
-once copies have waited for it, in all, for the time that applying a chunk should take: it is paused, busy with
-something else, or was far behind before. It counts again when it has caught up.
+A follower counts once its position has advanced: a follower whose consumer does not run holds no copy back. It stops
+counting once copies have waited for it, in total, for the time that applying a chunk should take: then it is paused,
+busy with something else, or was far behind before. It counts again when it has caught up.
 """
 
 import logging
@@ -28,26 +29,27 @@ __all__ = ["PATIENCE_SECONDS", "Ahead", "Followers", "LeaderLoad", "Replicas", "
 
 
 class Throttle(Protocol):
-    """The interface of a reason for which a chunk may have to wait."""
+    """The interface of a throttle, which makes a chunk wait for one reason."""
 
     def wait(self, end: threading.Event, leader: Any) -> None:
-        """Waits until a chunk may be read, or for ``end``; ``leader`` is a cursor there. Raises pymysql's errors."""
+        """Waits until a chunk may be read or ``end`` is set; ``leader`` is a cursor on the leader. Raises pymysql's
+        errors."""
 
 
 _REPLICA_LOOK_SECONDS = 1.0
-# Short, since a query must not delay the program's end.
+# The timeouts are short, since a query must not delay the program's end.
 _TIMEOUTS = {"connect_timeout": 2, "read_timeout": 3, "write_timeout": 3}
-# The first reports Seconds_Behind_Source; the second, for MySQL before 8.0.22, Seconds_Behind_Master.
+# The first statement reports Seconds_Behind_Source; the second, for MySQL before 8.0.22, reports Seconds_Behind_Master.
 _STATUS = ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
 
 
 class Replicas:
-    """Holds back chunks until each replica at ``addresses`` is at most ``seconds`` behind, by its
+    """Holds back chunks until each replica at ``addresses`` reports that it is at most ``seconds`` behind, in its
     Seconds_Behind_Source.
 
     A replica that can't be reached, or does not replicate, may be any time behind: the copy waits for it as well.
-    ``settings`` are the leader's, and log in to the replicas too. ``log(event, **fields)`` is called when a wait
-    begins, changes its reason, and ends.
+    ``settings`` are pymysql's arguments for the leader; the same user logs in to the replicas. ``log(event, **fields)``
+    is called when a wait begins, when its reason changes, and when it ends.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class Replicas:
         self._looked_at = float("-inf")
 
     def wait(self, end: threading.Event, leader: Any) -> None:
-        """Waits as a ``Throttle`` does; queries each replica at most once a second."""
+        """Waits while a replica is too far behind (``Throttle.wait``); queries each replica at most once a second."""
         if not self._addresses or time.monotonic() < self._looked_at + _REPLICA_LOOK_SECONDS:
             return
         told = None
@@ -89,7 +91,7 @@ class Replicas:
         self._log("the copy waits for a replica", level=logging.WARNING, replica=str(address), why=why, hint=hint)
 
     def _behind(self) -> tuple[ServerAddress, str, bool] | None:
-        """The first replica that is behind, the reason, and whether the lag is known; None if there is none."""
+        """The first replica that is behind, the reason, and whether the lag is known; None if no replica is behind."""
         for address in self._addresses:
             try:
                 seconds = self._lag(address)
@@ -103,7 +105,8 @@ class Replicas:
         return None
 
     def _lag(self, address: ServerAddress) -> int | None:
-        """The largest lag of all its channels in seconds; None if a channel is stopped, or there is none."""
+        """The largest lag of all the replica's channels in seconds; None if a channel is stopped, or there is no
+        channel."""
         if address not in self._connections:
             self._connections[address] = connected(**self._settings | {"host": address.host, "port": address.port})
         with self._connections[address].cursor() as cursor:
@@ -114,11 +117,11 @@ class Replicas:
 
 PATIENCE_SECONDS = 30.0
 _MOST_MARKS = 10_000
-_STEP_SECONDS = 1.0  # a longer time between two looks counts as no more than this, since nothing waited then
+_STEP_SECONDS = 1.0  # if more time passes between two looks, only this much counts, since no chunk waited then
 
 
 class _Mark(NamedTuple):
-    """The ``size`` in bytes of all chunks up to and including the one with this ``sequence``."""
+    """The ``size`` in bytes of all chunks up to and including the chunk with this ``sequence``."""
 
     sequence: int
     size: int
@@ -126,7 +129,7 @@ class _Mark(NamedTuple):
 
 @dataclass(slots=True)
 class _Follower:
-    """A follower: ``applied`` is the number of bytes of chunks that it has applied, ``waited`` the number of seconds
+    """A follower: ``applied`` is the number of bytes of chunks that it has applied, ``waited`` is the number of seconds
     without progress while it had more to apply."""
 
     sequence: int
@@ -143,7 +146,8 @@ class _Follower:
 class Ahead:
     """Decides which follower a copy waits for, from the written chunks and the followers' places.
 
-    ``limit``: the next chunk is read only if each follower that counts lacks at most so many bytes of chunks.
+    ``limit``: the next chunk is read only if each follower that counts has at most this number of bytes of chunks to
+    apply.
     """
 
     def __init__(self, limit: int, *, now: float) -> None:
@@ -159,7 +163,7 @@ class Ahead:
         return frozenset(name for name, follower in self._followers.items() if follower.counts)
 
     def written(self, sequence: int, size: int) -> None:
-        """Adds a chunk of so many bytes that is in the stream."""
+        """Adds a chunk of ``size`` bytes that is in the stream; ``sequence`` is the sequence of its last record."""
         self._size += size
         self._marks.append(_Mark(sequence, self._size))
         if len(self._marks) > 2 * _MOST_MARKS:
@@ -177,7 +181,7 @@ class Ahead:
         follower.sequence, follower.applied = sequence, applied
 
     def awaited(self, now: float) -> str | None:
-        """The follower that must apply more before the next chunk is read; None if it may be read now."""
+        """The follower that must apply more before the next chunk is read; None if the chunk may be read now."""
         passed, self._looked_at = min(now - self._looked_at, _STEP_SECONDS), now
         for follower in self._followers.values():
             if follower.applied < self._size:
@@ -200,12 +204,12 @@ _TELL_SECONDS = 600.0  # seconds between two warnings that the brokers do not re
 
 
 class Followers:
-    """Holds back chunks while a follower that counts (``Ahead``) lacks more than ``limit`` bytes of chunks; 0 disables
-    it.
+    """Holds back chunks while a follower that counts (``Ahead``) has more than ``limit`` bytes of chunks to apply; a
+    limit of 0 disables this throttle.
 
-    ``log(event, **fields)`` is called when a follower begins or ceases to count, and when places can't be read: then
-    the last known ones are used, and soon the followers stop counting. ``waits_for`` is the follower that a chunk waits
-    for now.
+    ``log(event, **fields)`` is called when a follower begins or ceases to count, and when the followers' places can't
+    be read: then the last known places are used, and soon the followers stop counting. ``waits_for`` is the follower
+    that a chunk waits for now.
     """
 
     def __init__(self, places: FollowerPlaces, *, limit: int, log: Callable[..., None]) -> None:
@@ -213,13 +217,13 @@ class Followers:
         self._log = log
         self._limit = limit
         self._ahead = Ahead(limit, now=time.monotonic())
-        self._lock = threading.Lock()  # the stream writes chunks while another thread reads the next ones
+        self._lock = threading.Lock()  # the stream writes chunks while another thread reads the next chunks
         self._counted: frozenset[str] = frozenset()
         self._refused_at: float | None = None
         self.waits_for: str | None = None
 
     def written(self, sequence: int, size: int) -> None:
-        """Adds a chunk with so many bytes that is in the stream."""
+        """Adds a chunk of ``size`` bytes that is in the stream; ``sequence`` is the sequence of its last record."""
         with self._lock:
             self._ahead.written(sequence, size)
 
@@ -271,8 +275,8 @@ class RowRate:
         self._next_at = 0.0
 
     def most(self, rows: int) -> int:
-        """At most ``rows``, and no more than may be read in a second: the limit holds for each
-        second, not on average."""
+        """Returns ``rows``, or the number of rows that may be read in a second if that is less: the limit holds for
+        each second, not on average."""
         return min(rows, self._rows_per_second or rows)
 
     def read(self, rows: int) -> None:
@@ -281,7 +285,7 @@ class RowRate:
             self._next_at = max(self._next_at, time.monotonic()) + rows / self._rows_per_second
 
     def wait(self, end: threading.Event, leader: Any) -> None:
-        """Waits as a ``Throttle`` does."""
+        """Waits until the rate allows the next chunk; see ``Throttle.wait``."""
         end.wait(max(0.0, self._next_at - time.monotonic()))
 
 
@@ -299,7 +303,7 @@ class LeaderLoad:
         self._log = log
 
     def wait(self, end: threading.Event, leader: Any) -> None:
-        """Waits as a ``Throttle`` does."""
+        """Waits while too many threads of the leader run; see ``Throttle.wait``."""
         waits = False
         while self._threads_running and not end.is_set():
             leader.execute("SHOW GLOBAL STATUS LIKE 'Threads_running'")
@@ -325,7 +329,8 @@ class Throttles:
         self._stopped = threading.Event()
 
     def await_turn(self, leader: Any, *, until: threading.Event | None = None) -> None:
-        """Waits until a chunk may be read, or until ``stop``, or ``until`` instead; ``leader`` is a cursor there.
+        """Waits until a chunk may be read. The wait ends early when ``until`` is set or, without ``until``, when
+        ``stop`` is called. ``leader`` is a cursor on the leader.
 
         Raises pymysql's errors.
         """

@@ -1,7 +1,7 @@
-"""The changes in a stream: rows and their tables, statements, bounds of transactions, new positions, and the chunks of
-table copies, which join the changes from the decoder.
+"""Defines the changes in a stream: rows and their tables, statements, bounds of transactions, new positions, and the
+chunks of table copies.
 
-The module also has the errors for events that can't be replicated.
+The module also contains the errors for events that can't be replicated.
 """
 
 import re
@@ -63,7 +63,7 @@ _UNKNOWN_STATEMENT = (
 
 
 class Damaged(PromiseError):
-    """Raised for events in an order that no binlog can have: skipping one would not help."""
+    """Raised for events in an order that no binlog can contain: skipping an event would not help."""
 
 
 def nameless(event: RawEvent) -> Damaged:
@@ -129,7 +129,8 @@ def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
 
 
 def passed_over(effects: Iterable[Effect]) -> tuple[Effect, ...]:
-    """``effects`` of a skipped statement as the record of the skip names them: without names that have lost bytes."""
+    """The effects of a skipped statement as the record of the skip contains them: without names that have lost
+    bytes."""
     found: dict[Effect, None] = {}
     for effect in effects:
         action = _VERB.sub("Skip", effect.action).replace("Index", "Table")
@@ -145,19 +146,22 @@ _ENTRY_BYTES = 300  # for the dict and the key, without the key's content
 
 
 class RowDecoder(Protocol):
-    """Decodes the rows in ``data`` from ``at`` on to the JSON text of each, in UTF-8; generated for one table map."""
+    """Decodes the rows in ``data`` from the offset ``at`` on; returns the JSON text of each row, in UTF-8. It is
+    generated for one table map."""
 
     def __call__(self, data: bytes, at: int) -> list[bytes]: ...
 
 
 class TableShape:
-    """A table as in one table map: its names, the JSON text common to all its records, and its ``width`` in columns.
+    """A table as one table map describes it: its names, the JSON text common to all its records, and its ``width``, the
+    number of columns.
 
-    ``decoders`` has one for each type of rows event, and ``rows_at`` the offset of its rows if it has no extra data.
-    ``types_json`` contains the types of its columns, and ``told`` the number of statements when a record last contained
-    them (``sink.record_parts.ToldTypes``). ``large_columns`` reads the rows of an event on disk. ``complete_images``:
-    the bytes before that offset that are known to mean that the images have all columns, in any table of this width.
-    ``size`` is an estimate of the memory that this takes, in bytes.
+    ``decoders`` maps each type of rows event to its decoder, ``rows_at`` maps it to the offset of the rows in an event
+    without extra data. ``types_json`` contains the types of the columns, ``told`` is the number of statements at the
+    last record that contained them (``sink.record_parts.ToldTypes``). ``large_columns`` returns the readers of the
+    columns of an event on disk. ``complete_images`` contains the bytes before that offset that are known to mean that
+    the images have all columns, in any table of this width. ``size`` is an estimate of the memory that this object
+    takes, in bytes.
     """
 
     __slots__ = (
@@ -201,21 +205,21 @@ class TableShape:
         return self.names[1]
 
 
-@lru_cache(maxsize=4096)  # the most columns of a table
+@lru_cache(maxsize=4096)  # the largest number of columns of a table
 def _layout(width: int) -> tuple[Mapping[int, int], set[bytes]]:
     bitmap = (width + 7) // 8
-    # After the empty extra data: the number of columns as a length-encoded integer, and a bitmap of them for each image
-    # of a row.
+    # The empty extra data is followed by the number of columns as a length-encoded integer, and by a bitmap of the
+    # columns for each image of a row.
     start = ROWS_EXTRA_AT + ROWS_EXTRA_LENGTH_BYTES + (1 if width < 251 else 3)
     return {kind: start + (2 if kind in UPDATES else 1) * bitmap for kind in ROWS}, set()
 
 
 class ShapeCache(dict[bytes, TableShape | None]):
-    """The shapes by the description that they were made of: ``cache[description]`` raises KeyError for a new one.
+    """Maps the description of a table to its shape; ``cache[description]`` raises KeyError for a new description.
 
-    The least recently used are dropped, in two generations: the newest shapes are in the dict itself. When that takes
-    half of ``limit`` bytes, it becomes the old generation and the previous old one is dropped; a shape found in the old
-    one moves back. So the usual look-up costs no more than that of a dict.
+    The least recently used shapes are dropped, in two generations: the newest shapes are in the dict itself. When the
+    dict takes half of ``limit`` bytes, it becomes the old generation and the previous old generation is dropped; a
+    shape that is found in the old generation moves back. So the usual look-up costs no more than the look-up in a dict.
     """
 
     def __init__(self, limit: int) -> None:
@@ -244,9 +248,9 @@ class ShapeCache(dict[bytes, TableShape | None]):
 
 
 class Begin(NamedTuple):
-    """The begin of a leader transaction: its id (GTID, or file:offset without GTIDs) and commit time in µs.
+    """The beginning of a leader transaction: its id (GTID, or file:offset without GTIDs) and commit time in µs.
 
-    ``sql_mode`` has the modes that affect generated columns (``events.row_mode``); None for MySQL's default.
+    ``sql_mode`` contains the modes that affect generated columns (``events.row_mode``); None means MySQL's default.
     """
 
     transaction: str
@@ -256,9 +260,9 @@ class Begin(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """One rows event: ``operation`` is Add, Update or Delete; ``rows`` the JSON text of each row, in UTF-8.
+    """One rows event: ``operation`` is Add, Update or Delete; ``rows`` contains the JSON text of each row, in UTF-8.
 
-    The rows of an event on disk, and no others, are LargeText.
+    The rows of an event on disk, and of no other event, are LargeText.
     """
 
     event: RawEvent
@@ -269,9 +273,9 @@ class Rows(NamedTuple):
 
 
 class RowsTransaction(NamedTuple):
-    """A complete transaction of nothing but rows: equivalent to its Begin, its Rows and its Commit.
+    """A complete transaction that contains only rows: equivalent to its Begin, its Rows and its Commit.
 
-    ``file`` and ``end`` are the position after it.
+    ``file`` and ``end`` are the position after the transaction.
     """
 
     begin: Begin
@@ -284,8 +288,8 @@ class RowsTransaction(NamedTuple):
 class Statement:
     """One Query event that changes objects: its text, its effects and the session context it needs.
 
-    ``unreadable`` is the reason why the text can't be sent to followers; else it is empty. Names may have lost bytes
-    then (``cdc.sql.text``). ``exact``: its bytes in the character set of the context, if ``text`` is not enough to
+    ``unreadable`` is the reason why the text can't be sent to followers; else it is empty. Then names may have lost
+    bytes (``cdc.sql.text``). ``exact``: its bytes in the character set of the context, if ``text`` is not enough to
     restore them.
     """
 
@@ -302,9 +306,9 @@ class Statement:
 class Refused:
     """An event that can't be replicated, with the ``effects`` that it may have had.
 
-    ``error`` stops the stream if any of these passes the filters. The operator can skip it; the events after it are
-    decoded as usual. ``text`` is the part of a statement that may be logged. ``fires``: triggers on the tables that it
-    wrote have run, and their rows are not in the binlog.
+    ``error`` stops the stream if any of these effects passes the filters. The operator can skip the event; the events
+    after it are decoded as usual. ``text`` is the part of a statement that may be logged. ``fires``: triggers on the
+    tables that a statement wrote have run, and their rows are not in the binlog.
     """
 
     event: RawEvent
@@ -326,8 +330,8 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The end of an XA transaction that is prepared: it is not committed yet, and its rows at ``location`` will be
-    needed then.
+    """The end of an XA transaction that is prepared, but not committed yet; its rows at ``location`` will be needed
+    when it commits.
     """
 
     xid: str
@@ -343,7 +347,7 @@ class PositionAdvanced:
 
 
 class OtherEvent(NamedTuple):
-    """An event that is part of no record, for the topic of the binlog's other events."""
+    """An event that is part of no record; a message about it is written to the topic of event messages."""
 
     event: RawEvent
 
@@ -356,12 +360,15 @@ class Idle:
 
 
 class Chunk(NamedTuple):
-    """The rows of ``table``, JSON texts, with keys in (``after``, ``upto``], texts of the key's values.
+    """The rows of ``table`` with keys in the range (``after``, ``upto``], as JSON texts; each bound contains the JSON
+    texts of the key's values.
 
-    Without such a bound it begins, or ends, with the table. ``columns_json`` is that of the table's records,
-    ``collations`` are those of the key's columns, None for one without. ``ts_us`` is when it was read.
-    With a ``piece``, a number from 0, the table is copied as a whole: it has the rows of all pieces. A bound is then of
-    no columns. With ``keys`` it has the rows with these keys, and no bounds.
+    Without a bound the chunk begins, or ends, with the table. ``columns_json`` names the columns in the table's
+    records, ``collations`` are the collations of the key's columns, None for a column without collation. ``ts_us`` is
+    the time of reading.
+
+    With a ``piece``, a number from 0, the table is copied as a whole: all pieces together contain its rows. Then a
+    bound has no columns. With ``keys`` the chunk contains the rows with these keys, and has no bounds.
     """
 
     table: Table
@@ -376,7 +383,7 @@ class Chunk(NamedTuple):
 
 
 class Creation(NamedTuple):
-    """A statement with what it does and the session that it needs, as in ``Statement``."""
+    """A statement that creates an object, its effects, and the session context that it needs, as in ``Statement``."""
 
     text: str
     effects: tuple[Effect, ...]
@@ -385,10 +392,10 @@ class Creation(NamedTuple):
 
 
 class Structure(NamedTuple):
-    """The base tables of a leader, ordered so that foreign keys refer to earlier ones, and the statements that create
+    """The base tables of a leader, ordered so that foreign keys refer to earlier tables, and the statements that create
     all objects.
 
-    ``invalid`` are views that can't be created, since a table that they select from is gone.
+    ``invalid`` are views that can't be created, since a table that they select from no longer exists.
     """
 
     tables: list[Table]
@@ -410,8 +417,8 @@ class Beginning(NamedTuple):
 class CopyState(NamedTuple):
     """The state of the table copies, from this place of the stream on.
 
-    ``entry`` is the state as the commit log's entries have it. ``incomplete`` are the tables that are not copied to
-    their end: their records are marked. ``filters`` hold from here on, None if the former ones do. ``at_once``: the
+    ``entry`` is the state as the commit log's entries contain it. ``incomplete`` are the tables that are not copied to
+    their end: their records are marked. ``filters`` hold from here on, None if the former filters do. ``at_once``: the
     state is committed without waiting for more records.
     """
 
@@ -422,10 +429,10 @@ class CopyState(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """The ``content`` that a copy writes between two transactions; ``position`` is the binlog's place after the first
-    one.
+    """The ``content`` that a copy writes between two transactions; ``position`` is the position in the binlog after the
+    first of these two.
 
-    ``state`` is the state of the copies after it, ``header`` the same in the form of its records.
+    ``state`` is the state of the copies after ``content``; ``header`` is the same state as a header of its records.
     """
 
     content: Chunk | Beginning

@@ -1,4 +1,5 @@
-"""Reads MySQL's packed DECIMAL as text: nine digits in four bytes, sign in the top bit (MySQL source: strings)."""
+"""Reads MySQL's packed DECIMAL as text: four bytes contain nine digits, the top bit is the sign (MySQL source:
+strings)."""
 
 import functools
 from collections.abc import Callable
@@ -14,9 +15,10 @@ _COMPLEMENT = bytes(255 - byte for byte in range(256))
 
 @functools.cache
 def decimal_reader(precision: int, scale: int) -> tuple[int, Callable[[bytes], str]]:
-    """Width in bytes and reader of DECIMAL(precision, scale); the reader returns text with ``scale`` decimals.
+    """Returns the width of DECIMAL(precision, scale) in bytes, and its reader, which returns text with ``scale``
+    decimals.
 
-    The reader is generated: one unpacking of all groups of digits, one formatting.
+    The reader is generated code: it unpacks all groups of digits at once, and formats them at once.
     """
     whole = precision - scale
     integral = [*([whole % 9] if whole % 9 else []), *[9] * (whole // 9)]

@@ -1,8 +1,8 @@
 """Decodes binlog events into changes; stops with an error at any event that it does not know.
 
-``WholeTransactions`` is the decoding part of the fast path (``cdc.producer.binlog.packets``): it decodes a transaction
-of nothing but rows at once. A transaction that can't be decoded there is decoded event by event by the decoder, which
-then reports an error at the position of the event that has it.
+``WholeTransactions`` is the decoding part of the fast path (``cdc.producer.binlog.packets``): it decodes a whole
+transaction at once if it contains only rows. A transaction that can't be decoded there is decoded event by event by the
+decoder, which then reports an error at the position of the event that causes it.
 """
 
 import re
@@ -45,10 +45,10 @@ __all__ = ["BEGIN", "UNREADABLE", "Decoder", "WholeTransactions", "end_of_rows_o
 BEGIN = b"\0BEGIN"  # the end of a Query event that begins a transaction
 # The errors that readers of events raise for broken bytes.
 UNREADABLE = (ValueError, LookupError, StructError, RuntimeError, OverflowError)
-# Event types, one byte each. A transaction of rows: GTID, Query, table maps and rows, Xid.
-_ROWS_ONLY = re.compile(rb"[\x21\x22\x2a]\x02(?:\x13+[\x1e-\x20\x27]+)+\x10")
-# The start of such a transaction at the end of a chunk.
-_INCOMPLETE = re.compile(rb"[\x21\x22\x2a](?:\x02\x13[\x13\x1e-\x20\x27]*)?\Z")
+# Matches event types, one byte each. A transaction of rows consists of GTID, Query, table maps and rows, and Xid.
+_ROWS_ONLY = re.compile(rb"[\x21\x22\x2a\xa2]\x02(?:\x13+[\x1e-\x20\x27]+)+\x10")
+# Matches the start of such a transaction at the end of a chunk.
+_INCOMPLETE = re.compile(rb"[\x21\x22\x2a\xa2](?:\x02\x13[\x13\x1e-\x20\x27]*)?\Z")
 _LONGEST_INCOMPLETE = 1_000_000  # bytes
 _new = tuple.__new__  # RowsTransaction(…) itself takes twice as long
 
@@ -78,7 +78,7 @@ class WholeTransactions:
     def of_events(self, events: Sequence[RawEvent]) -> RowsTransaction | None:
         """Decodes the transaction in ``events``, whose end ``end_of_rows_only`` found.
 
-        Returns None as ``of_simple`` does, and if an event is on disk.
+        Returns None if something in it can't be read, and if an event is on disk.
         """
         if not events[1].data.endswith(BEGIN):
             return None
@@ -89,7 +89,7 @@ class WholeTransactions:
                 if event[0] == et.TABLE_MAP:
                     self._tables.map(event)
                 elif event[5] is not None:
-                    return None  # on disk: each such row is written before the next is read
+                    return None  # on disk: each row is written before the next row is read
                 elif (rows := self._tables.rows(event)) is not None:
                     found.append(rows)
             name, commit_us = gtid(events[0])
@@ -103,19 +103,18 @@ class WholeTransactions:
 
 
 def end_of_rows_only(types: bytes, at: int) -> int | None:
-    """The index after the transaction of rows that starts at ``types[at]``; None if none starts there, or not all of it
-    is in ``types``, the types of consecutive events.
+    """The index after the transaction of rows that starts at ``types[at]``; None if no transaction starts there, or
+    only a part of it is in ``types``, the types of consecutive events.
     """
     found = _ROWS_ONLY.match(types, at)
     return found.end() if found else None
 
 
 def start_of_incomplete(events: Sequence[RawEvent | SimpleTransaction], types: bytes) -> int:
-    """The index in ``events`` at which the start of a transaction of rows begins; the number of events if there is
-    none.
+    """The index in ``events`` at which an incomplete transaction of rows begins; the number of events if there is none.
 
-    Such a start can wait for the rest, since it could not be committed before that. One of more than 1 MB does not
-    wait: it is not worth its memory.
+    Such a start can wait for the rest, since it could not be committed before that. A start of more than 1 MB does not
+    wait: waiting is not worth its memory.
     """
     found = _INCOMPLETE.search(types)
     if found and sum(each.size for each in flat(events[found.start() :])) < _LONGEST_INCOMPLETE:
@@ -130,28 +129,38 @@ _OF_TRANSACTIONS = frozenset({"begin", "commit", "rollback", "savepoint", "xa"})
 class Decoder:
     """Decodes one leader's events.
 
-    ``tables`` decodes the rows of the tables that pass the filters; ``xa`` holds prepared transactions; ``log(event,
+    ``tables`` decodes the rows of the tables that pass the filters; ``xa`` keeps prepared transactions; ``log(event,
     **fields)`` is called for each statement that is not replicated by design. ``other_events``: events that are part of
-    no record are changes too.
+    no record are changes too. ``folds_names``: the leader has ``lower_case_table_names = 1``. ``rewrite`` makes a
+    statement of another kind of leader a statement of MySQL.
     """
 
     def __init__(
-        self, tables: TableCache, *, xa: XaTransactions, log: Callable[..., None], other_events: bool = False
+        self,
+        tables: TableCache,
+        *,
+        xa: XaTransactions,
+        log: Callable[..., None],
+        other_events: bool = False,
+        folds_names: bool = False,
+        rewrite: Callable[[LoggedStatement], LoggedStatement] = lambda statement: statement,
     ) -> None:
         self._tables = tables
         self._whole_transactions = WholeTransactions(tables)
         self._xa = xa
         self._log = log
         self._other_events = other_events
+        self._folds_names = folds_names
+        self._rewrite = rewrite
         self._named: Gtid | None = None  # from the newest GTID event, until its transaction begins
         self._named_at: Position | None = None
         self._in_transaction = False
         self._saw_rows = False
-        self._ends: str | None = None  # xid of the XA transaction that the open one commits or rolls back
+        self._ends: str | None = None  # xid of the XA transaction that the open transaction commits or rolls back
         self._needs_more = False  # whether the next statement needs events that were logged before it
 
     def filter_by(self, wants_table: Callable[[str, str], bool]) -> None:
-        """Sets the filters for the next transaction and those after it."""
+        """Sets the filters that hold from the next transaction on."""
         self._tables.filter_by(wants_table)
 
     @property
@@ -160,7 +169,8 @@ class Decoder:
         return self._tables.filtered
 
     def decode(self, chunks: Iterable[Sequence[RawEvent | SimpleTransaction]]) -> Iterator[Change]:
-        """The changes of ``chunks`` of events, in order; an empty chunk means that the leader has no more for now.
+        """The changes of ``chunks`` of events, in order; an empty chunk means that the leader has no more events for
+        now.
 
         Raises PromiseError with the position for an event, a type, a statement or bytes that can't be replicated
         exactly.
@@ -168,7 +178,7 @@ class Decoder:
         waiting: Sequence[RawEvent | SimpleTransaction] = ()
         for arrived in chunks:
             if not arrived:
-                # A GTID event comes before all others of a transaction.
+                # A GTID event comes before all other events of a transaction.
                 yield Idle(inside=bool(waiting) or self._in_transaction or self._named is not None)
                 continue
             if self._other_events:
@@ -204,7 +214,8 @@ class Decoder:
             at += 1
 
     def _alone(self, event: RawEvent) -> Iterator[Change]:
-        """The changes of one event; if it can't be replicated a Refused, so that the stream may continue after it."""
+        """The changes of one event. An event that can't be replicated becomes a Refused, so that the stream may
+        continue after it."""
         inside = self._in_transaction
         try:
             yield from self._event(event)
@@ -258,7 +269,7 @@ class Decoder:
         elif kind == et.FORMAT_DESCRIPTION:
             return  # only the reader of packets needs it
         elif kind == et.EXECUTE_LOAD_QUERY:
-            yield from self._statement(event, logged_statement(ev.load_query(event), self._tables.collations))
+            yield from self._statement(event, self._logged(ev.load_query(event)))
         elif kind in et.OF_A_STATEMENT:
             self._needs_more = True
         elif kind not in et.HARMLESS and not (kind in et.OTHER_ROWS and self._tables.is_left_out(event)):
@@ -323,7 +334,10 @@ class Decoder:
         if event.data.endswith(BEGIN):
             yield self._begin(event, row_mode(event.data))
             return
-        yield from self._statement(event, logged_statement(event, self._tables.collations))
+        yield from self._statement(event, self._logged(event))
+
+    def _logged(self, query: RawEvent) -> LoggedStatement:
+        return self._rewrite(logged_statement(query, self._tables.collations, folds_names=self._folds_names))
 
     def _statement(self, event: RawEvent, statement: LoggedStatement) -> Iterator[Change]:
         kind, text = statement.kind, statement.text
@@ -373,7 +387,7 @@ class Decoder:
 def _with_types(
     events: Sequence[RawEvent | SimpleTransaction],
 ) -> tuple[Sequence[RawEvent | SimpleTransaction], bytes]:
-    """``events``, with small compressed transactions unpacked, and the type of each."""
+    """Returns ``events``, with small compressed transactions unpacked, and the type of each event."""
     types = bytes([event[0] for event in events])
     if et.TRANSACTION_PAYLOAD in types:
         events = list(unpacked(events, broken=UNREADABLE))

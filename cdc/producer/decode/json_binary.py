@@ -2,7 +2,7 @@
 
 Format: MySQL source, sql-common/json_binary.h. The follower's parser turns the text into the same document: doubles
 have a point or an exponent, integers have none. A document with members of SQL types (from JSON_OBJECT, JSON_ARRAY and
-CAST), which JSON text can't express, is written as a tree with a tag for each of them.
+CAST), which JSON text can't express, is written as a tree with a tag for each such member.
 """
 
 from binascii import b2a_base64
@@ -17,8 +17,9 @@ __all__ = ["LARGEST_SIGNED", "json_value", "sql_member"]
 _LARGE_OBJECT, _LARGE_ARRAY, _LITERAL, _INT16, _UINT16, _INT32, _UINT32, _INT64, _UINT64 = 1, 3, 4, 5, 6, 7, 8, 9, 10
 _DOUBLE, _STRING, _OPAQUE = 11, 12, 15
 _LITERALS = {0: "null", 1: "true", 2: "false"}
-# A container starts with its count of members and its size; then come its keys (offset, length) and its values (type,
-# and the offset or, if it fits, the value itself): in two bytes each, in large containers in four.
+# A container starts with the number of its members and its size. Its keys (offset, length) and its values (type, and
+# the offset or, if it fits, the value itself) follow. All numbers but the type have two bytes, in large containers
+# four.
 _SMALL = Struct("<HH"), Struct("<HH"), Struct("<BH"), frozenset({_LITERAL, _INT16, _UINT16})
 _LARGE = Struct("<II"), Struct("<IH"), Struct("<BI"), frozenset({_LITERAL, _INT16, _UINT16, _INT32, _UINT32})
 _SIGNED = {_INT16: Struct("<h"), _INT32: Struct("<i"), _INT64: Struct("<q")}
@@ -28,7 +29,7 @@ _MAX_DEPTH = 100  # nested containers, the server's own limit
 LARGEST_SIGNED = (1 << 32) - 1  # the server's parser makes integers up to here signed, larger ones unsigned
 
 _DECIMAL, _DATE, _TIME, _TIMESTAMP, _DATETIME, _BINARY = 246, 10, 11, 7, 12, 254
-# BIT, VARBINARY, TINYBLOB, MEDIUMBLOB, LONGBLOB, BLOB; 253 is text of utf16, utf16le, ucs2 or utf32, as its bytes.
+# BIT, VARBINARY, TINYBLOB, MEDIUMBLOB, LONGBLOB, BLOB; 253 is a text in utf16, utf16le, ucs2 or utf32, stored as bytes.
 _BYTES = frozenset({16, 15, 249, 250, 251, 252, 253, _BINARY})
 _LONGEST_BINARY = 255  # bytes of the longest BINARY that a follower can declare
 _TEMPORAL_BYTES = 8
@@ -53,7 +54,8 @@ def json_value(data: bytes) -> str:
 
 
 class _Document:
-    """One document's bytes. ``typed``: it is written as a tree with tags for members of SQL types."""
+    """Reads one document from its bytes. ``typed``: the document is written as a tree with tags for members of SQL
+    types."""
 
     __slots__ = ("_array", "_data", "_left", "_object", "_typed")
 
@@ -63,7 +65,8 @@ class _Document:
         self._array, self._object = ('{"array":[', "]}") if typed else ("[", "]"), ("{", "}")
         if typed:
             self._object = '{"object":{', "}}"
-        # Each byte belongs to one value only: broken offsets that lead to the same bytes repeatedly use this up.
+        # Each byte belongs to one value only: broken offsets that lead to the same bytes again and again use up this
+        # number.
         self._left = len(data)
 
     def text(self) -> str:

@@ -1,14 +1,15 @@
-"""Applies the differences that a partial update logs in place of a JSON document to the document before it. Pure.
+"""Applies the differences that a partial update logs in place of a JSON document to the document of the before-image.
+Pure.
 
-A leader logs them under binlog_row_value_options = PARTIAL_JSON. Format: MySQL source, sql-common/json_diff.cc. A
-difference consists of the operation (1 byte), the path and, unless it removes, the value as binary JSON, both with a
-length-encoded length. The paths are exact, without wildcards and autowrapping: the server resolves these before it logs
-a path.
+A leader logs differences if binlog_row_value_options = PARTIAL_JSON. Format: MySQL source, sql-common/json_diff.cc. A
+difference consists of the operation (1 byte), the path and, unless the operation removes, the value as binary JSON;
+path and value follow their length-encoded lengths. The paths are exact, without wildcards and autowrapping: the server
+resolves both before it logs a path.
 
-``unless_triggers`` decides whether they may be applied. A leader logs the differences that the expressions of an UPDATE
-make. A value that a BEFORE UPDATE trigger assigns to the same column afterwards is not among them: the leader's own
-table has it, its binlog has not, and MySQL's own replicas do not get it either. The event does not show that there was
-a trigger, so the leader is queried for the present triggers of the table.
+``unless_triggers`` decides whether differences may be applied. A leader logs the differences that the expressions of an
+UPDATE make. A value that a BEFORE UPDATE trigger assigns to the same column afterwards is not among them: the leader's
+own table contains this value, its binlog does not, and MySQL's own replicas do not apply it either. The event does not
+show that there was a trigger, so the leader is queried for the present triggers of the table.
 """
 
 import json
@@ -24,11 +25,11 @@ __all__ = ["assigned", "json_after", "refuse", "unless_triggers"]
 
 _REPLACE, _INSERT, _REMOVE = _OPERATIONS = range(3)
 _NAMES = ("replace", "insert", "remove")
-# One leg: a quoted key, a key as it is, an index, or an index from the end. A key that the server does not quote may
-# have any character above ASCII: its test for letters looks at the lowest byte of the code point.
+# Matches one leg of a path: a quoted key, an unquoted key, an index, or an index from the end. An unquoted key may
+# contain any character above ASCII: the server's test for letters looks at the lowest byte of the code point.
 _LEG = re.compile(r'\.(?:("(?:[^"\\]|\\.)*")|([^\x00-\x20"*.\[\]]+))|\[(?:(\d+)|last(?:-(\d+))?)\]', re.DOTALL)
 
-# Objects are dicts, arrays lists, other values those of module json, or a _SqlMember.
+# A node of a document: a dict for an object, a list for an array, another value of module json, or a _SqlMember.
 _Node = Any
 
 
@@ -46,7 +47,8 @@ class _SqlMemberFound(Exception):
 
 
 def json_after(before: str | None, differences: bytes, column: str) -> str:
-    """The document ``before`` of ``column`` with ``differences``; both as the text that ``json_value`` gives.
+    """Returns the document ``before`` of ``column`` with ``differences`` applied; both documents have the form that
+    ``json_value`` returns.
 
     Raises ValueError if a difference can't be applied. ``before`` is None if the column is NULL.
     """
@@ -86,7 +88,7 @@ def _sized(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _legs(path: bytes) -> list[str | int]:
-    """The legs of ``path``: keys, and indexes as Python's, negative ones from the end."""
+    """The legs of ``path``: keys, and indexes as in Python, negative if they count from the end."""
     text = path.decode()
     legs: list[str | int] = []
     at = 1
@@ -198,9 +200,10 @@ def refuse(database: str, table: str, columns: Sequence[str]) -> None:
 def unless_triggers(
     ask: Callable[[str, str], Sequence[tuple[str, str]]],
 ) -> Callable[[str, str, Sequence[str]], None]:
-    """Allows differences if no BEFORE UPDATE trigger may assign one of the columns.
+    """Returns a function that allows differences if no BEFORE UPDATE trigger may assign one of the columns.
 
-    ``ask(database, table)`` gives these triggers' names and statements, and raises the errors of ``leader.inspect``.
+    ``ask(database, table)`` returns the names and statements of these triggers, and raises the errors of
+    ``leader.inspect``.
     """
 
     def require_none(database: str, table: str, columns: Sequence[str]) -> None:
@@ -221,7 +224,7 @@ def assigned(text: str, columns: Sequence[str]) -> str | None:
     """The first of ``columns`` that the trigger's statement ``text`` may assign: any column that it names.
 
     A name with other characters than ASCII letters, digits, _, $ and spaces counts as named: only the server knows how
-    these are compared, quoted and escaped.
+    such names are compared, quoted and escaped.
     """
     for column in columns:
         if not _PLAIN_NAME.fullmatch(column) or re.search(

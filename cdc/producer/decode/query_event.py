@@ -1,18 +1,20 @@
-"""Reads a Query event as a statement: text, kind, affected objects and the session variables it depends on."""
+"""Reads a Query event as a statement: its text, its kind, the affected objects and the session variables that it
+depends on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from cdc.errors import PromiseError
+from cdc.model.folding import folded
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.changes import passed_over
 from cdc.sql.accounts import accounts
 from cdc.sql.ddl import Effect, classify
 from cdc.sql.dml import changed_by
-from cdc.sql.effects import ANY_DATABASE, adds_foreign_keys, numbered_otherwise
+from cdc.sql.effects import ANY_DATABASE, adds_foreign_keys, folded_effect, numbered_otherwise
 from cdc.sql.text import StatementText, as_stored, readable, statement_text
 from cdc.sql.tokens import excerpt
 
@@ -27,7 +29,8 @@ Collations = Mapping[int, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatement:
-    """A statement of the binlog. ``kind`` is one of ``cdc.sql.ddl.classify``; ``shown`` is its text without secrets.
+    """A statement of the binlog. ``kind`` is a kind that ``cdc.sql.ddl.classify`` returns; ``shown`` is its text
+    without secrets.
 
     ``unreadable`` is the reason why the ``text`` can't be sent to followers; else it is empty. ``failed``: the error of
     a statement that the leader executed only in part. ``changed`` are the objects that may have changed, as its text
@@ -46,8 +49,11 @@ class LoggedStatement:
     exact: bytes | None = None
 
 
-def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement:
-    """Parses a Query event; ``collations`` maps the server's collation ids to (character set, collation)."""
+def logged_statement(event: RawEvent, collations: Collations, *, folds_names: bool = False) -> LoggedStatement:
+    """Parses a Query event; ``collations`` maps the server's collation ids to (character set, collation).
+
+    ``folds_names``: the server stores names in lower case, and logs statements as they were typed.
+    """
     query = ev.query(event)
     charset, _ = collations.get(query.variables.get("charset", 0), ("utf8mb4", ""))
     modes = query.variables.get("sql_mode", "").split(",")
@@ -82,23 +88,39 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
     if "ddl_xid" in query.variables and adds_foreign_keys(effects, text):
         context["engine"] = "InnoDB"
     shown = excerpt(text) if effects else accounts(text, **quoting) or excerpt(text)
-    return LoggedStatement(
+    found = LoggedStatement(
         kind, text, query.database, effects, context, shown, read.unreadable(effects), failed, changed, read.exact
+    )
+    return _folded(found) if folds_names else found
+
+
+def _folded(statement: LoggedStatement) -> LoggedStatement:
+    """The statement with its objects under the names that they have on a server that folds names."""
+    context = statement.context
+    if "database" in context:
+        context = context | {"database": folded(context["database"])}
+    return replace(
+        statement,
+        database=folded(statement.database),
+        effects=tuple(map(folded_effect, statement.effects)),
+        changed=tuple(map(folded_effect, statement.changed)),
+        context=context,
     )
 
 
 def _on_real_table(variables: Mapping[str, Any], effects: tuple[Effect, ...]) -> bool:
-    """Whether the log shows that a statement was on a table of InnoDB and not on a temporary one that hides it.
+    """Whether the log shows that a statement was on a table of InnoDB and not on a temporary table that hides it.
 
-    On a temporary table ALTER and the statements on indexes are logged without the number of a DDL transaction, and
-    TRUNCATE with the database that it used, which it is not on others. This holds from MySQL 8.0 to 9.7.
+    On a temporary table, ALTER and the statements on indexes are logged without the number of a DDL transaction, and
+    TRUNCATE is logged with the database that it used, which is not logged for other tables. This holds from MySQL 8.0
+    to 9.7.
     """
     truncates = [effect.action for effect in effects] == ["TruncateTable"]
     return "ddl_xid" in variables and not (truncates and "databases" in variables)
 
 
 def _context(query: ev.Query, event: RawEvent, collations: Collations, read: StatementText) -> dict[str, Any]:
-    """The values that the statement's meaning depends on, by the names of session variables."""
+    """Maps the names of session variables to the values that the statement's meaning depends on."""
     context: dict[str, Any] = {"database": query.database}
     for name in (
         "sql_mode", "time_zone", "foreign_key_checks", "unique_checks", "lc_time_names",

@@ -3,18 +3,18 @@
 This is the hot path. Types, metadata, signedness and charsets are known from the table map, so each column becomes a
 few lines over ``d`` (the event's bytes) and ``p`` (the offset in it) with all constants inlined: no loop over columns,
 no dispatch, no value objects. Adjacent columns of fixed width are unpacked by one call, and a row without NULL, as most
-are, takes one formatting. Row layout: MySQL source, class Rows_event (null bitmap, then the values that are not NULL).
-Value layouts: MySQL source, libs/mysql/binlog/event/binary_log_funcs and strings/decimal.
+rows are, needs one formatting. Row layout: MySQL source, class Rows_event (null bitmap, then the values that are not
+NULL). Value layouts: MySQL source, libs/mysql/binlog/event/binary_log_funcs and strings/decimal.
 
-The first rows of a table are read column by column instead. Compiling a decoder takes as long as it saves in some
-hundred rows, and then it takes a kB or more of memory for each column: a leader with thousands of tables, most of them
-quiet, would cost far more than its rows. A reader of a column is shared by all columns of its type in all tables. Even
-if each table is dropped from the cache before its decoder has paid off, the total time is at most twice that of the
-better choice.
+The first rows of a table are read column by column instead. Compiling a decoder takes as long as the decoder saves in
+some hundred rows, and then the decoder takes a kB or more of memory for each column: for a leader with thousands of
+tables, most of them idle, the decoders would cost far more than the rows. A reader of a column is shared by all columns
+of its type in all tables. Even if each table is dropped from the cache before its decoder has paid off, the total time
+is at most twice the time of the better choice.
 
-The JSON text is in UTF-8, each byte of it a character of the same number: nearly all text arrives and leaves in UTF-8,
-and decoding and encoding it takes several times as long as all other work on a long text. Code that encodes such a text
-as latin-1 must check whether the result is UTF-8 (``large_text.require_utf8``).
+The JSON text is in UTF-8, with a character of the same number for each byte: nearly all text arrives and leaves in
+UTF-8, and decoding and encoding it would take several times as long as all other work on a long text. Code that encodes
+such a text as latin-1 must check whether the result is UTF-8 (``large_text.require_utf8``).
 """
 
 import itertools
@@ -60,8 +60,8 @@ UTF8 = ("utf8mb4", "utf8mb3")
 class ColumnCode:
     """The code that reads and formats a column's value ``x``.
 
-    ``packed`` is its struct format, empty if its width varies. ``lines`` then read it and advance ``p``; otherwise they
-    convert the unpacked value. ``text`` is the JSON text, a %-format of ``values``.
+    ``packed`` is the value's struct format, empty if its width varies. Without a format, ``lines`` read the value and
+    advance ``p``; with a format, they convert the unpacked value. ``text`` is the JSON text, a %-format of ``values``.
     """
 
     packed: str
@@ -88,7 +88,8 @@ def require_known(table: Table) -> None:
 
 
 def column_code(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
-    """The code of ``column``, of a known type, with the variable ``x``; it uses ``constants``, and adds to them.
+    """Generates the code for ``column``, which has a known type, with the variable ``x``; adds the names that the code
+    needs to ``constants``.
 
     The code does not depend on the column's name, so that columns may share it.
     """
@@ -101,6 +102,7 @@ def column_code(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode
 
 _REFUSED = {
     7: "TIMESTAMP of MySQL before 5.6", 11: "TIME of MySQL before 5.6", 12: "DATETIME of MySQL before 5.6",
+    140: "COMPRESSED of MariaDB", 141: "COMPRESSED of MariaDB",
 }  # fmt: skip
 _INTEGERS = {1: "b", 2: "h", 9: "3s", 3: "i", 8: "q"}
 
@@ -131,7 +133,7 @@ def _sized(column: Column, x: str, prefix: int) -> tuple[str, ...]:
 
 
 def _text(column: Column, x: str, prefix: int, constants: dict[str, Any]) -> ColumnCode:
-    """A character or binary column with its length in ``prefix`` bytes before it."""
+    """The code of a character or binary column, whose values follow their length in ``prefix`` bytes."""
     lines = _sized(column, x, prefix)
     if column.charset == "binary":
         if prefix > 2:
@@ -149,7 +151,7 @@ def _text(column: Column, x: str, prefix: int, constants: dict[str, Any]) -> Col
         text = f'{{"Text":{{"charset":"{column.charset}","base64":"%s"}}}}'
         return ColumnCode("", lines, text, f"b64({x}, newline=False).decode()")
     if column.charset == "ascii":
-        # Servers of former versions let any byte into such a column; those above 127 are no characters.
+        # Servers of former versions accept any byte in such a column; bytes above 127 are no characters.
         short = f"'{{\"String\":%s}}' % quote({x}.decode('latin-1'))"
         return ColumnCode("", lines, "%s", f"({short} if {x}.isascii() else not_ascii({x}))")
     constants[f"text_{column.charset}"] = decode
@@ -230,12 +232,12 @@ def _timestamp(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
 
 
 def _members(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
-    """The code of an ENUM, by a table of prepared JSON texts, or of a SET, by joining the texts of its bits."""
+    """The code of an ENUM, which looks up a prepared JSON text, or of a SET, which joins the texts of its bits."""
     packed, lines = f"{column.meta}s", (f"{x} = int.from_bytes({x}, 'little')",)
     members = member_texts(column.members, column.charset)
     if members is None or (column.type == SET and b"" in column.members) or column.equal_members:
-        # As text, a SET with only the member '' would look like the empty set, and the second of two equal members like
-        # the first.
+        # As texts, a SET with only the member '' would look like the empty set, and the second of two equal members
+        # would look like the first.
         return ColumnCode(packed, lines, '{"Enum":%d}' if column.type == ENUM else '{"Set":%d}', x)
     texts = [_in_utf8(encode_basestring(member)) for member in members]
     if column.type == ENUM:
@@ -254,7 +256,7 @@ _LONG = 100  # bytes
 
 
 def not_ascii(data: bytes) -> str:
-    """The JSON text of a value in an ascii column that has bytes above 127."""
+    """The JSON text of a value in an ascii column that contains bytes above 127."""
     return f'{{"Text":{{"charset":"ascii","base64":"{b2a_base64(data, newline=False).decode()}"}}}}'
 
 
@@ -268,7 +270,7 @@ Value = TypeVar("Value")
 
 
 class KeptTexts(dict[Value, str]):
-    """The JSON texts of dates and times of day by value: real columns have few different ones."""
+    """Caches the JSON texts of dates and times of day by value: real columns contain few different values."""
 
     def __init__(self, make: Callable[[Value], str]) -> None:
         super().__init__()
@@ -306,7 +308,7 @@ _CONSTANTS = {
 
 
 ColumnReader = Callable[[bytes, int], tuple[str, int]]
-FIRST_ROWS = 400  # each takes 1.7 times as long as a later row
+FIRST_ROWS = 400  # number of rows, each of which takes 1.7 times as long as a later row
 _BLOB_TYPE = 252
 _LONG_TYPES = frozenset({242, JSON, _BLOB_TYPE, 255})  # values of up to 4 GB, after their length
 _ROW_TEXT, _UPDATE_TEXT = '{"cols":[%s]}', '{"before_cols":[%s],"after_cols":[%s]}'
@@ -344,8 +346,8 @@ def row_decoder(table: Table, kind: int, *, allow_differences: Callable[[], None
 def column_reader(column: Column) -> ColumnReader:
     """Generates a function that reads one value of ``column``, not NULL, from the event's bytes and the value's offset.
 
-    It returns the JSON text, the same as the table's decoder writes, since the lines are the same, and the offset after
-    the value. It raises the errors of such a decoder.
+    The function returns the value's JSON text and the offset after the value. The text is the same as in the table's
+    decoder, since the lines are the same. It raises the errors of such a decoder.
     """
     names = shared_constants()
     code = column_code(column, "x0", names)
@@ -356,7 +358,7 @@ def column_reader(column: Column) -> ColumnReader:
 
 def _function(body: list[str], constants: dict[str, Any]) -> object:
     exec("\n".join(body), constants)
-    # Not among its own globals, so that it is freed with its last use.
+    # The function is removed from its own globals, so that it is freed with its last use.
     return constants.pop("decode")
 
 
@@ -371,7 +373,8 @@ def _partial_update(
     """The lines for a row of a partial update. Layout: MySQL source, sql/rpl_record.cc.
 
     The value options precede the after-image. If they are 1, a bitmap ``m`` follows with a bit for each JSON column.
-    The bit is set if the image has, instead of the document, the length (4 bytes) and the differences of the document.
+    The bit is set if the image contains, instead of the document, the length (4 bytes) and the differences of the
+    document.
     """
     before, after = list(codes), list(codes)
     constants["allow"] = allow
@@ -429,7 +432,8 @@ def _image(codes: list[ColumnCode], constants: dict[str, Any], target: str) -> I
 
 
 def _straight(codes: list[ColumnCode], constants: dict[str, Any], *, first: int = 0) -> Iterator[str]:
-    """The lines that read ``codes`` in turn, none of them NULL; ``first`` is the number of the first."""
+    """The lines that read the values of ``codes`` in turn, if none is NULL; ``first`` is the number of the first
+    column."""
     numbered = enumerate(codes, first)
     for fixed, group in itertools.groupby(numbered, key=lambda item: bool(item[1].packed)):
         columns = list(group)
@@ -445,14 +449,14 @@ def _straight(codes: list[ColumnCode], constants: dict[str, Any], *, first: int 
 
 
 def row_decoders(table: Table, *, compile_for: Compile) -> dict[int, RowDecoder]:
-    """The first decoders of ``table``'s rows events, by the type of the event.
+    """Maps each type of rows event to the first decoder of such events of ``table``.
 
-    They return the same as the decoders of ``row_decoder``. After ``FIRST_ROWS`` rows, each calls ``compile_for(kind)``
-    for each event, and leaves the event to the decoder that this returns. Raises PromiseError for a column that can't
-    be replicated exactly.
+    The decoders return the same as the decoders of ``row_decoder``. After ``FIRST_ROWS`` rows, each decoder calls
+    ``compile_for(kind)`` for each event, and passes the event to the decoder that this call returns. Raises
+    PromiseError for a column that can't be replicated exactly.
     """
     require_known(table)
-    # All attributes of a column except its name, on which no value depends.
+    # Passes all attributes of a column except its name, since no value depends on the name.
     readers = tuple([_reader(column[1:]) for column in table.columns])
     rows = _FirstRows(readers, et.WRITE_ROWS, FIRST_ROWS, compile_for)
     return {
@@ -474,13 +478,14 @@ def large_column(column: Column) -> LargeColumn:
     return LargeColumn(read, column.meta, tag, quote_long)
 
 
-@lru_cache(maxsize=2_000)  # one takes some 2 kB
+@lru_cache(maxsize=2_000)  # each takes some 2 kB
 def _reader(described: tuple[Any, ...]) -> ColumnReader:
     return column_reader(Column("", *described))
 
 
 class _FirstRows:
-    """Decodes at least ``left`` rows of a table; the event with the last of them still belongs to them."""
+    """Decodes at least the first ``left`` rows of a table: the last event that it decodes contains the last of these
+    rows."""
 
     __slots__ = ("_compile_for", "_kind", "_left", "_readers")
 

@@ -1,8 +1,9 @@
-"""Decodes rows events to JSON text, and keeps the table maps that rows events refer to by number.
+"""Decodes rows events to JSON text, and keeps the table maps that rows events refer to by table id.
 
 This and module row_codegen are the hot path of decoding. Facts that are the same for all events of a table are computed
-once and cached, by the bytes of its table map without the table id: everything known of a table comes from these bytes,
-so that they never find another table's description. A table id has no meaning beyond its transaction.
+once and cached; the cache's key is the bytes of the table map without the table id. Everything known about a table
+comes from these bytes, so that they never find another table's description. A table id has no meaning beyond its
+transaction.
 """
 
 import json
@@ -26,15 +27,16 @@ from cdc.producer.binlog.events import (
 from cdc.producer.binlog.packets import SimpleTransaction, rows_event
 from cdc.producer.decode.changes import RowDecoder, Rows, ShapeCache, TableShape
 from cdc.producer.decode.row_codegen import large_column, row_decoder, row_decoders
-from cdc.producer.decode.table_map import ENUM, JSON, SET, Table, column_type, table_map, table_name
+from cdc.producer.decode.table_map import CHARACTERS, ENUM, JSON, SET, Table, column_type, table_map, table_name
 from cdc.producer.large_rows.row_images import LargeColumn, large_rows
 from cdc.sql.column_types import types_json
 from cdc.sql.effects import ANY_DATABASE, Effect
 
-__all__ = ["AllowDifferences", "EqualMembers", "TableCache", "columns_json"]
+__all__ = ["AllowDifferences", "EqualMembers", "RequireColumns", "TableCache", "columns_json"]
 
 AllowDifferences = Callable[[str, str, Sequence[str]], None]
 EqualMembers = Callable[[tuple[bytes, ...], str, str], bool]
+RequireColumns = Callable[[Table], None]
 _OPERATIONS = {
     et.WRITE_ROWS: "Add", et.UPDATE_ROWS: "Update", et.DELETE_ROWS: "Delete", et.PARTIAL_UPDATE_ROWS: "Update",
 }  # fmt: skip
@@ -50,14 +52,16 @@ _UNKNOWN = TableShape("", "", "", {}, 0)
 
 
 class TableCache:
-    """The tables of one leader by the table ids in its events.
+    """Keeps the tables of one leader by the table ids in its events.
 
-    ``wants_table(database, table)`` is called once per table map: the rows of other tables are never decoded.
+    ``wants_table(database, table)`` is called once per table map: the rows of tables that it rejects are never decoded.
     ``collations`` maps the server's collation ids to the names of character set and collation.
     ``allow_differences(database, table, columns)`` is called before differences are applied to documents of a table
     with these JSON columns; it raises PromiseError if they may not be. ``equal_members(members, charset, collation)``
-    returns whether some members of an ENUM or SET are equal. ``filtered`` counts the rows events of tables that do not
-    pass the filters.
+    returns whether some members of an ENUM or SET are equal. ``require_columns(table)`` is called once per table map of
+    a table that passes the filters; it raises PromiseError for columns whose rows can't be replicated exactly.
+    ``characters`` are the types of columns with a collation.
+    ``filtered`` counts the rows events of tables that do not pass the filters.
     """
 
     def __init__(
@@ -67,13 +71,17 @@ class TableCache:
         collations: Mapping[int, tuple[str, str]],
         allow_differences: AllowDifferences,
         equal_members: EqualMembers,
+        require_columns: RequireColumns = lambda _: None,
+        characters: frozenset[int] = CHARACTERS,
     ) -> None:
         self._wants_table = wants_table
         self.collations = collations
         self._allow_differences = allow_differences
         self._equal_members = equal_members
+        self._require_columns = require_columns
+        self._characters = characters
         self._allowed: set[tuple[str, str, tuple[str, ...]]] = set()
-        # None if the table does not pass the filters.
+        # The shape is None if the table does not pass the filters.
         self._by_id: dict[bytes, TableShape | None] = {}
         self._shapes = ShapeCache(_SHAPES_BYTES)
         self.filtered = 0
@@ -109,7 +117,7 @@ class TableCache:
         self._by_id[data[TABLE_ID]] = shape
 
     def _table(self, event: RawEvent) -> Table:
-        table = table_map(event, self.collations)
+        table = table_map(event, self.collations, characters=self._characters)
         columns = tuple(
             column._replace(equal_members=self._equal_members(column.members, column.charset, column.collation))
             if column.members
@@ -123,6 +131,7 @@ class TableCache:
         names = columns_json([column.name for column in table.columns], table.key)
         shape = TableShape(table.database, table.name, names, {}, len(table.columns))
         try:
+            self._require_columns(table)
             shape.decoders = row_decoders(table, compile_for=partial(self._compile, shape, description))
             shape.large_columns = partial(self._large_columns, description)
             shape.types_json = types_json(map(column_type, table.columns))
@@ -158,14 +167,15 @@ class TableCache:
             self._allowed.add((database, table, documents))
 
     def is_left_out(self, event: RawEvent) -> bool:
-        """Whether a rows event of any version is of a table that does not pass the filters; counts it then."""
+        """Whether a rows event of any version belongs to a table that does not pass the filters; if so, counts the
+        event."""
         found = self._by_id.get(event[1][TABLE_ID], _UNKNOWN) is None
         self.filtered += found
         return found
 
     def drop(self, event: RawEvent) -> tuple[Effect, ...]:
-        """The effects that an event which can't be replicated may have had. With a table map, its rows are left out
-        too.
+        """The effects that an event which can't be replicated may have had. If it is a table map, its rows are left
+        out, too.
         """
         number = event.data[TABLE_ID]
         try:
@@ -200,7 +210,7 @@ class TableCache:
     def rows_of(self, transaction: SimpleTransaction) -> list[Rows] | None:
         """The rows of a transaction with one rows event, an empty list if the table does not pass the filters.
 
-        None if its table map is new, or is not that of the rows. Raises the errors of ``rows``.
+        Returns None if the table map is new, or belongs to another table than the rows. Raises the errors of ``rows``.
         """
         _, _, _, table_map, data, _, _, _ = transaction
         if table_map[TABLE_ID] != data[TABLE_ID]:
@@ -238,7 +248,7 @@ def _decoded(event: RawEvent, table: TableShape) -> Rows:
 
 
 def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
-    """The offset of the rows: after the extra data and the bitmaps of the columns that the images have.
+    """The offset of the rows, which follow the extra data and the bitmaps of the columns that the images contain.
 
     Layout: MySQL source, class Rows_event. Raises PromiseError if an image lacks columns.
     """
@@ -280,7 +290,7 @@ def _size(table: Table) -> int:
 
 
 def columns_json(columns: Sequence[str], key: Sequence[str] | None) -> str:
-    """The part of a record that names its table's columns, and those of its key."""
+    """The part of a record that names its table's columns, and the columns of the table's key."""
     names = json.dumps(columns, ensure_ascii=False)
     key_names = f',"key":{json.dumps(key, ensure_ascii=False)}' if key else ""
     return f'"columns":{names}{key_names}'

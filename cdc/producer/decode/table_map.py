@@ -13,25 +13,25 @@ from cdc.model.charset import bytes_of_character, member_texts
 from cdc.producer.binlog.events import TABLE_MAP_NAMES_AT, RawEvent, packed_integer
 from cdc.sql.column_types import character_type, members_type
 
-__all__ = ["Column", "Table", "column_type", "table_map", "table_name"]
+__all__ = ["CHARACTERS", "Column", "Table", "column_type", "has_names", "table_map", "table_name"]
 
 JSON, ENUM, SET, STRING = 245, 247, 248, 254
 # Types whose metadata takes 0, 1 or 2 bytes; a type in none of these lists is refused.
 _NO_META = frozenset({1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14})
-_ONE_BYTE_META = frozenset({4, 5, 17, 18, 19, 242, 245, 249, 250, 251, 252, 255})
-_TWO_BYTE_META = frozenset({15, 16, 246, 247, 248, 253, 254})
+_ONE_BYTE_META = frozenset({4, 5, 17, 18, 19, 140, 242, 245, 249, 250, 251, 252, 255})
+_TWO_BYTE_META = frozenset({15, 16, 141, 246, 247, 248, 253, 254})
 _NUMERIC = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})
-# The server counts VECTOR (242) among the character columns, with the collation binary.
-_CHARACTER = frozenset({15, 242, 252, 253, 254})
+# Columns that have a collation in the metadata. The server counts VECTOR (242) among them, with the collation binary.
+CHARACTERS = frozenset({15, 140, 141, 242, 252, 253, 254})
 _INTEGERS = {1: "tinyint", 2: "smallint", 9: "mediumint", 3: "int", 8: "bigint"}
 _PLAIN = {4: "float", 5: "double", 10: "date", 13: "year", 242: "vector", JSON: "json", 255: "geometry"}
 _WITH_FRACTION = {17: "timestamp", 18: "datetime", 19: "time"}
-_SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}  # bytes of a value's length
+_SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}  # number of bytes of a value's length
 
 
 class Column(NamedTuple):
-    """One column: ``type`` is MySQL's field type, ``meta`` its metadata; an ENUM or SET has ``members``, and the name
-    of their ``collation``, by which some of them may be ``equal_members``.
+    """One column: ``type`` is MySQL's field type, ``meta`` is its metadata. An ENUM or SET has ``members``, and
+    ``collation`` is the name of their collation; ``equal_members``: some of them are equal in this collation.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Table:
 
 
 def table_name(event: RawEvent) -> tuple[str, str]:
-    """The database and table; only these are read, since filters need no more."""
+    """The names of database and table; nothing else is parsed, since the filters need no more."""
     at = TABLE_MAP_NAMES_AT
     length = event.data[at]
     database = event.data[at + 1 : at + 1 + length].decode("utf-8")
@@ -88,8 +88,11 @@ def table_name(event: RawEvent) -> tuple[str, str]:
     return database, event.data[at + 1 : at + 1 + length].decode("utf-8")
 
 
-def table_map(event: RawEvent, collations: Mapping[int, tuple[str, str]]) -> Table:
-    """Parses a table map; ``collations`` maps the server's collation ids to the names of character set and collation.
+def table_map(
+    event: RawEvent, collations: Mapping[int, tuple[str, str]], *, characters: frozenset[int] = CHARACTERS
+) -> Table:
+    """Parses a table map; ``collations`` maps the server's collation ids to the names of character set and collation,
+    ``characters`` are the types that have one.
 
     Raises PromiseError without full metadata (binlog_row_metadata=MINIMAL) or for an unknown type.
     """
@@ -107,15 +110,24 @@ def table_map(event: RawEvent, collations: Mapping[int, tuple[str, str]]) -> Tab
             "the table map has no column names: binlog_row_metadata is not FULL",
             code="CDC-EVENT-ROW-METADATA",
             where=where,
-            hint="on the leader: SET PERSIST binlog_row_metadata = FULL; events logged before stay unreadable, "
-            'so start from a later position: start = "now" with a new topic and a fresh copy',
+            hint="on the leader: SET PERSIST binlog_row_metadata = FULL (MariaDB: SET GLOBAL); rows logged before stay "
+            'unreadable, so begin a new topic with a copy: producer.start = "copy" (MariaDB: "now" and a copy by hand)',
         )
-    columns = tuple(_columns(types, metas, optional, collations))
+    columns = tuple(_columns(types, metas, optional, collations, characters))
     return Table(database, name, columns, _key(optional, [column.name for column in columns]))
 
 
+def has_names(event: RawEvent, collations: Mapping[int, tuple[str, str]]) -> bool:
+    """Whether a table map has the names of the columns."""
+    try:
+        table_map(event, collations)
+    except PromiseError as error:
+        return error.code != "CDC-EVENT-ROW-METADATA"
+    return True
+
+
 def _metas(types: list[int], data: bytes, where: str) -> list[int]:
-    """Each column's metadata; in ``types``, the real type replaces STRING if that stands for another."""
+    """Each column's metadata; in ``types``, the real type replaces STRING if STRING stands for another type."""
     metas, at = [], 0
     for index, kind in enumerate(types):
         if kind in _NO_META:
@@ -194,7 +206,11 @@ def _collations(optional: dict[int, bytes], default_field: int, list_field: int)
 
 
 def _columns(
-    types: list[int], metas: list[int], optional: dict[int, bytes], collations: Mapping[int, tuple[str, str]]
+    types: list[int],
+    metas: list[int],
+    optional: dict[int, bytes],
+    collations: Mapping[int, tuple[str, str]],
+    characters: frozenset[int],
 ) -> Iterator[Column]:
     signs = optional.get(1, b"")
     text_collations = _collations(optional, 2, 3)
@@ -207,7 +223,7 @@ def _columns(
         if kind in _NUMERIC:
             unsigned = bool(signs[numeric >> 3] >> (7 - (numeric & 7)) & 1)
             numeric += 1
-        elif kind in _CHARACTER:
+        elif kind in characters:
             charset, _ = collations[next(text_collations)]
         elif kind in (ENUM, SET):
             charset, collation = collations[next(member_collations)]

@@ -1,9 +1,9 @@
 """Keeps the events of prepared XA transactions until their commit, when they become changes.
 
 XA PREPARE is logged as a transaction of its own: GTID, XA START, the rows, XA END, XA_prepare. XA COMMIT or XA ROLLBACK
-is another one, without rows, perhaps days later (MySQL manual, "XA Transactions"; MySQL source, class
-XA_prepare_event). Until then few rows are kept in memory; many rows, and all after a restart, are read from the leader
-again.
+is another transaction, without rows, perhaps days later (MySQL manual, "XA Transactions"; MySQL source, class
+XA_prepare_event). Until then a small number of rows is kept in memory; a large number, and all rows after a restart,
+are read from the leader again.
 """
 
 import re
@@ -16,7 +16,7 @@ from cdc.producer.binlog.events import HEADER_BYTES, RawEvent
 
 __all__ = ["XaTransactions", "xid_of"]
 
-# The fields: whether the transaction commits in one phase; the format of the xid, and the lengths of its two parts,
+# The fields are: whether the transaction commits in one phase; the format of the xid, and the lengths of its two parts,
 # which follow.
 _XA_PREPARE = Struct("<BIII")
 _MAX_KEPT = 16_000_000  # bytes, of all prepared transactions together
@@ -24,7 +24,7 @@ _XID = re.compile(r"XA\s+\w+\s+(X'[0-9a-f]*',X'[0-9a-f]*',\d+)\s*", re.IGNORECAS
 
 
 class XaTransactions:
-    """The prepared XA transactions by xid; ``read_again`` reads the events of one from the leader."""
+    """The prepared XA transactions by xid; ``read_again`` reads the events of a transaction from the leader again."""
 
     def __init__(
         self, prepared: Mapping[str, PreparedXa], *, read_again: Callable[[PreparedXa], Iterable[RawEvent]]
@@ -56,7 +56,8 @@ class XaTransactions:
             self._open = None
 
     def prepare(self, event: RawEvent) -> tuple[str, PreparedXa, bool]:
-        """Handles XA_prepare: the open transaction's xid and location, and whether it commits at once, in one phase."""
+        """Handles XA_prepare; returns the open transaction's xid and location, and whether it commits at once, in one
+        phase."""
         if self._location is None:
             raise PromiseError(
                 "an XA transaction is prepared that never started",
@@ -74,7 +75,8 @@ class XaTransactions:
         return xid, location, bool(in_one_phase)
 
     def committed(self, xid: str, event: RawEvent) -> Iterable[RawEvent]:
-        """The table maps and rows of a transaction that commits with ``event``. Raises PromiseError if unknown."""
+        """The table maps and rows of a transaction that commits with ``event``. Raises PromiseError if it is
+        unknown."""
         location = self._prepared.pop(xid, None)
         if location is None:
             raise PromiseError(
@@ -90,12 +92,12 @@ class XaTransactions:
         return held
 
     def sql_mode(self, xid: str) -> str | None:
-        """The sql_mode of a prepared transaction's rows; the session that commits it may have another."""
+        """The sql_mode of a prepared transaction's rows; the session that commits it may have another sql_mode."""
         location = self._prepared.get(xid)
         return location and location.sql_mode
 
     def rolled_back(self, xid: str) -> None:
-        """Drops a transaction; an unknown one was prepared before the producer's start."""
+        """Drops a transaction; an unknown transaction was prepared before the producer's start."""
         self._prepared.pop(xid, None)
         self._drop(self._kept.pop(xid, []))
 
@@ -104,7 +106,8 @@ class XaTransactions:
 
 
 def xid_of(statement: str) -> str:
-    """The xid in an XA statement of the binlog, written as ``prepare`` does. Raises ValueError if there is none."""
+    """The xid in an XA statement of the binlog, in the form that ``prepare`` returns. Raises ValueError if there is
+    none."""
     found = _XID.match(statement)
     if found is None:
         raise ValueError(f"an XA statement without an xid: {statement[:80]}")

@@ -1,1 +1,1 @@
-"""Rows that are too large for memory: read from the event on disk, written as JSON text block by block."""
+"""Reads rows that are too large for memory from the event on disk, and writes them as JSON text block by block."""

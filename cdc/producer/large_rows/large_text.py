@@ -1,4 +1,5 @@
-"""JSON text that is too large for memory: bytes, and values that stay in an event on disk until they are written."""
+"""JSON text that is too large for memory: it consists of bytes, and of values that stay in an event on disk until they
+are written."""
 
 from binascii import b2a_base64
 from codecs import getincrementaldecoder
@@ -14,12 +15,12 @@ from cdc.producer.binlog.spool import Spool
 __all__ = ["LargeText", "StoredValue", "checksum", "quote_long", "require_utf8", "stored_base64", "stored_text"]
 
 _BLOCK = 3 << 18  # bytes; a multiple of three, so that base64 needs no padding between two blocks
-_INSIDE_A_CHARACTER = bytes(range(0x80, 0xC0))  # bytes in UTF-8 that are not the first one of a character
+_INSIDE_A_CHARACTER = bytes(range(0x80, 0xC0))  # bytes in UTF-8 that are not the first byte of a character
 
 
 class StoredValue(NamedTuple):
-    """``length`` bytes at ``offset`` of ``spool``, rendered by ``render`` block by block into JSON text of ``size``
-    bytes and so many ``characters``.
+    """A value of ``length`` bytes at ``offset`` of ``spool``. ``render`` turns it block by block into JSON text, which
+    has ``size`` bytes and ``characters`` characters.
     """
 
     spool: Spool
@@ -35,16 +36,16 @@ class StoredValue(NamedTuple):
 
 
 def stored_base64(spool: Spool, offset: int, length: int) -> StoredValue:
-    """The bytes as base64, without quotes."""
+    """A value that is written as base64, without quotes."""
     size = 4 * ((length + 2) // 3)
     return StoredValue(spool, offset, length, _base64, size, size)
 
 
 def stored_text(spool: Spool, offset: int, length: int, quote: Callable[[bytes], str]) -> StoredValue:
-    """The text in UTF-8 as it stands between the quotes of a string.
+    """A text in UTF-8 that is written as it stands between the quotes of a JSON string.
 
-    ``quote`` writes any bytes as such a string, with its quotes: a character for each byte that needs no escape. Raises
-    UnicodeDecodeError if the text is not in UTF-8.
+    ``quote`` writes any bytes as such a string with its quotes, and writes one character for each byte that needs no
+    escape. Raises UnicodeDecodeError if the text is not in UTF-8.
     """
 
     def render(part: bytes) -> bytes:
@@ -74,9 +75,10 @@ def _characters(text: bytes) -> int:
 
 
 class LargeText:
-    """A text in UTF-8 that consists of pieces: ``len(text)`` is its number of bytes, ``bytes(text)`` all of it.
+    """A text in UTF-8 that consists of pieces: ``len(text)`` is its number of bytes, ``bytes(text)`` returns all of
+    them.
 
-    It can be read repeatedly: the event on disk is deleted with the last text that refers to it.
+    The text can be read repeatedly: the event on disk is deleted with the last text that refers to it.
     """
 
     __slots__ = ("_size", "pieces")
@@ -87,7 +89,7 @@ class LargeText:
 
     @classmethod
     def joined(cls, parts: "Iterable[str | bytes | LargeText]") -> Self:
-        """The ``parts``, one after the other."""
+        """Joins the ``parts`` in their order."""
         pieces: list[bytes | StoredValue] = []
         for part in parts:
             if isinstance(part, LargeText):
@@ -116,11 +118,11 @@ class LargeText:
         return sum(_characters(piece) if isinstance(piece, bytes) else piece.characters for piece in self.pieces)
 
     def head(self, size: int) -> bytes:
-        """At least its first ``size`` bytes, or all."""
+        """At least the first ``size`` bytes of the text, or all bytes if there are fewer."""
         return _enough(self.blocks(), size)
 
     def tail(self, size: int) -> bytes:
-        """At least its last ``size`` bytes, or all."""
+        """At least the last ``size`` bytes of the text, or all bytes if there are fewer."""
         found: list[bytes] = []
         for piece in reversed(self.pieces):
             if isinstance(piece, bytes):
@@ -161,10 +163,10 @@ _SLICE = 1 << 20
 
 
 def quote_long(text: bytes) -> str:
-    """The result of ``encode_basestring`` for the same text."""
+    """Returns the same string as ``encode_basestring``, in less time."""
     if text.isascii():
         return orjson.dumps(text.decode("latin-1")).decode("latin-1")
-    # orjson would take valid UTF-8 only, and twice the time.
+    # orjson accepts only valid UTF-8, and would take twice the time.
     escaped = text
     for special, escape in _ESCAPES:
         escaped = escaped.replace(special, escape)
@@ -182,7 +184,7 @@ def require_utf8(row: bytes) -> None:
     if len(row) <= _SLICE:
         row.decode()
         return
-    # As a whole it could take four times as much memory.
+    # Decoding the row as a whole could take four times as much memory.
     decoder, view = getincrementaldecoder("utf-8")(), memoryview(row)
     for begin in range(0, len(row), _SLICE):
         decoder.decode(view[begin : begin + _SLICE], final=begin + _SLICE >= len(row))

@@ -11,15 +11,15 @@ from cdc.producer.large_rows.large_text import LargeText, StoredValue, stored_ba
 __all__ = ["BLOB", "TEXT", "LargeColumn", "large_rows"]
 
 BLOB, TEXT = "Blob", "String"  # the tags of values that may stay on disk
-_LARGE = 1_000_000  # bytes; shorter values are in memory
+_LARGE = 1_000_000  # bytes; shorter values are read into memory
 _WINDOW = 66_000  # bytes: more than a value with a length of at most two bytes takes
 _SHORT_PREFIX = 2
 
 
 class LargeColumn(NamedTuple):
-    """The reader of a column: ``read`` writes the value at an offset of some bytes as JSON text, and gives the offset
-    after it. ``prefix`` is the size of the value's length in front of it, 0 if it has none. Large values stay on disk
-    if there is a ``tag``: BLOB, or TEXT in UTF-8, which ``quote`` writes.
+    """The reader of a column. ``read(data, offset)`` returns the JSON text of the value at ``offset``, and the offset
+    after the value. ``prefix`` is the number of bytes of the length in front of the value, 0 if there is no length.
+    Large values stay on disk if there is a ``tag``: BLOB, or TEXT in UTF-8, which ``quote`` writes.
     """
 
     read: Callable[[bytes, int], tuple[str, int]]
@@ -29,7 +29,8 @@ class LargeColumn(NamedTuple):
 
 
 def large_rows(event: RawEvent, columns: Sequence[LargeColumn], at: int) -> list[LargeText]:
-    """The JSON text of each row of the event, whose first row is at the offset ``at``: the result of a ``RowDecoder``.
+    """The JSON text of each row of the event, whose first row is at the offset ``at``; a ``RowDecoder`` returns the
+    same text.
 
     Raises ValueError, LookupError or struct.error on broken data.
     """

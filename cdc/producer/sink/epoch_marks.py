@@ -1,7 +1,7 @@
 """Writes marks to the topic: behind a mark, records of former starts are void. Also stamps the records behind a mark.
 
-A topic has marks once a producer without Kafka transactions has written there: the brokers may still get records that a
-former start has sent. See module kafka.epochs.
+A topic has marks once a producer without Kafka transactions has written there: records of a former start may still be
+on their way to the brokers. See module kafka.epochs.
 """
 
 import time
@@ -18,23 +18,24 @@ __all__ = ["recovered", "stamp", "write_mark"]
 
 
 def recovered(transactions: KafkaTransactions, topics: TopicAdmin, *, resource: str, instance: str) -> Recovered:
-    """Recovers, and voids what former starts of a producer without Kafka transactions may still write. Raises as
-    ``recover``.
+    """Recovers, and voids the records that former starts of a producer without Kafka transactions may still write.
+    Raises the errors of ``recover``.
     """
     found = recover(topics.properties, transactions.producer, topics, resource=resource)
     if topics.transactional and not found.marks:
         return found
     if topics.newest_entry(resource) is None:
-        return found  # a topic with a mark and no committed entry would look like another's
-    # Records without transactions may still come from another process, or a connection of before. Behind the mark they
-    # are void; what came before it is read now.
+        return found  # a topic with a mark and no committed entry would look like another client's topic
+    # Records without transactions may still arrive from another process, or over a former connection. Behind the mark
+    # they are void; the records that arrived before the mark are read now.
     transactions.forget_lost_brokers()
     number = max((mark.epoch for mark in found.marks), default=0) + 1
     assert found.entry is not None
     entry = replace(found.entry, marks=found.marks, instance=instance)
     write_mark(transactions, topics, Mark(number, -1), resource, entry)
     again = recover(topics.properties, transactions.producer, topics, resource=resource)
-    return replace(again, entry=again.entry and replace(again.entry, instance=found.entry.instance))
+    true = again.entry and replace(again.entry, instance=found.entry.instance)
+    return replace(again, entry=true, rewritten=found.rewritten)
 
 
 def write_mark(transactions: KafkaTransactions, topics: TopicAdmin, mark: Mark, resource: str, entry: Entry) -> None:
@@ -42,7 +43,7 @@ def write_mark(transactions: KafkaTransactions, topics: TopicAdmin, mark: Mark, 
     an open transaction afterwards.
     """
     names, now_ms = topics.names, int(time.time() * 1000)
-    # A reader of the records behind it looks for fragments then, and for epochs.
+    # With such an entry, a reader of the records behind the mark looks for epochs and for fragments.
     entry = replace(entry, marks=(*entry.marks, mark), fragmented=True)
     transactions.begin()
     transactions.produce(names.topic, resource.encode(), None, now_ms, stamp((mark,)), 0)
@@ -52,5 +53,5 @@ def write_mark(transactions: KafkaTransactions, topics: TopicAdmin, mark: Mark, 
 
 
 def stamp(marks: tuple[Mark, ...]) -> Headers:
-    """The header of the messages behind these ``marks``: the newest epoch, or nothing without any."""
+    """The header of the messages behind ``marks``, which contains the newest epoch; without marks no header."""
     return [(epochs.HEADER, str(marks[-1].epoch))] if marks else []

@@ -2,10 +2,10 @@
 
 {"uri":"flv://<resource>","bn_file":{"fileName":…,"offset":…},"event":{"Rotate":{…}}}
 
-They have no sequence and are not replicated. Rows events, table maps and statements have no message: the records
-contain those that pass the filters. The message of a RowsQuery has only its length: its text has values of rows, also
-of tables that the filters leave out. A compressed transaction has one message, the events inside it have none. Layouts:
-module ``cdc.producer.binlog.events``.
+These messages have no sequence and are not replicated. Rows events, table maps and statements have no message: the
+records contain the events that pass the filters. The message of a RowsQuery contains only the event's length: its text
+contains values of rows, also of tables that the filters leave out. A compressed transaction has one message; the events
+inside it have no messages. Module ``cdc.producer.binlog.events`` explains the layouts of events.
 """
 
 import json
@@ -40,7 +40,7 @@ class EventMessages:
     """Writes messages for ``topic`` about the events after the position ``shown``.
 
     Events that the leader makes up for the connection (rotations at its start, heartbeats) have no position: their
-    offset is 0, and they come again with each connection.
+    offset is 0, and the leader sends them again over each connection.
     """
 
     def __init__(self, *, resource: str, topic: str, shown: Position | None) -> None:
@@ -49,7 +49,7 @@ class EventMessages:
         self._shown = shown
 
     def message(self, event: RawEvent) -> Message | None:
-        """The event's message; None if it has none, or it is written already."""
+        """The event's message; None if the event has no message, or its message is written already."""
         if event.type in et.IN_RECORDS:
             return None
         if event.offset:

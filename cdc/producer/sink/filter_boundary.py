@@ -15,12 +15,12 @@ __all__ = ["may_fire", "may_pass", "passing", "tables"]
 
 
 def passing(change: Statement, filters: Filters) -> Statement | None:
-    """The statement, None if no object that it affects passes the filters.
+    """Returns the statement, or None if no object that it affects passes the filters.
 
-    A statement that maintains several tables is reduced to those that pass.
+    A statement that maintains several tables is reduced to the tables that pass.
 
-    Raises PromiseError if some pass and some do not, since half a statement can't be replicated, and for a statement
-    whose text can't be sent, or with which a follower would differ from the leader.
+    Raises PromiseError if some objects pass and others do not, since half a statement can't be replicated. Also raises
+    it for a statement whose text can't be sent, or with which a follower would differ from the leader.
     """
     named = [each for effect in change.effects for each in _filtered_names(effect)]
     wanted = [filters.wants(*each) for each in named]
@@ -53,7 +53,7 @@ def _narrowed(change: Statement, wanted: list[bool]) -> Statement:
     effects = tuple(effect for effect, passes in zip(change.effects, wanted, strict=True) if passes)
     names = [(effect.database, effect.name or "") for effect in effects]
     text = of_these_tables(change.text, names, sql_mode=change.context.get("sql_mode", ""))
-    # The names are as the server stores them, with letters that the session's character set may lack.
+    # The names are written as the server stores them, with letters that the session's character set may lack.
     context = change.context | {"charset": "utf8mb4", "collation": "utf8mb4_0900_ai_ci"}
     return replace(change, text=text, effects=effects, context=context, exact=None)
 
@@ -70,7 +70,8 @@ def may_pass(effects: Iterable[Effect], filters: Filters) -> bool:
 def may_fire(effects: Iterable[Effect], filters: Filters) -> bool:
     """Whether a trigger on a table that a statement wrote may have written rows that pass the filters.
 
-    The leader logs the databases that took part, but not the tables: a trigger may have written any table of these.
+    The leader logs the databases that took part, but not the tables: a trigger may have written to any table of these
+    databases.
     """
     return any(effect.action == "SkipTable" and filters.wants_database(effect.database) for effect in effects)
 
@@ -84,13 +85,14 @@ def tables(effect: Effect) -> Iterator[tuple[str, str]]:
 
 
 def _filtered_names(effect: Effect) -> list[tuple[str, str | None]]:
-    """The objects of an effect as the filters name them: (database, name), or (database, None) for other kinds."""
+    """The objects of an effect as the filters name them: (database, name), or (database, None) if only the database
+    counts."""
     objects = [(effect.database, effect.name), *([effect.to] if effect.to else [])]
     return [(database, filtered_name(effect.action, name)) for database, name in objects]
 
 
 def _way_across(change: Statement, filters: Filters) -> str:
-    """The hint for a statement of which only a part passes."""
+    """The hint for a statement if only a part of it passes."""
     swapped = swap(((each.database, each.name), each.to) for each in change.effects if each.name and each.to)
     if swapped is None:
         return (
@@ -106,7 +108,7 @@ def _way_across(change: Statement, filters: Filters) -> str:
 
 
 def _may_want(filters: Filters, database: str, name: str | None) -> bool:
-    """Whether a name with lost bytes may be one that passes."""
+    """Whether a name with lost bytes may be the name of an object that passes the filters."""
     return is_lost(database) or (is_lost(name or "") and filters.wants_database(database))
 
 

@@ -32,22 +32,23 @@ _ANSWER_SECONDS = 10.0
 _SUCCESSOR_SECONDS = 5.0
 _POLL_SECONDS = 0.2
 _QUOTED_BYTES = 160
-_ENTRY_SECONDS = 1.0  # between two entries of the commit log without Kafka transactions
+_ENTRY_SECONDS = 1.0  # seconds between two entries of the commit log without Kafka transactions
 _BROKER_SECONDS, _PLAIN_SECONDS = 0.002, 0.0005
 _SECONDS_PER_RECORD = 20e-6
 _MAX_GATHER_SECONDS = 0.05
 
 
 class KafkaSink:
-    """One producer, from its takeover of the topics to its end.
+    """Writes the records of one producer, from its takeover of the topics to its end.
 
-    With ``plain`` it writes records without Kafka transactions, an entry of the commit log each second at most, in a
-    transaction of its own. What a copy writes can't be read again, so it commits with its entry all the same. A batch
-    is what is written from one ``commit`` to the next.
+    With ``plain`` it writes records without Kafka transactions, and at most one entry of the commit log per second, in
+    a Kafka transaction of its own. The rows of a table copy can't be read again, so its records are committed with
+    their entry in any case. A batch contains everything that is written from one ``commit`` to the next.
 
-    ``entry`` is the newest entry of the commit log, None if there is none. ``rolled_back`` names the topics in which
-    a transaction without an end was found. ``shown`` is the newest of the binlog's other events that is committed or in
-    the open batch. ``records`` and ``bytes`` count what is in the open batch.
+    ``entry`` is the newest entry of the commit log, None if there is none. ``rolled_back`` names the topics in which a
+    transaction without an end was found. ``rewritten`` counts the committed records that readers can't see any more.
+    ``shown`` is the position of the newest event message that is committed or in the open batch. ``records`` and
+    ``bytes`` count the messages in the open batch and their bytes.
     """
 
     def __init__(
@@ -71,21 +72,22 @@ class KafkaSink:
         self._resource = resource
         self.entry = recovered.entry
         self.rolled_back = recovered.rolled_back
+        self.rewritten = recovered.rewritten
         self._already_visible = recovered.visible_checksums
         self._visible_chunks = recovered.visible_chunks
         self.shown = recovered.shown
-        # Whether records that readers can see already were fragments is not known; without transactions a reader may
-        # see a record before the entry that counts it.
+        # It is not known whether records that readers can see already were written as fragments. Without transactions a
+        # reader may see a record before the entry that counts it.
         self._fragmented = bool(
             plain or recovered.visible_checksums or (recovered.entry and recovered.entry.fragmented)
         )
         known = [topic for topic, _ in recovered.entry.partitions] if recovered.entry else []
-        # A topic may be known by its records alone: it was created in a transaction whose end Kafka lost.
+        # A topic may be known only from its records: it was created in a transaction whose end Kafka lost.
         self._ahead = recovered.ahead
         self._begun = recovered.begun
         ours = {topics.names.topic, *known, *(topic for topic, _ in recovered.ahead)}
         self._partitioner = Partitioner(recovered.entry, open_topics=lambda names: topics.claim(names, ours=ours))
-        # All in one call: thousands of tables, one by one, would delay each new connection.
+        # Opens all topics in one call: one call for each of thousands of tables would delay each new connection.
         self._partitioner.open(known)
         self.records = 0
         self.bytes = 0
@@ -131,16 +133,16 @@ class KafkaSink:
 
     @property
     def begun_at(self) -> float:
-        """When the open batch began (``time.monotonic()``), infinity while none is open."""
+        """The time at which the open batch began (``time.monotonic()``), infinity while no batch is open."""
         return self._open.begun_at
 
     @property
     def is_full(self) -> bool:
-        """Whether the open batch has as many bytes as a Kafka transaction may have now."""
+        """Whether the open batch has as many bytes as a Kafka transaction may contain now."""
         return self.bytes >= self._transactions.batch_size.bytes
 
     def write(self, messages: Iterable[Message]) -> None:
-        """Adds records to the open batch, each in a partition of its topic, which is created if missing.
+        """Adds records to the open batch, each to a partition of its topic; creates missing topics.
 
         Raises PromiseError for a record that is too large, UserError for a topic that another client writes to.
         """
@@ -162,16 +164,17 @@ class KafkaSink:
             self.bytes += len(value)
 
     def write_with_entry(self, messages: Iterable[Message]) -> None:
-        """``write`` what must be visible with the next entry or not at all: in a Kafka transaction in any case."""
+        """Writes messages that must become visible with the next entry or not at all: always in a Kafka transaction."""
         if self._open is self._plain:
             if self.begun_at != NEVER:
-                self._open.commit(self.bytes)  # what comes after it in the topic must not come before it there
+                # Commits first, so that the records of the transaction come after these records in the topic.
+                self._open.commit(self.bytes)
             self._open = self._transactions
         self.write(messages)
 
     def _write_fragments(self, message: Message, partition: int, *, after: Begun | None = None) -> None:
-        """Adds a record that is too large for one message as fragments, all in this partition; with ``after`` only the
-        fragments behind that one.
+        """Splits a record that is too large for one message into fragments, and adds them to ``partition``; with
+        ``after`` only the fragments behind that fragment.
 
         Raises PromiseError if ``after`` is not a fragment of the same record.
         """
@@ -190,13 +193,14 @@ class KafkaSink:
                 marked: Headers = [*headers, *self._stamp, (HEADER, mark)]
                 self._open.produce(topic, key, fragment, time_ms, marked, partition)
             except PromiseError as error:
-                # Complete transactions are committed before an error ends the stream; the first fragments must not be.
+                # Complete transactions are committed before an error ends the stream; the first fragments of this
+                # record must not be committed.
                 self._open.spoil(error)
                 raise
 
     @property
     def has_visible(self) -> bool:
-        """Whether the next records include some that readers can see already."""
+        """Whether readers can see some of the next records already."""
         return bool(self._already_visible or self._visible_chunks)
 
     @property
@@ -205,7 +209,7 @@ class KafkaSink:
         return self._visible_chunks.get(self._partitioner.next_sequence, ("", None))[1]
 
     def count_chunk(self) -> None:
-        """Counts this record."""
+        """Counts the record that ``visible_chunk`` is about."""
         topic, _ = self._visible_chunks.pop(self._partitioner.next_sequence)
         self._partitioner.count(topic, self._partitioner.next_partition(topic))
         self.records += 1
@@ -216,20 +220,22 @@ class KafkaSink:
         return self._names.layout != PER_TABLE
 
     def has_ready(self, topics: set[str]) -> bool:
-        """Whether all of these topics can be written to at once."""
+        """Whether all ``topics`` are open, so that records can be written without delay."""
         return self._partitioner.knows(topics)
 
     def make_ready(self, topics: set[str]) -> None:
-        """Creates missing topics. To be called with no transaction open: it may take longer than one may last.
+        """Creates missing ``topics``. To be called while no transaction is open: creating topics may take longer than a
+        transaction may last.
 
-        Raises UserError for a topic that another client writes to, Disconnected.
+        Raises UserError for a topic that another client writes to, and Disconnected.
         """
         self._partitioner.open(topics)
 
     def write_event(self, message: Message, position: Position) -> None:
-        """Adds one of the binlog's other events, at ``position``, to the open Kafka transaction.
+        """Adds the message of a binlog event at ``position`` that is part of no record to the open Kafka transaction.
 
-        Its headers name the records and events written by then, so that a recovery need not search for them.
+        The headers of the message name the newest record and event written by then, so that a recovery need not search
+        for them.
         """
         self._partitioner.opened(message.topic)
         if self.begun_at == NEVER:
@@ -276,7 +282,7 @@ class KafkaSink:
     def commit(self, entry: Entry) -> None:
         """Commits the written records and ``entry`` together: a crash leaves both or neither.
 
-        Without Kafka transactions the records are visible now, and the entry at the latest a second after the last one.
+        Without Kafka transactions the records are visible now, and the entry at most a second after the entry before.
         """
         last = self._partitioner.last() if self._names.layout == PER_TABLE else {}
         counts = self._partitioner.counts()
@@ -292,7 +298,8 @@ class KafkaSink:
         else:
             self._write_entry(entry)
             if self._plain is not None:
-                # Records that follow must not be behind a transaction that the broker takes for ended.
+                # The records that follow must not come behind a transaction that the broker takes for ended although
+                # its end marker is missing.
                 require_ended(self._topics, [(self._names.topic, 0)])
         self.entry = entry
         self.records = self.bytes = 0
@@ -319,13 +326,14 @@ class KafkaSink:
         """
         is_first = self.entry is None
         if self.entry is None or self.entry.server_uuid != entry.server_uuid:
-            self.shown = None  # another server has positions of its own
+            self.shown = None  # another server has other positions
         self._open = self._transactions
         self.commit(entry)
         if is_first:
             self._topics.require_alone(self._resource)
         if self._plain is not None and not self._marks:
-            # After the entry: a topic with a mark and no entry would look like another's.
+            # The mark is written after the entry: a topic with a mark and no entry would look like another client's
+            # topic.
             write_mark(self._transactions, self._topics, Mark(1, -1), self._resource, self.entry or entry)
             self._marks = located(self._topics.properties, (self._names.topic, 0), [Mark(1, -1)])
             self._stamp = stamp(self._marks)
@@ -339,18 +347,19 @@ class KafkaSink:
             self._write_entry(self._owed)
 
     def pause_seconds(self, records: int) -> float:
-        """Seconds to pause after committing ``records`` while the leader has no more, so that events gather.
+        """The seconds to pause after a commit of ``records`` while the leader sends no more events, so that events
+        gather.
 
-        A broker is still busy with the end of a transaction for a moment after it has reported the commit; a client
-        that begins the next one in that time must ask again, 20 ms later. Beyond that moment, a busy leader gets larger
-        batches: their number costs, not their size.
+        For a moment after a broker has reported a commit, it is still busy with the end of the transaction; a client
+        that begins the next transaction in that time must ask again, 20 ms later. A longer pause, after many records,
+        makes the next batches larger: their cost depends on their number, not on their size.
         """
         least = _BROKER_SECONDS if self._plain is None else _PLAIN_SECONDS
         return least + min(records * _SECONDS_PER_RECORD, _MAX_GATHER_SECONDS)
 
     def close(self) -> None:
-        """Aborts an open transaction, so that readers need not wait for its timeout; else waits until readers can see
-        the last one.
+        """Aborts an open transaction, so that readers need not wait for its timeout; if none is open, waits until
+        readers can see the last transaction.
 
         Never raises.
         """
@@ -363,7 +372,8 @@ class KafkaSink:
             self._await_readers()
 
     def _await_readers(self) -> None:
-        """Waits until readers can see the last commit: one that starts after this process must not miss it."""
+        """Waits until readers can see the last commit: a reader that starts after this process has ended must not miss
+        it."""
         late = time.monotonic() - self._committed_at > _ANSWER_SECONDS
         if self.entry is None or late:
             return
@@ -375,7 +385,8 @@ class KafkaSink:
 
 
 def await_successor(topics: TopicAdmin, *, resource: str, instance: str, stop: threading.Event) -> None:
-    """Waits some seconds for the first entry of the producer that has fenced this one, the process ``instance``.
+    """Waits some seconds for the first entry of the producer that has fenced the process ``instance``, which is this
+    process.
 
     Opening a sink before that entry exists would fence the other producer in turn.
     """
@@ -389,7 +400,7 @@ def await_successor(topics: TopicAdmin, *, resource: str, instance: str, stop: t
 
 
 def _require_own(entry: Entry | None, instance: str) -> None:
-    """Raises PromiseError if another process has written to the commit log since this one did."""
+    """Raises PromiseError if another process has written to the commit log since this process did."""
     if entry is not None and entry.instance != instance:
         raise PromiseError(
             f"another cdc-producer has taken over this topic: {described(entry.instance)}",
@@ -399,5 +410,6 @@ def _require_own(entry: Entry | None, instance: str) -> None:
 
 
 def _kept(entry: Entry | None) -> tuple[object, ...]:
-    """The parts of an entry that the binlog does not have; records that depend on them must not precede the entry."""
+    """The parts of an entry that the binlog does not contain; records that depend on them must not be visible before
+    the entry."""
     return (entry.copy, entry.filters, entry.server_uuid) if entry else ()

@@ -1,6 +1,6 @@
 """Runs the Kafka transactions of one producer, one after the other: begins, fills, commits and aborts them.
 
-``BatchSize`` adapts the size of a Kafka transaction: smaller while commits are slow, up to the profile's limit.
+``BatchSize`` adapts the size of Kafka transactions to the speed of commits, up to the profile's limit.
 """
 
 import math
@@ -22,18 +22,19 @@ from cdc.service.logs import LIBRDKAFKA
 __all__ = ["LIMIT", "NEVER", "BatchSize", "KafkaTransactions", "Reports", "client"]
 
 _MIN_BYTES = 65_536
-_SLOW_SECONDS = 10.0  # a commit that takes longer halves the size; one that takes a tenth of it may double the size
+# a slower commit halves the size; a commit that takes less than a tenth of this may double the size
+_SLOW_SECONDS = 10.0
 _FIRST_PATIENCE, _MAX_PATIENCE = 10.0, 40.0
 
 
 class BatchSize:
-    """The size of Kafka transactions, for the life of the process. ``bytes`` is the current limit, ``limit`` that of
-    the profile.
+    """The size of Kafka transactions, for the life of the process. ``bytes`` is the current limit, ``limit`` is the
+    profile's limit.
 
-    ``message_bytes`` is the most bytes of one message (profile key producer.message_bytes).
+    ``message_bytes`` is the largest size of one message (profile key producer.message_bytes).
 
-    ``patience`` is for how many seconds the brokers may take none of the bytes before they count as away: the smaller
-    the batches had to become, the slower is the network, and a single message may take long.
+    ``patience`` is the number of seconds for which the brokers may accept no bytes before they count as away: the
+    smaller the batches had to become, the slower is the network, and a single message may take long.
     """
 
     def __init__(self, limit: int, message_bytes: int = 8_000_000) -> None:
@@ -50,7 +51,7 @@ class BatchSize:
     def committed(self, size: int, seconds: float) -> None:
         """Adapts to a commit of ``size`` bytes that took ``seconds``.
 
-        A size far below the limit, such as that of a session's first entry, shows nothing about the network.
+        A size far below the limit, such as the size of a session's first entry, shows nothing about the network.
         """
         if seconds > _SLOW_SECONDS:
             self._halve()
@@ -76,8 +77,8 @@ _KEY_BYTES, _LEAST_BYTES = 4_096, 1_000
 
 @dataclass
 class Reports:
-    """The events that librdkafka reports in its callbacks, which run inside of our calls. ``properties`` are the
-    producer's. ``failed`` is the reason why the first undelivered message was not delivered.
+    """Keeps the errors that librdkafka reports in its callbacks, which run inside of our calls. ``properties`` are the
+    properties of the producer. ``failed`` is the reason why the first undelivered message was not delivered.
     """
 
     properties: Mapping[str, Any]
@@ -109,8 +110,8 @@ class Reports:
 
 
 class _Deadline:
-    """A deadline, over when the queue has not shrunk for ``patience`` seconds, at ``end``, or some seconds after a
-    stop.
+    """A deadline that passes when the queue has not shrunk for ``patience`` seconds, at ``end``, or some seconds after
+    a stop.
     """
 
     def __init__(self, queued: int, patience: float, end: float, stop: threading.Event) -> None:
@@ -131,12 +132,13 @@ class _Deadline:
 
 
 class KafkaTransactions:
-    """One producer's transactions; ``begun_at`` is when the open one began (``time.monotonic()``), NEVER while none is
-    open.
+    """The transactions of one producer; ``begun_at`` is the time at which the open transaction began
+    (``time.monotonic()``), NEVER while no transaction is open.
 
-    A producer that another one has fenced fails in its next call, whichever that is; the errors of all are translated
-    here. ``topic`` is the topic that errors name. ``times`` gives each record a timestamp that its topic accepts.
-    ``batch_size`` is adapted to the speed of the brokers. A larger value than ``message_bytes`` must go in fragments.
+    A producer that another producer has fenced fails in its next call, whichever that is; the errors of all calls are
+    translated here. ``topic`` is the topic that errors name. ``times`` returns for each record a timestamp that its
+    topic accepts. ``batch_size`` is adapted to the speed of the brokers. A value with more than ``message_bytes`` must
+    be written as fragments.
     """
 
     def __init__(
@@ -155,7 +157,7 @@ class KafkaTransactions:
         self._reports = reports
         self._topic = topic
         self._stop = stop
-        # librdkafka's limit is for value and key, and a key of two names can have some 1500 bytes.
+        # librdkafka's limit applies to value and key together, and a key of two names can have some 1500 bytes.
         largest = int(reports.properties[LIMIT]) - _KEY_BYTES
         self.message_bytes = max(_LEAST_BYTES, min(batch_size.message_bytes, largest))
         self.begun_at = NEVER
@@ -169,7 +171,7 @@ class KafkaTransactions:
         # A commit sends waiting messages at once. In a large transaction the default of 5 ms sends batches that are not
         # full, which takes a tenth of the producer's CPU time.
         settings = {"linger.ms": _LINGER_MS}
-        # With an id of its own, a second producer of the same topic and leader would not be fenced.
+        # If the profile set another id, a second producer of the same topic and leader would not be fenced.
         required = {"transactional.id": f"cdc-producer:{topic}:{resource}"}
         producer, reports = client(properties, batch_size, settings=settings, required=required)
         # Until it is connected librdkafka looks for the transaction coordinator only every 500 ms.
@@ -185,7 +187,7 @@ class KafkaTransactions:
 
     def begin(self) -> None:
         """Begins a transaction. Raises Disconnected, as all methods below do."""
-        # A transaction begun after a broker was away would also end one that is still open there.
+        # A transaction that begins after a broker was away would also end a transaction that is still open there.
         self.check()
         try:
             self.producer.begin_transaction()
@@ -196,7 +198,7 @@ class KafkaTransactions:
     def produce(
         self, topic: str, key: bytes, value: bytes | None, time_ms: int, headers: Headers, partition: int
     ) -> None:
-        """Adds a message to the open transaction. Raises PromiseError for one that Kafka refuses."""
+        """Adds a message to the open transaction. Raises PromiseError for a message that Kafka refuses."""
         deadline: _Deadline | None = None
         is_only = False
         time_ms = self.times.stamp(topic, time_ms)
@@ -223,7 +225,7 @@ class KafkaTransactions:
                 raise write_error(error, topic) from None
 
     def commit(self, size: int) -> None:
-        """Commits the added messages, ``size`` bytes. Raises PromiseError if Kafka refuses one of them."""
+        """Commits the added messages, which have ``size`` bytes. Raises PromiseError if Kafka refuses one of them."""
         self.raise_refused()
         started, deadline = time.monotonic(), self._deadline()
         while True:
@@ -239,8 +241,8 @@ class KafkaTransactions:
         self.batch_size.committed(size, time.monotonic() - started)
 
     def spoil(self, error: PromiseError) -> None:
-        """Marks the open transaction as one that must never commit: it lacks the record refused with ``error``, which a
-        commit raises.
+        """Makes a commit of the open transaction raise ``error``: the transaction lacks the record that was refused
+        with it.
         """
         self._reports.refused = self._reports.refused or error
 
@@ -254,13 +256,14 @@ class KafkaTransactions:
             self.producer.purge()
             self.producer.abort_transaction(_STOP_SECONDS)
         except KafkaException:
-            # The next producer's init_transactions aborts it; none of its records can be read before.
+            # The next producer's init_transactions aborts the transaction; none of its records can be read before.
             return
 
     def check(self) -> None:
         """Raises Disconnected if a broker went away, even if it is back.
 
-        It may have left the last transaction without its end; a new sink finds and repairs that (module recovery).
+        The broker may have left the last transaction without an end; a new sink finds and repairs such a transaction
+        (module recovery).
         """
         self._poll()
         if self._reports.lost:
@@ -300,7 +303,7 @@ def _size_error(topic: str, key: bytes, value: bytes, who: str, hint: str) -> Pr
 
 
 def _command(properties: Mapping[str, Any], topic: str, size: int) -> str:
-    """The command after which ``topic`` accepts a message of ``size`` bytes, and all others of the producer."""
+    """The command after which ``topic`` accepts a message of ``size`` bytes, and all other messages of the producer."""
     largest = max(size + _HEADERS_KB * 1024, int(properties[LIMIT]))
     return (
         f"kafka-configs.sh --bootstrap-server {properties['bootstrap.servers']} --alter --entity-type topics "
@@ -311,7 +314,7 @@ def _command(properties: Mapping[str, Any], topic: str, size: int) -> str:
 def client(
     properties: Mapping[str, Any], batch_size: BatchSize, *, settings: Mapping[str, Any], required: Mapping[str, Any]
 ) -> tuple[Producer, Reports]:
-    """librdkafka's producer, and its reports. ``properties``, the profile's, override ``settings``; ``required``
+    """Creates librdkafka's producer and its reports. The profile's ``properties`` override ``settings``; ``required``
     overrides both.
     """
     properties = {LIMIT: MESSAGE_BYTES} | dict(properties)

@@ -16,7 +16,7 @@ __all__ = ["CommittedPart", "content_sum", "row_sum"]
 
 _SUMMED = 1000  # characters at each end of a text that its checksum covers
 _LONGEST = 4  # bytes that a character takes in UTF-8
-_INSIDE_A_CHARACTER = bytes(range(0x80, 0xC0))  # bytes in UTF-8 that are not the first one of a character
+_INSIDE_A_CHARACTER = bytes(range(0x80, 0xC0))  # bytes in UTF-8 that are not the first byte of a character
 _SLICE = 1 << 20
 _WAY_OUT = (
     "continue with the server and the version that wrote them until that transaction is complete; where these are "
@@ -25,7 +25,7 @@ _WAY_OUT = (
 
 
 def content_sum(uri: str, text: str) -> int:
-    """A checksum that distinguishes a statement, or a row's JSON text, without reading all of a long one."""
+    """A checksum that distinguishes a statement, or a row's JSON text, without reading all of a long text."""
     part = text if len(text) <= 2 * _SUMMED else f"{len(text)} {text[:_SUMMED]}{text[-_SUMMED:]}"
     return crc32(f"{uri} {part}".encode("utf-8", "surrogatepass"))
 
@@ -41,27 +41,30 @@ def row_sum(uri: str, row: bytes | LargeText) -> int:
         slices = (row[begin : begin + _SLICE] for begin in range(0, len(row), _SLICE))
         length = sum(len(part.translate(None, _INSIDE_A_CHARACTER)) for part in slices)
         ends = row[:enough], row[-enough:]
-    # At the cuts there may be a part of a character, outside of the summed text.
+    # A cut may leave a part of a character, but outside of the summed text.
     head, tail = (part.decode(errors="ignore") for part in ends)
     return crc32(f"{uri} {length} {head[:_SUMMED]}{tail[-_SUMMED:]}".encode())
 
 
 class CommittedPart:
-    """Leaves out the rows of ``partial`` while its transaction is read again; ``left`` of them are still to come."""
+    """Leaves out the committed rows of ``partial`` while its transaction is read again; ``left`` is the number of these
+    rows that are still to be read."""
 
     def __init__(self, partial: Partial) -> None:
         self.partial = partial
         self.left = partial.rows or 0
 
     def rows(self, change: Rows, uri: str) -> Rows:
-        """``change`` without its committed rows. Raises PromiseError if the last committed row was another one."""
+        """``change`` without its committed rows. Raises PromiseError if the last committed row differs from the row
+        read now."""
         committed = change.rows[: self.left]
         if committed:
             self._leave_out(len(committed), lambda: row_sum(uri, committed[-1]), uri)
         return change._replace(rows=change.rows[len(committed) :])
 
     def statement(self, uri: str, text: str) -> bool:
-        """Whether the statement is committed. Raises PromiseError as ``rows`` does."""
+        """Whether the statement is committed. Raises PromiseError if the last committed statement differs from this
+        statement."""
         if not self.left:
             return False
         self._leave_out(1, lambda: content_sum(uri, text), uri)

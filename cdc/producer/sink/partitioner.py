@@ -11,8 +11,8 @@ __all__ = ["Partitioner"]
 
 @dataclass(slots=True)
 class _Topic:
-    """The counts of a topic: ``total`` records; ``counts`` and ``last`` are the records and the newest sequence (-1:
-    none) of each partition.
+    """The counts of a topic: ``total`` is the number of its records; ``counts`` and ``last`` contain the number of
+    records and the newest sequence (-1 if there is none) of each partition.
     """
 
     partitions: int
@@ -42,7 +42,8 @@ class Partitioner:
         return topic.total % topic.partitions
 
     def count(self, name: str, partition: int) -> None:
-        """Counts the next record, which is in this partition now. One that Kafka refused must not be counted."""
+        """Counts the next record, which was written to this partition. A record that Kafka refused must not be
+        counted."""
         topic = self._topics[name]
         topic.total += 1
         topic.counts[partition] += 1
@@ -50,7 +51,7 @@ class Partitioner:
         self.next_sequence += 1
 
     def opened(self, name: str) -> _Topic:
-        """The counts of the topic, which is opened if it is not yet."""
+        """The counts of the topic; opens the topic if it is not open yet."""
         if name not in self._topics:
             self.open([name])
         return self._topics[name]

@@ -1,7 +1,7 @@
-"""Writes records without Kafka transactions: the brokers show each as soon as they have it.
+"""Writes records without Kafka transactions: the brokers show each record as soon as they have stored it.
 
-librdkafka's idempotent producer keeps the order within a partition and writes nothing twice in one session. Messages of
-the session before that are still on the way are void (module kafka.epochs).
+librdkafka's idempotent producer keeps the order within a partition and writes no message twice in one session. Messages
+of the session before that are still on their way are void (module kafka.epochs).
 """
 
 import threading
@@ -24,7 +24,7 @@ _LINGER_MS = 5  # milliseconds between two sends; a flush sends waiting messages
 
 class PlainWrites(KafkaTransactions):
     """Writes batches without Kafka transactions: a batch begins with its first message, and ends when the brokers have
-    all of its messages.
+    stored all of its messages.
     """
 
     @classmethod
@@ -32,8 +32,8 @@ class PlainWrites(KafkaTransactions):
         cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
     ) -> Self:
         """Connects. Kafka does not fence an older producer without transactions. Raises KafkaException."""
-        # These come last: exactly once depends on them. Without a transaction, a message that is given up would leave
-        # a gap before those that follow.
+        # These settings override all others, since exactly-once depends on them. Without a transaction, a message that
+        # librdkafka gives up would leave a gap before the messages that follow.
         required = {"enable.idempotence": True, "acks": "all", "enable.gapless.guarantee": True}
         producer, reports = client(properties, batch_size, settings={"linger.ms": _LINGER_MS}, required=required)
         return cls(producer, reports, batch_size, topic=topic, limit=NEVER, stop=stop)
@@ -44,7 +44,8 @@ class PlainWrites(KafkaTransactions):
         self.begun_at = time.monotonic()
 
     def commit(self, size: int) -> None:
-        """Waits until the brokers have the messages added, ``size`` bytes. Raises PromiseError if they refuse one."""
+        """Waits until the brokers have stored the added messages, which have ``size`` bytes. Raises PromiseError if
+        they refuse a message."""
         started, deadline = time.monotonic(), self._deadline()
         while left := self._flushed():
             self.raise_refused()

@@ -1,6 +1,6 @@
 """Splits the rows of an event into records of limited size, and writes the part of a record after its sequence.
 
-The records of a copy are made here too: each is a transaction of its own, without a GTID.
+Also builds the records of a copy: each is a transaction of its own, without a GTID.
 """
 
 import json
@@ -40,12 +40,13 @@ __all__ = [
 
 COPYING = '"copying":true,'  # precedes the rest of a record of a table that is being copied
 
-# bn_file, transaction and the rest: docs/record-format.md.
+# docs/record-format.md explains bn_file, transaction and the other fields.
 RECORD = (
     '{"uri":"%s","sequence":%d,"bn_file":{"fileName":"%s","offset":%d},'
     '"transaction":{"id":"%s","index":%d,"last":%s,"ts_us":%d},'
 )
-COPIED = "cdc_copy"  # a chunk's header: the state of the copy after it, as the commit log's entries have it
+# header of a chunk's message: the state of the copy after the chunk, as in the commit log's entries
+COPIED = "cdc_copy"
 _SLICE = 1 << 20  # characters
 _MAX_CHANGED = 10_000
 
@@ -66,10 +67,11 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A record before it has a sequence and an index in its transaction: it gets them when it is known whether it is
-    the last.
+    """A record before it has a sequence and an index in its transaction: both are added when it is known whether the
+    record is the last in its transaction.
 
-    ``rows`` counts its rows, 1 for a statement; ``newest`` is the checksum of the last (module partial_transaction).
+    ``rows`` counts its rows, 1 for a statement; ``newest`` is the checksum of its last row (module
+    partial_transaction).
     """
 
     topic: str
@@ -90,7 +92,7 @@ def is_large(changes: list[Rows], record_bytes: int) -> bool:
 
 
 def split(rows: list[bytes] | list[LargeText], record_bytes: int) -> Iterator[list[bytes | LargeText]]:
-    """``rows`` in parts of at most ``record_bytes``, or of one row if that is larger."""
+    """Divides ``rows`` into parts of at most ``record_bytes``, or of one row if that row is larger."""
     size = 0
     part: list[bytes | LargeText] = []
     for row in rows:
@@ -104,10 +106,10 @@ def split(rows: list[bytes] | list[LargeText], record_bytes: int) -> Iterator[li
 
 
 class ToldTypes:
-    """Decides which records contain their table's column types: the first, and the first after each statement on the
-    table, which may have changed it.
+    """Decides which records contain their table's column types: the table's first record, and the first record after
+    each statement on the table, which may have changed the table.
 
-    ``statements`` counts the statements. A shape with this number in ``told`` need not repeat its types.
+    ``statements`` counts the statements. A table shape with this number in ``told`` need not repeat its types.
     """
 
     def __init__(self) -> None:
@@ -116,7 +118,8 @@ class ToldTypes:
         self._all = 0
 
     def forget(self, effects: Iterable[Effect]) -> None:
-        """To be called at a statement that has these effects."""
+        """Forgets which tables had their types in a record, if a statement with these ``effects`` may have changed
+        them."""
         self.statements += 1
         for effect in effects:
             if effect.action.endswith("Database") or len(self._changed) > _MAX_CHANGED:
@@ -136,7 +139,7 @@ class ToldTypes:
 
 
 def joined(rows: list[bytes | LargeText]) -> bytes | LargeText:
-    """``rows`` with commas between them."""
+    """Joins ``rows`` with commas."""
     in_memory = [row for row in rows if isinstance(row, bytes)]
     if len(in_memory) == len(rows):
         return b",".join(in_memory)
@@ -147,7 +150,8 @@ def joined(rows: list[bytes | LargeText]) -> bytes | LargeText:
 def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: RowsText) -> tuple[str, RowsText, str]:
     """The part of a record after its sequence: ``columns`` (JSON text), flags, sql_mode and the joined JSON ``rows``.
 
-    ``mode`` is the transaction's (``events.row_mode``). The part is in three pieces, since the rows may be large.
+    ``mode`` is the transaction's sql_mode (``events.row_mode``). Returns the part in three pieces, since the rows may
+    be large.
     """
     context = f',"flags":{flags}' if flags else ""
     if mode is not None:
@@ -170,12 +174,12 @@ def affects(effects: Iterable[Effect], resource: str) -> str:
 
 
 def json_text(value: object) -> str:
-    """``value`` in JSON as records have it: without blanks, letters of any language as they are."""
+    """Writes ``value`` as JSON as in records: without blanks, and with letters of any language unescaped."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def encoded(pieces: Sequence[str | bytes | LargeText]) -> bytes | LargeText:
-    """The pieces, one after the other, in UTF-8; no other copy of a large one is made."""
+    """Joins the pieces in UTF-8; makes no other copy of a large piece."""
     in_memory = [piece for piece in pieces if not isinstance(piece, LargeText)]
     if len(in_memory) < len(pieces):
         return LargeText.joined(pieces)
@@ -210,8 +214,8 @@ def _key(bound: tuple[str, ...] | None) -> str:
 
 
 def creation_body(creation: Creation, *, resource: str, ts_us: int) -> tuple[str, ...]:
-    """The part after the sequence for a statement that creates copied objects, read on the leader ``resource`` at the
-    time ``ts_us``.
+    """The part of a record after its sequence, for a statement that creates copied objects and was read on the leader
+    ``resource`` at the time ``ts_us``.
     """
     exact = {} if creation.exact is None else {"Bytes": b64encode(creation.exact).decode("ascii")}
     query = json_text({"Query": creation.text} | exact)
@@ -230,7 +234,8 @@ class Place(NamedTuple):
 
 
 def copied_message(topic: str, uri: str, body: tuple[str, ...], place: Place, state: str) -> Message:
-    """The record with ``body`` after its head; ``state`` is the state of the copy after it."""
+    """Builds the record of a copy, with ``body`` after the sequence; ``state`` is the state of the copy after this
+    record."""
     (sequence, position, ts_us), last = place, "true"
     head = RECORD % (uri, sequence, *position, f"copy:{sequence}", 0, last, ts_us)
     return Message(topic, uri.encode(), encoded((head, *body, "}")), ts_us // 1000, [(COPIED, state)])

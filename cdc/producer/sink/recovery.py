@@ -4,16 +4,17 @@ an end.
 A broker that restarts may take a transaction for complete without having written its end marker to all topics (seen
 with Kafka 4.3.1: a coordinator that finds a partition without a leader takes it for deleted, "can be skipped"). Readers
 don't see the records of such a transaction there, and the next transaction of the same producer would end it together
-with itself, by a commit or an abort. So it is ended here before anything is written, by an abort; the records that
+with itself, by a commit or an abort. So this module ends it by an abort, before anything is written; the records that
 readers can see then decide which entry is true.
 
-With several topics, readers may see the transaction's records in one and not in another. The true entry is then an
-earlier one, below which no record is missing in any topic. The records after it are written again, except for those
-that readers can see. A partition gets its records in the order of their sequences, and none while a transaction is open
-in it: if its newest record is visible, so are all before.
+With several topics, readers may see the transaction's records in one topic and not in another topic. The true entry is
+then an earlier entry, before which no record is missing in any topic. The records after this entry are written again,
+except for the records that readers can see already. Records are written to a partition in the order of their sequences,
+and not while a former transaction is open in it: if its newest record is visible, so are all records before.
 
-A commit that a network delays may arrive when the next transaction has begun, and end that one early: readers see a
-part of its records, and there is no entry for them. They are distinguished in the same way, from the entry before.
+A commit that the network delays may arrive when the next transaction has begun, and end the next transaction early:
+readers see a part of its records, and there is no entry for them. The visible records are found in the same way, with
+the entry before.
 """
 
 import json
@@ -53,29 +54,31 @@ __all__ = [
     "without_types",
 ]
 
-# Headers of the binlog's other events: the newest sequence, and the newest event with a position, written by then.
+# Headers of event messages: the newest sequence, and the position of the newest event, written by then.
 AFTER, SHOWN = "cdc_after", "cdc_shown"
 _ANSWER_SECONDS = 10.0
 _ANEW = "name a new topic in kafka.topic and give the follower a fresh copy of the leader"
 _EXPIRED = 1 << 63
 _OPERATION = b',"operation":{'
 _TYPES = re.compile(rb',"types":\[(?:"(?:[^"\\]|\\.)*"(?:, ?)?)*\]')
-# The checksums of so many records without an entry fit into memory: a few Kafka transactions of the largest kind.
+# The checksums of this number of records without an entry fit into memory: a few Kafka transactions of the largest
+# kind.
 _MOST_UNANNOUNCED = 4_000_000
 _MARK_OFFSETS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The result of a recovery. ``entry`` is the one to continue after, None if nothing was ever committed.
-    ``rolled_back`` are topics.
+    """The result of a recovery. ``entry`` is the entry to continue after, None if nothing was ever committed.
+    ``rolled_back`` are the topics in which a transaction was rolled back.
 
-    ``visible_checksums`` has the CRC-32, by sequence, of the records after the entry that readers can see already.
-    ``ahead`` are the partitions that have such records, with the newest sequence in each. ``shown`` is the newest of
-    the binlog's other events that readers can see. ``begun`` has, by sequence, the newest visible fragment, with its
-    bytes, of each record of which readers see only the first fragments. ``visible_chunks`` has topic and COPIED, by
-    sequence, of the chunks among the visible records, since they can't be read again. ``marks`` are those of the topic,
-    with their offsets.
+    ``visible_checksums`` maps the sequence of each record after the entry that readers can see already to its CRC-32.
+    ``ahead`` maps the partitions with such records to the newest sequence in each. ``shown`` is the position of the
+    newest event message that readers can see. ``begun`` contains the records whose first fragments alone are visible:
+    it maps the sequence to the newest visible fragment with its bytes. ``visible_chunks`` contains the chunks among the
+    visible records, since they can't be read again: it maps the sequence to the topic and the header COPIED. ``marks``
+    are the topic's marks with their offsets. ``rewritten`` counts the records that the newest committed entry counts
+    and that readers can't see.
     """
 
     entry: Entry | None
@@ -86,6 +89,7 @@ class Recovered:
     visible_chunks: dict[int, tuple[str, str]] = field(default_factory=dict)
     begun: dict[int, Begun] = field(default_factory=dict)
     marks: tuple[Mark, ...] = ()
+    rewritten: int = 0
 
 
 def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, *, resource: str) -> Recovered:
@@ -107,17 +111,18 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     if open_in and has_marks:
         _roll_back(producer, open_in)
         require_ended(topics, open_in)
-    # Compared also when no transaction is open: one may have been rolled back just before a crash.
+    # Entries are compared also when no transaction is open: a transaction may have been rolled back just before a
+    # crash.
     marks = located(properties, (topics.names.topic, 0), committed.marks if committed else ())
     if committed is not None and topics.names.layout == SINGLE:
         marks += _unannounced(properties, (topics.names.topic, 0), marks, committed.next_sequence, resource)
     counting = _Counting(properties, marks)
     visible, begun = _visible(counting, partitions, open_in, resource, topics.suspects)
     every = commit_log.entries(properties, topic=commits, resource=resource, committed=False)
-    # Without such an entry there may be no event, and the search would read the whole topic.
+    # Without such an entry there may be no event message, and the search would read the whole topic.
     events = (committed is not None and committed.shown) or (uncommitted is not None and uncommitted.shown)
     shown = _shown(properties, _event_topics(topics.names, committed, uncommitted)) if events else None
-    # An entry counts complete records.
+    # An entry counts only complete records.
     whole = {partition: sequence - (sequence in begun) for partition, sequence in visible.items()}
     entry = true_entry(whole, shown, chain([committed] if committed else [], every), topics.names)
     if open_in and not has_marks:
@@ -125,10 +130,13 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
         require_ended(topics, open_in)
     next_sequence = entry.next_sequence if entry else 0
     checksums, chunks = _visible_records(counting, visible, next_sequence, resource)
-    require_chunks_before(entry, chunks, begun)
+    behind = committed.next_sequence - next_sequence if committed else 0
+    unseen = behind - len(checksums) - len(chunks)
+    lost = committed if unseen > 0 and _has_lost(topics, committed, resource) else None
+    require_chunks_before(entry, chunks, begun, counted=lost)
     ahead = {partition: last for partition, last in visible.items() if next_sequence <= last < _EXPIRED}
     rolled_back = sorted({topic for topic, _ in open_in})
-    return Recovered(entry, rolled_back, checksums, shown, ahead, chunks, begun, marks)
+    return Recovered(entry, rolled_back, checksums, shown, ahead, chunks, begun, marks, max(0, unseen))
 
 
 def require_ended(topics: TopicAdmin, partitions: list[Partition]) -> None:
@@ -143,11 +151,12 @@ def require_ended(topics: TopicAdmin, partitions: list[Partition]) -> None:
 
 
 def located(properties: Mapping[str, Any], partition: Partition, marks: Collection[Mark]) -> tuple[Mark, ...]:
-    """The ``marks`` of the partition that matter, with their offsets, once all transactions there have ended.
+    """The ``marks`` of the partition that matter, with their offsets; to be called once all transactions there have
+    ended.
 
-    A mark commits with the entry that is the first to name it, so the entry does not contain its offset. A mark that is
-    not found was rolled back: its producer has written nothing. The newest mark is kept even so, since it numbers the
-    next one. Raises as ``backwards``.
+    A mark commits with the first entry that names it, so the entry does not contain the mark's offset. A mark that is
+    not found was rolled back: its producer has written nothing. The newest mark is kept even so, since its number
+    decides the number of the next mark. Raises the errors of ``backwards``.
     """
     if not marks:
         return ()
@@ -166,10 +175,10 @@ def located(properties: Mapping[str, Any], partition: Partition, marks: Collecti
 
 
 def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
-    """Those of ``marks`` after which there may be void messages that the next mark does not void, and the newest.
+    """The marks after which there may be void messages before the next mark, and the newest mark.
 
-    ``begin`` is the partition's first offset. Between a mark and the next one there is at least a record, unless they
-    are two offsets apart: the end of the mark's transaction takes one.
+    ``begin`` is the partition's first offset. Between two marks there is a record, unless their offsets differ by two:
+    the end of the first mark's transaction takes one offset.
     """
     kept = [
         mark
@@ -182,11 +191,11 @@ def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
 def _unannounced(
     properties: Mapping[str, Any], partition: Partition, marks: Sequence[Mark], next_sequence: int, resource: str
 ) -> tuple[Mark, ...]:
-    """The marks behind all records of the newest entry that no entry names: a commit that came late ended the mark's
-    transaction before it had its entry. Readers heed them nevertheless.
+    """The marks behind all records of the newest entry that no entry names: a late commit ended the mark's transaction
+    before its entry was written. Readers obey such marks nevertheless.
 
-    ``next_sequence`` is that of the newest entry. It was committed before such a mark was written, and after the
-    records that it counts, each of which its own producer wrote once.
+    ``next_sequence`` is the ``next_sequence`` of the newest entry. That entry was committed before such a mark was
+    written, and after the records that it counts, each of which its own producer wrote once.
     """
     epoch, found = max((mark.epoch for mark in marks), default=0), []
     for message in backwards(properties, partition, pick=_without_fragment):
@@ -201,7 +210,7 @@ def _unannounced(
 class _Counting:
     """Reads the messages of partitions, except marks and void messages (module kafka.epochs).
 
-    ``marks`` are those of the only partition, where records are or were written without Kafka transactions.
+    ``marks`` are the marks of the only partition, if records are or were written there without Kafka transactions.
     """
 
     def __init__(self, properties: Mapping[str, Any], marks: tuple[Mark, ...]) -> None:
@@ -209,7 +218,7 @@ class _Counting:
         self._marks = marks
 
     def backwards(self, partition: Partition) -> Iterator[Message]:
-        """The messages, newest first; fragments without their values."""
+        """The messages, newest first; fragments come without their values."""
         messages = backwards(self.properties, partition, pick=_without_fragment)
         return filter(self._counts, messages)
 
@@ -238,10 +247,10 @@ def _written(topics: TopicAdmin, *entries: Entry | None) -> list[Partition]:
 def _visible(
     counting: _Counting, partitions: list[Partition], unended: list[Partition], resource: str, suspects: set[str]
 ) -> tuple[dict[Partition, int], dict[int, Begun]]:
-    """The newest sequence that readers can see in each partition, _EXPIRED if retention has removed all records; and
-    the newest fragment, by sequence, of each record that is cut off after it.
+    """Returns the newest sequence that readers can see in each partition, _EXPIRED if retention has removed all
+    records. Also maps the sequence of each record that is cut off to its newest fragment.
 
-    In ``suspects`` only records of our own count: a topic in which another client wrote is refused before it is used.
+    In ``suspects`` only our own records count: a topic in which another client wrote is refused before it is used.
     """
     seen: dict[Partition, int] = {}
     begun: dict[int, Begun] = {}
@@ -256,13 +265,30 @@ def _visible(
     return seen | {partition: _EXPIRED for partition, begin in begins.items() if begin > 0}, begun
 
 
+def _has_lost(topics: TopicAdmin, entry: Entry | None, resource: str) -> bool:
+    """Whether the brokers have lost a record that the committed ``entry`` counts: the record is in no transaction that
+    was rolled back, either. Readers may have seen such a record.
+    """
+    names, properties = topics.names, topics.properties
+    if entry is None:
+        return False
+    single = {f"{names.topic}/0": entry.next_sequence - 1} if names.layout == SINGLE else {}
+    for name, last in (entry.last or single).items():
+        topic, _, number = name.rpartition("/")
+        messages = backwards(properties, (topic, int(number)), committed=False, pick=_without_fragment)
+        there = (_sequence(each, resource) for each in messages if each.key() and not stamp_of(each).is_mark)
+        if next(there, -1) < last:
+            return True
+    return False
+
+
 def _event_topics(names: Topics, *entries: Entry | None) -> set[Partition]:
-    """The partitions of the binlog's other events: by the entries, since the prefix may have been changed."""
+    """The partitions of event messages; they are taken from the entries, since the prefix may have been changed."""
     return {each for entry in entries if entry for each in entry.partitions if names.is_events(each[0])}
 
 
 def _shown(properties: dict[str, Any], partitions: set[Partition]) -> Position | None:
-    """The newest of the binlog's other events with a position that readers can see."""
+    """The position of the newest event message that readers can see."""
     found = []
     for partition in partitions:
         marks = backwards(properties, partition, pick=lambda message: _mark(message, SHOWN))
@@ -310,12 +336,12 @@ def _uri_of_key(message: Message, where: str) -> Uri:
 def true_entry(
     visible: Mapping[Partition, int], shown: Position | None, entries: Iterator[Entry], names: Topics
 ) -> Entry | None:
-    """The newest of ``entries`` all of whose records are ``visible``; None if nothing was ever committed.
+    """The newest of ``entries`` whose records are all ``visible``; None if nothing was ever committed.
 
-    An uncommitted entry is as true as a committed one: it gives the place in the binlog at which the records before a
-    sequence end, and that never changes. The newest records may have no entry: a late commit shows a part of a
-    transaction before its entry is written. Raises PromiseError if there is no such entry at all, or none for millions
-    of records.
+    An uncommitted entry is as true as a committed entry: it contains the place in the binlog at which the records
+    before a sequence end, and that place never changes. The newest records may have no entry: a late commit shows a
+    part of a transaction before its entry is written. Raises PromiseError if there is no such entry at all, or if
+    millions of records have no entry.
     """
     top = max((sequence for sequence in visible.values() if sequence != _EXPIRED), default=-1)
     found: Entry | None = None
@@ -341,13 +367,13 @@ def true_entry(
 
 def _all_visible(entry: Entry, visible: Mapping[Partition, int], names: Topics) -> bool:
     seen = {partition_name(partition): sequence for partition, sequence in visible.items()}
-    # In layout "single" one partition has all records, and entries do not name the newest there.
+    # In layout "single" one partition contains all records, and entries do not contain its newest sequence.
     single = {f"{names.topic}/0": entry.next_sequence - 1} if names.layout == SINGLE else {}
     return all(seen.get(name, -1) >= last for name, last in (entry.last or single).items())
 
 
 def _all_shown(entry: Entry, shown: Position | None) -> bool:
-    # Retention may have removed all events; they are for people to read and not worth stopping for.
+    # Retention may have removed all event messages; people read them, and they are no reason to stop.
     return entry.shown is None or shown is None or entry.shown.place <= shown.place
 
 
@@ -387,15 +413,20 @@ def without_types(record: bytes | LargeText) -> bytes | LargeText:
 
 
 def require_chunks_before(
-    entry: Entry | None, chunks: Mapping[int, tuple[str, str]], begun: Collection[int] = ()
+    entry: Entry | None,
+    chunks: Mapping[int, tuple[str, str]],
+    begun: Collection[int] = (),
+    *,
+    counted: Entry | None = None,
 ) -> None:
-    """Raises PromiseError if readers can see one of ``chunks`` but not all records between ``entry`` and it, or only
-    the first fragments of one (those in ``begun``).
+    """Raises PromiseError if readers can see one of ``chunks`` but not all records of copies between ``entry`` and this
+    chunk, or only the first fragments of a chunk (its sequence is in ``begun``), or if they can't see all chunks that
+    ``counted`` counts.
 
-    Chunks can't be read again as they were: the rows that would replace them came after that chunk.
+    A lost chunk can't be read again as it was: the rows that would replace it are newer than the visible chunk.
     """
-    before = ((entry and entry.copy) or {}).get("written", 0)
-    written = max((json.loads(copied)["written"] for _, copied in chunks.values()), default=before)
+    before, counts = (((each and each.copy) or {}).get("written", 0) for each in (entry, counted))
+    written = max([before, counts, *(json.loads(copied)["written"] for _, copied in chunks.values())])
     if halved := chunks.keys() & set(begun):
         raise PromiseError(
             f"the last fragments of record {min(halved)}, which a copy wrote, are lost: readers see a part of a Kafka "
@@ -405,24 +436,24 @@ def require_chunks_before(
             hint=_ANEW,
         )
     if lost := max(0, written - before - len(chunks)):
-        last = max(chunks)
         raise PromiseError(
-            f"{lost} records of a copy before sequence {last} are lost: readers see a part of a Kafka transaction",
+            f"{lost} records of a copy after sequence {entry.next_sequence - 1 if entry else -1} are lost, of which "
+            "readers may have seen a part",
             code="CDC-TOPIC-RECORDS-LOST",
-            where=f"topic {chunks[last][0]}",
+            where=f"topic {chunks[max(chunks)][0]}" if chunks else "all topics",
             hint=_ANEW,
         )
 
 
 def _without_value(message: Message) -> Message:
-    """The message; without its value if it has one, since many are read at once."""
+    """Returns the message, with an empty value if it has a value, since many messages are read at once."""
     if message.value() is not None:
         message.set_value(b"")
     return message
 
 
 def _without_fragment(message: Message) -> Message:
-    """The message; a fragment without its value, since many are read at once."""
+    """Returns the message; a fragment with an empty value, since many messages are read at once."""
     if Fragment.of(message):
         message.set_value(b"")
     return message
@@ -433,6 +464,6 @@ def _roll_back(producer: Producer, partitions: list[Partition]) -> None:
     producer.begin_transaction()
     for topic, number in partitions:
         producer.produce(topic, b"", b"", partition=number)
-    # Flushed before the abort: without a message in the partition, there would be no end marker.
+    # The messages are sent before the abort: without a message in the partition, there would be no end marker.
     producer.flush(_ANSWER_SECONDS)
     producer.abort_transaction(_ANSWER_SECONDS)

@@ -1,5 +1,5 @@
-"""Turns changes into messages for Kafka: applies the filters and gives each record its sequence, topic and
-JSON text.
+"""Turns changes into messages for Kafka: applies the filters, assigns each record its sequence and topic, and builds
+its JSON text.
 """
 
 import logging
@@ -67,7 +67,7 @@ _BOOL = {False: "false", True: "true"}
 
 
 class Router:
-    """Gives the records of one leader their sequence, from ``next_sequence`` on.
+    """Builds the messages of one leader's changes, and numbers their records from ``next_sequence`` on.
 
     ``partial`` is the committed part of a transaction that is larger than one Kafka transaction; it is not written
     again. ``filtered`` counts the statements that did not pass the filters. ``skips`` decides which refused events to
@@ -119,7 +119,7 @@ class Router:
         return Partial(self._begin.transaction, self._index, self._rows, self._newest)
 
     def route(self, change: Change) -> Iterator[Message]:
-        """The messages of ``change``, empty if it has none, or is not to be replicated. Raises PromiseError as the
+        """The messages of ``change``; none if it has no message, or is not to be replicated. Raises PromiseError as the
         methods below do.
         """
         match change:
@@ -166,15 +166,16 @@ class Router:
             )
 
     def whole(self, change: RowsTransaction) -> Iterator[Message]:
-        """The messages of a transaction of the fast path. Raises PromiseError as ``begin`` and ``commit`` do.
+        """The messages of a transaction that was decoded on the fast path. Raises PromiseError as ``rows`` and
+        ``commit`` do.
 
-        This runs for nearly every transaction, hence without further calls.
+        This runs for nearly every transaction, so it makes no further calls.
         """
         (transaction, _, commit_us, mode), last = change.begin, len(change.rows) - 1
         if self._unfinished is not None or self.incomplete or is_large(change.rows, self._record_bytes):
             yield from self._event_by_event(change)
             return
-        # Until all are written, they are records of an open transaction.
+        # Until all messages are written, they belong to an open transaction.
         self._index = last + 1
         for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
             topic, uri, key = self._heads.get(table.names) or self._head(table)
@@ -197,9 +198,9 @@ class Router:
         yield from self.commit()
 
     def _head(self, table: TableShape) -> tuple[str, str, bytes]:
-        """The topic, URI and Kafka key that all records of a table of these names have in common.
+        """The topic, URI and Kafka key that all records of a table with these names have in common.
 
-        It is cached by the names, since a shape that is no longer used must not be kept here.
+        The cache maps the table's names to them, since a shape that is no longer used must not be kept here.
         """
         return self._heads.get(table.names) or self._head_of(table.names)
 
@@ -211,9 +212,10 @@ class Router:
         return head
 
     def rows(self, change: Rows) -> Iterator[Message]:
-        """The messages that are known not to be the transaction's last; the newest one is kept back.
+        """The messages that are known not to be the transaction's last; the newest message is kept back.
 
-        Raises PromiseError if another transaction is partially committed, or this one is and has changed.
+        Raises PromiseError if another transaction is partially committed, or if this transaction is partially committed
+        and has changed.
         """
         self._require_its_turn()
         topic, uri, _ = self._head(change.table)
@@ -225,7 +227,7 @@ class Router:
         mode = self._begin and self._begin.sql_mode
         copying = change.table.names in self.incomplete
         for rows in split(change.rows, self._record_bytes):
-            # Joined only when it is sent: one row may be large.
+            # The body is joined only when it is sent: one row may be large.
             body = rows_body(self._told.columns(change.table), change.flags, mode, change.operation, joined(rows))
             marked = (COPYING, *body) if copying else body
             newest = row_sum(uri, rows[-1])
@@ -275,7 +277,8 @@ class Router:
         yield from self._on_objects(event, change.effects, body, _SKIPPED)
 
     def _on_objects(self, event: RawEvent, effects: tuple[Effect, ...], body: str, text: str) -> Iterator[Message]:
-        """The message of a change without rows, none if it is committed; ``text`` identifies it on any server."""
+        """The message of a change without rows, none if the message is committed; ``text`` identifies the change on any
+        server."""
         self._require_its_turn()
         topic, uri = self._statement_head(effects)
         if self._committed_part and self._committed_part.statement(uri, text):
@@ -285,7 +288,7 @@ class Router:
         yield from self._hold(Part(topic, uri, event.position, whole, header, 1, content_sum(uri, text)))
 
     def commit(self) -> Iterator[Message]:
-        """The message that was kept back, marked as the last one of the transaction."""
+        """The message that was kept back, marked as the last message of the transaction."""
         yield from self._release(last=True)
         if self._committed_part:
             self._committed_part.require_more(self._index)
@@ -341,7 +344,7 @@ class Router:
         return str(Uri(self._resource, *names))
 
     def topics(self, change: Change) -> set[str]:
-        """The topics of the tables that ``change`` has rows of, or creates."""
+        """The topics of the tables whose rows ``change`` contains, or which it creates."""
         match change:
             case RowsTransaction():
                 names = {rows.table.names for rows in change.rows}

@@ -1,6 +1,6 @@
-"""Creates the topics of a leader in Kafka, and checks existing ones before they are written to.
+"""Creates the topics of a leader in Kafka, and checks existing topics before records are written to them.
 
-It refuses settings with which Kafka would delete messages that the stream needs.
+Refuses settings with which Kafka would delete messages that the stream needs.
 """
 
 import logging
@@ -42,7 +42,7 @@ Settings = Mapping[str, str]
 def described(admin: AdminClient, names: Collection[str]) -> dict[str, Settings]:
     """The settings of each topic, from one request. Raises KafkaException.
 
-    If the ACL for it (DescribeConfigs) is missing, that is logged, and the topic is left out.
+    If the ACL DescribeConfigs is missing for a topic, a warning is logged, and the topic is left out.
     """
     if not names:
         return {}
@@ -80,7 +80,7 @@ def require_kept(name: str, settings: Settings, *, is_log: bool, servers: str) -
 
 
 def note_risks(name: str, settings: Settings, *, is_log: bool, replicas: int, retention_ms: int) -> None:
-    """Logs settings that are allowed but risky; ``retention_ms`` is that of the profile."""
+    """Logs settings that are allowed but risky; ``retention_ms`` is the profile's retention."""
     kept_ms = int(settings.get("retention.ms", _ENDLESS))
     expires = kept_ms >= 0 and (retention_ms < 0 or kept_ms < retention_ms)
     if not is_log and (expires or settings.get("retention.bytes", _ENDLESS) != _ENDLESS):
@@ -110,9 +110,9 @@ _FRESH = "name a new topic in kafka.topic and give the follower a fresh copy of 
 class TopicAdmin:
     """Creates and checks the topics ``names``. ``properties`` are librdkafka's.
 
-    It lives as long as the process. ``suspects`` are topics in which messages were found before their first record: a
-    transaction without an end, which the recovery of the next sink rolls back, or records that no entry counts.
-    ``transactional``: records are written in Kafka transactions (profile key kafka.transactions).
+    The object lives as long as the process. ``suspects`` are topics in which messages were found before this producer's
+    first record: a transaction without an end, which the recovery of the next sink rolls back, or records that no entry
+    counts. ``transactional``: records are written in Kafka transactions (profile key kafka.transactions).
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class TopicAdmin:
     def require(self) -> None:
         """Creates the commit log, and in layout "single" the topic, if missing.
 
-        Raises UserError for a topic with messages in several partitions, which keep no total order, KafkaException.
+        Raises UserError for a topic with messages in several partitions, which keep no total order, and KafkaException.
         """
         known = known_topics(self.properties)
         self._require_first(known)
@@ -164,7 +164,7 @@ class TopicAdmin:
         return entry
 
     def claim(self, names: set[str], *, ours: set[str]) -> dict[str, int]:
-        """The number of partitions of each topic, before its first record; missing topics are created.
+        """Returns the number of partitions of each topic, before its first record; creates missing topics.
 
         ``ours`` are the topics whose records the commit log counts. Raises UserError for a topic that another client
         has written to, Disconnected if a transaction is open in it, and Kafka's errors, translated.
@@ -181,7 +181,8 @@ class TopicAdmin:
         return there | new
 
     def _used(self, topic: TopicMetadata, name: str) -> int:
-        """The number of partitions that get records: only the first in topics with a total order."""
+        """The number of partitions that records are written to: only the first partition in topics with a total
+        order."""
         return 1 if name in self.names.first else len(topic.partitions)
 
     def partitions(self, name: str) -> list[Partition]:
@@ -190,10 +191,10 @@ class TopicAdmin:
         return [(name, number) for number in topic.partitions] if topic else []
 
     def require_matching(self, entry: Entry | None) -> None:
-        """Raises UserError if the records in the topics are not those that the commit log counts."""
+        """Raises UserError if the records in the topics do not match the commit log."""
         partitions = set(entry.partitions) if entry else set()
         names = self.names
-        # Both layouts may have the topic of the binlog's other events.
+        # Both layouts may have the topic of event messages.
         written = {topic for topic, _ in partitions if not names.is_events(topic)}
         if written and (names.topic in written) != (names.layout == SINGLE):
             raise UserError(
@@ -215,7 +216,8 @@ class TopicAdmin:
             )
         for (topic, number), end in sorted(ends.items()):
             wanted = entry.counts.get(f"{topic}/{number}", 0) if entry else 0
-            if end < wanted:
+            # Brokers that lost only the newest records still have those before, after which an entry continues.
+            if not end and wanted:
                 raise UserError(
                     f"the commit log counts {wanted} records, the topic ends at offset {end}: "
                     "it was deleted or emptied",
@@ -244,7 +246,7 @@ class TopicAdmin:
         """Checks, after the first commit to an empty commit log, that no other producer found it empty too.
 
         Both write before they read, and open transactions are read too, so at least one of them sees the other's entry.
-        Raises UserError if there is one, Disconnected.
+        Raises UserError if there is another producer's entry, and Disconnected.
         """
         commits = self.names.commits
         try:
@@ -290,8 +292,9 @@ class TopicAdmin:
     def _require_unused(self, partitions: list[Partition]) -> None:
         """Raises an error unless the partitions are empty: no other client may write to our topics.
 
-        Raises Disconnected if a transaction is open in one, or messages are found that may be ours: the recovery of the
-        next sink examines them. Raises UserError if it has found that they are not ours.
+        Raises Disconnected if a transaction is open in a partition, or messages are found that may be ours: the
+        recovery of the next sink examines them. Raises UserError if that recovery has found that the messages are not
+        ours.
         """
         left = {topic for topic, _ in unended(self.properties, partitions)}
         if left:
@@ -319,11 +322,11 @@ class TopicAdmin:
             )
 
 
-_TOPICS_PER_CALL = 200  # created in one call, which must answer in time
+_TOPICS_PER_CALL = 200  # number of topics created in one call, which must return in time
 
 
 class TopicMaker:
-    """Creates topics among ``names``. ``properties`` are librdkafka's."""
+    """Creates the topics of a leader, whose names are ``names``. ``properties`` are librdkafka's."""
 
     def __init__(
         self, properties: Mapping[str, Any], names: Topics, *, replicas: int, retention_ms: int, min_insync: int
@@ -337,8 +340,8 @@ class TopicMaker:
     def create(self, partitions: Mapping[str, int]) -> set[str]:
         """Creates the topics with these numbers of partitions, and waits until they have leaders.
 
-        Returns those that have all requested settings: others existed already, or the brokers do not know all settings.
-        Raises UserError if the brokers refuse, Disconnected, KafkaException.
+        Returns the topics that have all requested settings: others existed already, or the brokers do not know all
+        settings. Raises UserError if the brokers refuse, Disconnected, KafkaException.
         """
         names, made = sorted(partitions), set[str]()
         for first in range(0, len(names), _TOPICS_PER_CALL):
@@ -352,15 +355,15 @@ class TopicMaker:
         return made
 
     def _ask(self, partitions: Mapping[str, int], more: Mapping[str, str], *, passes: frozenset[int]) -> set[str]:
-        """Creates the topics with ``more`` settings; returns those that were not created: they exist, or ``passes`` has
-        the error.
+        """Creates the topics with the settings ``more``; returns the topics that were not created, since they exist or
+        the error is in ``passes``.
         """
         count, left = self._replicas, set()
         topics = [
             NewTopic(name, num_partitions=number, replication_factor=count, config=self._settings(name) | dict(more))
             for name, number in partitions.items()
         ]
-        # A timeout of the request: one of the future alone would raise an error that is not Kafka's.
+        # The request has a timeout: a timeout of the future alone would raise an error that is not Kafka's.
         try:
             with admin_client(self._properties) as admin:
                 answers = admin.create_topics(topics, request_timeout=_ANSWER_SECONDS) if topics else {}
@@ -376,10 +379,11 @@ class TopicMaker:
         return left
 
     def _await_answers(self, left: set[Partition]) -> None:
-        """Waits until the leaders of new partitions accept messages, which is after the brokers have named them.
+        """Waits until the leaders of new partitions accept messages, some time after the brokers have named these
+        leaders.
 
-        Before that a leader can refuse the first batch of a transaction and accept the second, which was on its way
-        too; then the transaction commits without the first (Kafka 4.3, librdkafka 2.16).
+        Before that a leader can refuse the first batch of a transaction and accept the second batch, which was on its
+        way too; then the transaction commits without the first batch (Kafka 4.3, librdkafka 2.16).
         """
         give_up = time.monotonic() + _ANSWER_SECONDS
         while left:
@@ -413,13 +417,14 @@ class TopicMaker:
         if self._min_insync_replicas:
             own["min.insync.replicas"] = str(self._min_insync_replicas)
         if name == self._names.commits:
-            # Only closed segments are compacted, so small ones keep the commit log small.
+            # Only closed segments are compacted, so small segments keep the commit log small.
             return {"retention.ms": "-1", "cleanup.policy": "compact", "segment.bytes": "16777216"} | own
         return {"retention.ms": str(self._retention_ms), "cleanup.policy": "delete", "retention.bytes": "-1"} | own
 
 
 def known_topics(properties: Mapping[str, Any]) -> Mapping[str, TopicMetadata]:
-    """All topics that the brokers show us: a request for one creates it on brokers with auto.create.topics.enable.
+    """All topics that the brokers show us: a request for a single topic creates it on brokers with
+    auto.create.topics.enable.
 
     Raises KafkaException.
     """

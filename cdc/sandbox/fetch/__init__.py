@@ -1,1 +1,1 @@
-"""Downloads: MySQL from Debian's packages, Kafka and Spark's connector from Maven Central."""
+"""Downloads MySQL from Debian's packages, and Kafka and Spark's connector from Maven Central."""

@@ -1,4 +1,4 @@
-"""The cache folder: each download happens once, for all sandboxes and tests."""
+"""Keeps downloads in a cache folder, so that each is fetched only once for all sandboxes and tests."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ __all__ = ["cached", "run_fetch"]
 
 
 def _cache_folder() -> Path:
-    """``$CDC_CACHE``, or ``~/.cache/cdc``."""
+    """Returns ``$CDC_CACHE``, or ``~/.cache/cdc`` by default, and creates it. Raises UserError if it can't be used."""
     named = os.environ.get("CDC_CACHE")
     folder = Path(named) if named else Path.home() / ".cache" / "cdc"
     try:
@@ -30,9 +30,9 @@ def _cache_folder() -> Path:
 
 
 def cached(name: str, fill: Callable[[Path], None]) -> Path:
-    """The folder ``name`` of the cache; if it does not exist, ``fill`` writes its content into an empty folder.
+    """The folder ``name`` in the cache; if it does not exist, ``fill`` is called to write its contents to a new folder.
 
-    Other processes wait while it is being filled.
+    Other processes wait while the folder is being filled.
     """
     folder = _cache_folder() / name
     if folder.exists():
@@ -41,7 +41,8 @@ def cached(name: str, fill: Callable[[Path], None]) -> Path:
         if not folder.exists():
             for left_over in folder.parent.glob(f".{name}.fill-*"):
                 shutil.rmtree(left_over, ignore_errors=True)
-            # Filled aside and renamed when complete: a killed download never leaves an incomplete folder of that name.
+            # The folder gets its name only when it is complete, so a killed download leaves no incomplete folder under
+            # that name.
             with tempfile.TemporaryDirectory(prefix=f".{name}.fill-", dir=folder.parent) as aside:
                 content = Path(aside, "content")
                 content.mkdir()
@@ -60,9 +61,9 @@ def _lock(path: Path) -> Iterator[None]:
 def run_fetch(
     command: Sequence[str | Path], *, label: str, into: Path, environment: Mapping[str, str] | None = None
 ) -> None:
-    """Runs a command that downloads ``label`` into the folder ``into``, with its progress on standard error.
+    """Runs a command that downloads ``label`` into the folder ``into``; shows its progress on standard error.
 
-    Raises UserError with the end of the command's output when it fails.
+    Raises UserError with errors from the command's output if the command fails.
     """
     terminal = sys.stderr.isatty()
     started = time.monotonic()
@@ -111,5 +112,5 @@ def _megabytes(folder: Path) -> int:
         try:
             total += path.lstat().st_size
         except FileNotFoundError:
-            continue  # renamed by the download while we count
+            continue  # the download renamed the file meanwhile
     return total // 1_000_000

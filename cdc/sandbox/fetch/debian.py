@@ -12,23 +12,24 @@ from pathlib import Path
 from cdc.errors import UserError
 from cdc.sandbox.fetch.cache import cached, run_fetch
 
-__all__ = ["NoDebian", "Packages", "mirror", "unpacked", "unpacked_mysql", "unpacked_mysql_80"]
+__all__ = ["NoDebian", "Packages", "mirror", "unpacked", "unpacked_mariadb", "unpacked_mysql", "unpacked_mysql_80"]
 
 _KEYRINGS = Path("/usr/share/keyrings")
 _APT = Path("/etc/apt")
 
 
 class NoDebian(UserError):
-    """This machine has no apt of Debian, so Debian's packages cannot be fetched at all."""
+    """Debian's packages cannot be fetched on this machine: its apt is missing or not set up for Debian, or Debian has
+    no such packages for its architecture."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packages:
-    """The packages ``names`` of Debian's ``suite``, with their dependencies; ``hint`` names an alternative.
+    """The packages ``names`` of Debian's ``suite``, with their dependencies; ``hint`` describes an alternative.
 
-    Packages in ``without`` are not unpacked, since the machine's own are used. ``pooled`` are packages that no suite
-    has any more: the path of each in the archive, for this machine's architecture, and its SHA-256. Their dependencies
-    come from ``suite``, which may name several suites.
+    Packages in ``without`` are not unpacked: the machine's own packages are used. ``pooled`` are packages that are in
+    no suite any more; each is a path in the archive, for this machine's architecture, with a SHA-256. Their
+    dependencies are fetched from ``suite``, which may contain several suites.
     """
 
     label: str
@@ -63,24 +64,37 @@ _MYSQL_80 = Packages(
     ),
 )
 
+_MARIADB = Packages(
+    label="MariaDB 10.11 server and client",
+    suite="bookworm",
+    names=("mariadb-server-core", "mariadb-client-core"),
+    hint="set CDC_MARIADB to the folder of a MariaDB, with bin/mariadbd or usr/sbin/mariadbd in it",
+)
+
 
 def unpacked_mysql() -> Path:
-    """The root folder of the unpacked packages, with ``usr/sbin/mysqld`` and all libraries it needs.
+    """The root folder of the unpacked MySQL packages, with ``usr/sbin/mysqld`` and all libraries that it needs.
 
-    Raises UserError if they cannot be fetched.
+    Raises UserError if the packages cannot be fetched.
     """
     return unpacked("mysql", _MYSQL)
 
 
 def unpacked_mysql_80() -> Path:
-    """The root folder of the last MySQL 8.0 that Debian had, unpacked as ``unpacked_mysql`` does."""
+    """The root folder of the last MySQL 8.0 that Debian distributed, unpacked; see ``unpacked_mysql``."""
     return unpacked("mysql-8.0", _MYSQL_80)
 
 
-def unpacked(name: str, packages: Packages) -> Path:
-    """The root folder of the unpacked ``packages``, in the cache under ``name``, their suite and the machine.
+def unpacked_mariadb() -> Path:
+    """The root folder of MariaDB 10.11, unpacked as ``unpacked_mysql`` does."""
+    return unpacked("mariadb-10.11", _MARIADB)
 
-    Raises UserError if they cannot be fetched, NoDebian if this machine has no apt for them.
+
+def unpacked(name: str, packages: Packages) -> Path:
+    """The root folder of the unpacked ``packages``, whose name in the cache consists of ``name``, their suite and the
+    architecture of the machine.
+
+    Raises UserError if the packages cannot be fetched, NoDebian if this machine cannot fetch them at all.
     """
     suites = packages.suite.replace(" ", "-")
     return cached(f"{name}-debian-{suites}-{platform.machine()}", partial(_fetch, packages))
@@ -118,7 +132,7 @@ def _fetch(packages: Packages, folder: Path) -> None:
 
 
 def _pooled(path: str, sha256: str, archives: Path, packages: Packages, environment: dict[str, str]) -> Path:
-    """Fetches one package by its path; apt's helper verifies its content."""
+    """Fetches the package at ``path`` in the archive; apt's helper verifies its content."""
     uri, target = f"{mirror(_APT, packages.hint).rstrip('/')}/{path}", archives / path.rpartition("/")[2]
     helper = "/usr/lib/apt/apt-helper"
     run_fetch(
@@ -131,7 +145,7 @@ def _pooled(path: str, sha256: str, archives: Path, packages: Packages, environm
 
 
 def _private_apt(folder: Path, packages: Packages) -> Path:
-    """Writes a private apt configuration, with no installed packages and only these suites of Debian."""
+    """Writes a private apt configuration, with no installed packages and only the suites of ``packages``."""
     for name in ("lists/partial", "archives/partial"):
         (folder / name).mkdir(parents=True)
     (folder / "status").touch()
@@ -144,7 +158,7 @@ def _private_apt(folder: Path, packages: Packages) -> Path:
     settings = {
         "Dir::Etc::sourcelist": sources,
         "Dir::Etc::sourceparts": "/dev/null",
-        "Dir::Etc::parts": "/dev/null",  # without the machine's hooks
+        "Dir::Etc::parts": "/dev/null",  # disables the machine's hooks
         "Dir::Etc::preferencesparts": "/dev/null",
         "Dir::State": folder,
         "Dir::State::lists": folder / "lists",
@@ -164,7 +178,7 @@ def _private_apt(folder: Path, packages: Packages) -> Path:
 
 
 def _machines_network_settings() -> Iterator[str]:
-    """The settings with which the machine's apt reaches its mirror: proxy, certificates, timeouts."""
+    """The settings with which the machine's apt connects to its mirror: proxy, certificates and timeouts."""
     dump = subprocess.run(["apt-config", "dump"], check=True, capture_output=True, text=True).stdout
     for line in dump.splitlines(keepends=True):
         if line.startswith("Acquire::") and not line.startswith("Acquire::IndexTargets"):
@@ -191,9 +205,10 @@ class _Source:
 
 
 def mirror(apt: Path, hint: str) -> str:
-    """The Debian mirror that the machine's own apt sources below ``apt`` name. Raises NoDebian, with ``hint``.
+    """The Debian mirror in the machine's own apt sources below ``apt``. Raises NoDebian, with ``hint``, if there is
+    none.
 
-    Reads both forms of sources.list(5): one line, and deb822.
+    Reads both formats of sources.list(5), the one-line format and deb822.
     """
     lists = [apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))]
     for file in lists:
@@ -201,7 +216,7 @@ def mirror(apt: Path, hint: str) -> str:
             continue
         text = file.read_text(errors="replace")
         for source in _deb822(text) if file.suffix == ".sources" else _one_line(text):
-            # deb.debian.org/debian, or a mirror's …/debian; the security archive has no sid
+            # Accepts deb.debian.org/debian, or …/debian on a mirror, but not the security archive, which has no sid.
             if "main" in source.components and source.uri.rstrip("/").endswith("/debian"):
                 return source.uri
     raise NoDebian("apt's sources name no Debian mirror", code="CDC-SANDBOX-FETCH", where=str(apt), hint=hint)

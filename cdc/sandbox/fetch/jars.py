@@ -1,4 +1,4 @@
-"""Fetches Java libraries and their dependencies from Maven Central into the cache, by Maven or by PySpark's Ivy."""
+"""Fetches Java libraries and their dependencies from Maven Central into the cache, with Maven or with PySpark's Ivy."""
 
 import functools
 import importlib.util
@@ -15,7 +15,7 @@ from cdc.service.java import require_java, with_spark
 
 __all__ = ["fetched_jars", "java", "lake_jars", "spark_connector_jars"]
 
-# Groups whose jars PySpark contains.
+# The groups whose jars PySpark contains.
 _IN_PYSPARK = (
     "org.apache.hadoop",
     "org.scala-lang",
@@ -27,7 +27,8 @@ _IN_PYSPARK = (
 
 
 def spark_connector_jars(version: str) -> list[Path]:
-    """Spark's Kafka connector for the PySpark ``version``, with the dependencies PySpark lacks. Raises UserError."""
+    """The jars of Spark's Kafka connector for this ``version`` of PySpark, with the dependencies that PySpark does not
+    contain. Raises UserError."""
     connector = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
     return fetched_jars(
         f"spark-kafka-{version}", [connector], label=f"Spark's Kafka connector {version}", without=_IN_PYSPARK
@@ -35,7 +36,8 @@ def spark_connector_jars(version: str) -> list[Path]:
 
 
 def lake_jars() -> list[Path]:
-    """The jars of Delta Lake and Iceberg for Spark, with the dependencies PySpark lacks. Raises UserError."""
+    """The jars of Delta Lake and Iceberg for Spark, with the dependencies that PySpark does not contain. Raises
+    UserError."""
     without = (*_IN_PYSPARK, "org.apache.spark")
     delta, iceberg = "io.delta:delta-spark_2.13:4.0.0", "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
     return [
@@ -45,9 +47,10 @@ def lake_jars() -> list[Path]:
 
 
 def fetched_jars(name: str, artifacts: Sequence[str], *, label: str, without: Sequence[str] = ()) -> list[Path]:
-    """The jars of ``group:artifact:version`` and of their runtime dependencies, except the groups ``without``.
+    """The jars of ``artifacts`` (``group:artifact:version``) and of their runtime dependencies, except the groups
+    ``without``.
 
-    They are in the cache under ``name``; the first call fetches them and verifies checksums. Raises UserError.
+    The jars are in the cache under ``name``; the first call fetches them and verifies checksums. Raises UserError.
     """
     by_maven = shutil.which("mvn") is not None
     fetch = _by_maven if by_maven else _by_ivy
@@ -127,5 +130,5 @@ def _ivy_jar() -> Path:
 
 @functools.cache
 def java() -> Path:
-    """The ``java`` of this process's environment. Raises UserError if there is none or it is too old."""
+    """The program ``java`` of this process's environment. Raises UserError if there is none, or if it is too old."""
     return require_java(os.environ)

@@ -1,4 +1,4 @@
-"""Finds mysqld and mysql: those on PATH if new enough, otherwise from Debian's packages."""
+"""Finds the programs of MySQL, and of MariaDB: those of this machine if new enough, else from Debian's packages."""
 
 import functools
 import os
@@ -9,18 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdc.errors import UserError
-from cdc.sandbox.fetch.debian import unpacked_mysql, unpacked_mysql_80
+from cdc.sandbox.fetch.debian import unpacked_mariadb, unpacked_mysql, unpacked_mysql_80
 
-__all__ = ["MySqlPrograms", "mysql_programs", "mysql_programs_80"]
+__all__ = ["MySqlPrograms", "mariadb_programs", "mysql_programs", "mysql_programs_80"]
 
 _OLDEST = (8, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class MySqlPrograms:
-    """Command lines to which options are added; ``client`` is empty if only a server is installed.
+    """The command lines of ``server`` and ``client``, without options; ``client`` is empty if only a server is
+    installed.
 
-    ``options`` are those that this server always needs, after ``--no-defaults``.
+    ``options`` are the options that this server always needs, after ``--no-defaults``.
     """
 
     server: tuple[str, ...]
@@ -30,7 +31,7 @@ class MySqlPrograms:
 
     @property
     def version(self) -> tuple[int, ...]:
-        """(major, minor, patch) of the server."""
+        """The version of the server: (major, minor, patch)."""
         return _version(self.banner)
 
 
@@ -49,25 +50,46 @@ def mysql_programs() -> MySqlPrograms:
 
 @functools.cache
 def mysql_programs_80() -> MySqlPrograms:
-    """The programs of a MySQL 8.0: those in ``$CDC_MYSQL_80``, or those on PATH if they are 8.0, or Debian's last.
+    """The programs of a MySQL 8.0: from the folder ``$CDC_MYSQL_80``, or from PATH if they are version 8.0, or from
+    Debian's last packages of it.
+
+    Raises UserError if the programs cannot be found or fetched.
+    """
+    if named := os.environ.get("CDC_MYSQL_80"):
+        return _of_80(_in_folder(named, "CDC_MYSQL_80", "mysqld", "mysql"))
+    usual = mysql_programs()
+    return usual if usual.version[:2] == _OLDEST else _of_80(_from_debian(unpacked_mysql_80()))
+
+
+@functools.cache
+def mariadb_programs() -> MySqlPrograms:
+    """The programs of a MariaDB: those in ``$CDC_MARIADB``, or Debian's 10.11.
 
     Raises UserError when they cannot be found or fetched.
     """
-    if named := os.environ.get("CDC_MYSQL_80"):
-        path = ":".join(f"{named}/{folder}" for folder in ("usr/sbin", "usr/bin", "sbin", "bin", "libexec"))
-        server, client = shutil.which("mysqld", path=path), shutil.which("mysql", path=path)
-        if server is None:
-            raise UserError(
-                "there is no mysqld",
-                code="CDC-SANDBOX-NO-MYSQLD",
-                where=f"{named} (CDC_MYSQL_80)",
-                hint="name the folder with bin/mysqld",
-            )
-        # The folder above bin or sbin, where the server finds its messages and character sets.
-        options = (f"--basedir={Path(server).parents[1]}",)
-        return _of_80(MySqlPrograms((server,), (client,) if client else (), options, _banner((server,))))
-    usual = mysql_programs()
-    return usual if usual.version[:2] == _OLDEST else _of_80(_from_debian(unpacked_mysql_80()))
+    if named := os.environ.get("CDC_MARIADB"):
+        found = _in_folder(named, "CDC_MARIADB", "mariadbd", "mariadb")
+    else:
+        found = _from_debian(unpacked_mariadb(), "mariadbd", "mariadb")
+    if "MariaDB" not in found.banner:
+        raise UserError(f"this is no MariaDB: {found.banner}", code="CDC-SANDBOX-NO-MYSQLD", where=found.server[-1])
+    return found
+
+
+def _in_folder(named: str, variable: str, server_name: str, client_name: str) -> MySqlPrograms:
+    """The programs in the folder that the environment's ``variable`` names."""
+    path = ":".join(f"{named}/{folder}" for folder in ("usr/sbin", "usr/bin", "sbin", "bin", "libexec"))
+    server, client = shutil.which(server_name, path=path), shutil.which(client_name, path=path)
+    if server is None:
+        raise UserError(
+            f"there is no {server_name}",
+            code="CDC-SANDBOX-NO-MYSQLD",
+            where=f"{named} ({variable})",
+            hint=f"name the folder with bin/{server_name}",
+        )
+    # The folder above bin or sbin, where the server finds its messages and character sets.
+    options = (f"--basedir={Path(server).parents[1]}",)
+    return MySqlPrograms((server,), (client,) if client else (), options, _banner((server,)))
 
 
 def _of_80(programs: MySqlPrograms) -> MySqlPrograms:
@@ -78,20 +100,22 @@ def _of_80(programs: MySqlPrograms) -> MySqlPrograms:
     return programs
 
 
-def _from_debian(root: Path) -> MySqlPrograms:
+def _from_debian(root: Path, server_name: str = "mysqld", client_name: str = "mysql") -> MySqlPrograms:
     # The packages need a newer C library than the machine's, which only its own loader can load.
-    loaders = sorted(root.glob("usr/lib*/**/ld-linux*.so.*"))
+    # Debian 12 has the C library in /lib, later releases in /usr/lib.
+    loaders = sorted(root.glob("usr/lib*/**/ld-linux*.so.*")) or sorted(root.glob("lib/**/ld-linux*.so.*"))
     if not loaders:
         raise UserError(
-            "the unpacked MySQL has no loader",
+            "the unpacked server has no loader",
             code="CDC-SANDBOX-CACHE",
             where=str(root),
             hint="remove that folder, then try again",
         )
-    libraries = ":".join(str(folder) for folder in (loaders[0].parent, *sorted(root.glob("usr/lib/*-linux-gnu"))))
+    folders = (loaders[0].parent, *sorted(root.glob("usr/lib/*-linux-gnu")), *sorted(root.glob("lib/*-linux-gnu")))
+    libraries = ":".join(map(str, folders))
     loader = (str(loaders[0]), "--library-path", libraries)
-    server = (*loader, str(root / "usr/sbin/mysqld"))
-    client = (*loader, str(root / "usr/bin/mysql"))
+    server = (*loader, str(root / "usr/sbin" / server_name))
+    client = (*loader, str(root / "usr/bin" / client_name))
     # The package is not in its usual folder: the server finds its messages and character sets by basedir.
     options = (f"--basedir={root / 'usr'}",)
     return MySqlPrograms(server=server, client=client, options=options, banner=_banner(server))
@@ -101,7 +125,9 @@ def _banner(server: tuple[str, ...]) -> str:
     result = subprocess.run([*server, "--no-defaults", "--version"], capture_output=True, text=True, check=False)
     if result.returncode:
         raise UserError(
-            f"mysqld does not run: {result.stderr.strip()[:200]}", code="CDC-SANDBOX-START", where=server[-1]
+            f"{Path(server[-1]).name} does not run: {result.stderr.strip()[:200]}",
+            code="CDC-SANDBOX-START",
+            where=server[-1],
         )
     return result.stdout.strip()
 

@@ -1,1 +1,2 @@
-"""Server processes: mysqld and Kafka, their ports, and the guard that kills them when their starter dies."""
+"""Runs server processes, mysqld and Kafka, finds free ports, and kills the servers when the process that started them
+ends."""

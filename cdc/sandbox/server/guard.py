@@ -1,8 +1,9 @@
 """Launches a program for a Process, and kills it when the process that started it has ended.
 
-Run as ``python guard.py MODE LOCK_FD LOG_FD COMMAND…``; prints the program's pid on one line. With the mode "bound" the
-guard stays as the program's parent and kills it with its children when standard input ends, which the kernel closes
-however the starter dies. With "free" the guard ends at once and the program continues.
+The guard is run as ``python guard.py MODE LOCK_FD LOG_FD COMMAND…``, and prints the program's pid on one line. With the
+mode "bound" the guard stays as the program's parent. It kills the program and the program's children when standard
+input ends: however the starter ends, the kernel closes it. With the mode "free" the guard ends at once, and the program
+continues.
 """
 
 import contextlib
@@ -16,8 +17,8 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def main(arguments: list[str]) -> int:
-    """Starts the command and, with the mode "bound", waits for its end; returns its exit status, negative
-    for a signal.
+    """Starts the command and, with the mode "bound", waits for its end; returns the command's exit status, which is
+    negative if a signal ended it. With the mode "free", returns 0.
     """
     mode, lock, log, *command = arguments
     guard = os.getpid()
@@ -26,11 +27,11 @@ def main(arguments: list[str]) -> int:
         if mode == "bound":
             _die_with(guard)
         _become(command, log=int(log))
-    # Parent and child both make the process group, since either may run first. With its own group, the program's
-    # children can be killed too.
+    # Parent and child both create the process group, since either may run first. In a group of its own, the program can
+    # be killed together with its children.
     with contextlib.suppress(OSError):
         os.setpgid(pid, pid)
-    # The program alone must hold the lock, since the lock shows whether the program runs.
+    # Only the program may hold the lock, since the lock shows whether the program runs.
     os.close(int(lock))
     os.close(int(log))
     os.write(sys.stdout.fileno(), f"{pid}\n".encode())
@@ -38,7 +39,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _die_with(guard: int) -> None:
-    # The guard itself may be killed; then the kernel kills the program.
+    # If the guard itself is killed, the kernel kills the program.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != guard:
         os._exit(1)  # the guard was killed before prctl
@@ -68,6 +69,6 @@ def _watch(pid: int) -> int:
 
 
 if __name__ == "__main__":
-    # Ctrl-C is handled by the starter, which stops its programs in order.
+    # The starter handles Ctrl-C, and stops its programs in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(main(sys.argv[1:]))

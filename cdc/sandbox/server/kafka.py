@@ -1,4 +1,4 @@
-"""Starts, stops and kills an Apache Kafka broker (one KRaft node) whose data are in a folder."""
+"""Starts, stops and kills an Apache Kafka broker (one KRaft node), whose data are in a folder."""
 
 import shutil
 import subprocess
@@ -20,16 +20,16 @@ __all__ = ["VERSION", "Kafka"]
 VERSION = "4.3.1"
 _ARTIFACTS = (f"org.apache.kafka:kafka_2.13:{VERSION}", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4")
 _CLUSTER = "cdc-sandbox"
-_START_SECONDS = 300  # only against hangs: it takes ten on an idle machine
+_START_SECONDS = 300  # a limit only for a start that hangs: on an idle machine a start takes ten seconds
 _ATTEMPTS = 5
 _SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-    # cdc creates its topics itself, with the settings they need
+    # The programs of cdc create their topics themselves, with the settings that the topics need.
     "auto.create.topics.enable": "false",
-    # one node: every internal topic has one copy, and few partitions, since each costs start time
+    # There is one node, so internal topics have one replica. They have few partitions, since each costs start time.
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.replication.factor": "1",
@@ -39,18 +39,18 @@ _SETTINGS = {
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
-    # a transaction left open by a killed producer hides what follows from readers until it is aborted
+    # If a killed producer leaves a transaction open, readers see no later messages until the transaction is aborted.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
-    # a killed broker can register again only after its old session has expired, by default 9 s
+    # A killed broker can register again only after its old session has expired, which takes 9 s by default.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
 }
 
 
 class Kafka:
-    """One broker. Its folder holds data, settings, log and pid file; ``port`` 0 means any free one.
+    """A broker. Its folder contains its data, settings, log and pid file; ``port`` 0 means any free port.
 
-    ``settings`` are broker properties that override the sandbox's own, ``jvm`` more options for Java.
+    ``settings`` are broker properties that override the sandbox's own; ``jvm`` are additional options for Java.
     """
 
     def __init__(
@@ -68,17 +68,18 @@ class Kafka:
         return f"127.0.0.1:{self.port}"
 
     def start(self, *, outlive: bool = False) -> Self:
-        """Starts the broker on the folder's data, creating the data at first, and waits until it answers. The broker
-        ends with this process unless it may ``outlive`` it. Raises UserError: no JDK, Kafka cannot be fetched, port in
-        use.
+        """Starts the broker on the data in its folder, which the first start creates, and waits until it answers.
+
+        The broker ends with this process unless it may ``outlive`` it. Raises UserError if there is no JDK, if Kafka
+        cannot be fetched, if the port is in use, or if the broker does not start.
         """
         jars = fetched_jars(f"kafka-{VERSION}", _ARTIFACTS, label=f"Apache Kafka {VERSION}")
-        # The JVM unpacks native libraries, which a kill leaves behind: so it uses our own folder.
+        # The JVM unpacks native libraries, and leaves them behind if it is killed, so it uses a folder of the sandbox.
         scratch = self.folder / "tmp"
         scratch.mkdir(parents=True, exist_ok=True)
         jvm = [str(java()), "-Xmx512m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={scratch}", "-cp", f"{jars[0].parent}/*"]
         jvm[1:1] = self._jvm
-        # Another process may take a free port before the broker does: then another port is tried.
+        # Another process may bind a free port before the broker does: then another port is tried.
         for _ in range(_ATTEMPTS):
             port = self.port or free_port()
             # The port is checked first: another broker on it would answer instead of ours.
@@ -108,14 +109,14 @@ class Kafka:
         return file
 
     def _new_data(self, jvm: Sequence[str]) -> None:
-        """Copies formatted data without topics, since formatting takes a JVM of its own."""
+        """Copies formatted data without topics, since formatting would need a JVM of its own."""
         if (self.folder / "data" / "meta.properties").exists():
             return
         template = cached(f"kafka-data-{VERSION}", lambda folder: _format(jvm, folder))
         shutil.copytree(template / "data", self.folder / "data", dirs_exist_ok=True)
 
     def _comes_up(self, port: int) -> bool:
-        # Until the broker is up connections are refused, which librdkafka would log.
+        # Until the broker is up, it refuses connections, which librdkafka would log.
         quiet = {"log_level": 0, "reconnect.backoff.max.ms": 100}
         admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", **quiet})
         return self.process.comes_up(lambda: _answers(admin), seconds=_START_SECONDS)
@@ -125,7 +126,7 @@ class Kafka:
         self.process.stop()
 
     def kill(self) -> None:
-        """Sends SIGKILL, and waits for the end of the process."""
+        """Sends SIGKILL to the broker, and waits until the process has ended."""
         self.process.kill()
 
     def running(self) -> bool:
@@ -133,7 +134,7 @@ class Kafka:
         return self.process.running()
 
     def admin(self) -> AdminClient:
-        """A client for topics and settings."""
+        """An admin client for topics and settings."""
         return AdminClient({"bootstrap.servers": self.bootstrap_servers})
 
 

@@ -1,4 +1,4 @@
-"""Starts, stops and kills a MySQL server whose data are in a folder."""
+"""Starts, stops and kills a MySQL server, whose data are in a folder."""
 
 import hashlib
 import os
@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,15 +22,18 @@ from cdc.sandbox.server.process import Process
 from cdc.service.mysql_connection import connected
 from cdc.service.private_files import write_text
 
-__all__ = ["PASSWORD", "USER", "MySql"]
+__all__ = ["MYSQL", "PASSWORD", "USER", "Dialect", "MySql", "grants", "server_command"]
 
 USER = "fluvio"
 PASSWORD = "fluvio4cdc!"
-_GRANTS = Path(__file__).parents[1] / "grants.sql"
-_START_SECONDS = 300  # only against hangs: it takes ten on an idle machine
+_START_SECONDS = 300  # a limit only for a start that hangs: on an idle machine a start takes ten seconds
 _ATTEMPTS = 5
 _LONGEST_SOCKET = 100  # bytes; unix(7) allows 107, and mysqld adds ".lock"
+_FROM_THE_START = "--lower-case-table-names="  # a setting that only a server without data takes
+# The setting is NULL because the default folder for SELECT … INTO OUTFILE exists only in an installed package.
+_NO_FOLDER = "--secure-file-priv=NULL"
 _COMMON = (
+    _NO_FOLDER,
     "--mysqlx=OFF",
     "--skip-name-resolve",
     "--bind-address=127.0.0.1",
@@ -37,7 +41,7 @@ _COMMON = (
     "--performance-schema=OFF",
     "--max-connections=200",
     "--character-set-server=utf8mb4",
-    "--local-infile=ON",  # cdc-consumer adds many rows by LOAD DATA LOCAL
+    "--local-infile=ON",  # cdc-consumer inserts many rows with LOAD DATA LOCAL
 )
 # The settings that cdc-producer requires of a leader; the same as in docker/my.cnf.
 _REPLICATION = (
@@ -47,16 +51,33 @@ _REPLICATION = (
     "--enforce-gtid-consistency=ON",
     "--binlog-row-metadata=FULL",
     "--binlog-row-image=FULL",
-    # To create functions that are replicated; otherwise SUPER is required.
+    # Without this setting, creating a function that is replicated requires the privilege SUPER.
     "--log-bin-trust-function-creators=ON",
 )
 
 
-class MySql:
-    """One server. Its folder holds data, socket, log and pid file; ``port`` 0 means any free one.
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The settings of a kind of server; ``initialise`` writes the data of a new server, with our user, into ``data`` in
+    a folder; its last argument are options that the server keeps for ever. ``grants`` is the file with the statements
+    that create that user.
+    """
 
-    The user ``fluvio`` has the grants of grants.sql; ``root`` has no password and can connect by the socket only.
-    ``extra_args`` override the settings here; ``find`` gives the programs.
+    settings: tuple[str, ...]
+    grants: Path
+    initialise: Callable[[MySqlPrograms, Path, Sequence[str]], None]
+
+
+def grants(name: str) -> Path:
+    """The file of this name with the statements that create our user."""
+    return Path(__file__).parents[1] / name
+
+
+class MySql:
+    """A MySQL server. Its folder contains its data, socket, log and pid file; ``port`` 0 means any free port.
+
+    The user ``fluvio`` has the grants in grants.sql; ``root`` has no password, and can connect only over the socket.
+    ``extra_args`` override the settings of this module; ``find`` returns the programs of a server of this ``dialect``.
     """
 
     def __init__(
@@ -68,20 +89,23 @@ class MySql:
         name: str = "mysqld",
         extra_args: Sequence[str] = (),
         find: Callable[[], MySqlPrograms] = mysql_programs,
+        dialect: "Dialect | None" = None,
     ) -> None:
         self.folder = folder.absolute()
         self.port = port
         self.server_id = server_id
         self.extra_args = tuple(extra_args)
         self._find = find
+        self.dialect = dialect or MYSQL
         self.process = Process(name, folder=self.folder)
         self.data = self.folder / "data"
         self.socket = self.folder / "mysqld.sock"
 
     def start(self, *, outlive: bool = False) -> Self:
-        """Starts the server on the folder's data, creating the data at first, and waits until it answers. The server
-        ends with this process unless it may ``outlive`` it. Raises UserError: no MySQL, port in use, a setting the
-        server refuses.
+        """Starts the server on the data in its folder, which the first start creates, and waits until it answers.
+
+        The server ends with this process unless it may ``outlive`` it. Raises UserError if there is no MySQL, if the
+        port is in use, or if the server refuses a setting.
         """
         programs = self._find()
         if len(os.fsencode(self.socket)) > _LONGEST_SOCKET:
@@ -91,11 +115,12 @@ class MySql:
                 where=str(self.socket),
                 hint="a shorter --dir",
             )
-        _new_data(programs, self.data)
+        chosen = [option for option in self.extra_args if option.startswith(_FROM_THE_START)]
+        _new_data(programs, self.dialect, self.data, chosen)
         if not self.running():
-            # A killed server leaves its socket's lock file, with a pid that another program may have now.
+            # A killed server leaves its socket's lock file behind, with a pid that another program may have now.
             self.socket.with_name(f"{self.socket.name}.lock").unlink(missing_ok=True)
-        # Another process may take a free port before the server does: then another port is tried.
+        # Another process may bind a free port before the server does: then another port is tried.
         for port in [self.port] if self.port else [free_port() for _ in range(_ATTEMPTS)]:
             self.process.start(self._command(programs, port), outlive=outlive)
             if self.process.comes_up(self._answers, seconds=_START_SECONDS):
@@ -114,19 +139,18 @@ class MySql:
 
     def _command(self, programs: MySqlPrograms, port: int) -> list[str]:
         return [
-            *_server(programs, self.data),
+            *server_command(programs, self.data),
             f"--port={port}",
             f"--socket={self.socket}",
             f"--pid-file={self.data / 'mysqld.pid'}",
             f"--server-id={self.server_id}",
-            *_COMMON,
-            *_REPLICATION,
+            *self.dialect.settings,
             *self.extra_args,
         ]
 
     def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX) as probe:
-            # The socket is probed first, since pymysql leaks its own when the server's does not exist yet.
+            # The server's socket is probed first: if it does not exist yet, pymysql would leak its own socket.
             if probe.connect_ex(str(self.socket)):
                 return False
         try:
@@ -140,7 +164,7 @@ class MySql:
         self.process.stop()
 
     def kill(self) -> None:
-        """Sends SIGKILL, and waits for the end of the process."""
+        """Sends SIGKILL to the server, and waits until the process has ended."""
         self.process.kill()
 
     def running(self) -> bool:
@@ -148,19 +172,19 @@ class MySql:
         return self.process.running()
 
     def connect(self, **options: Any) -> "Connection[Any]":
-        """A connection as the user ``fluvio`` over TCP, with autocommit; ``options`` are pymysql's."""
+        """A connection as the user ``fluvio`` over TCP, with autocommit; ``options`` are arguments for pymysql."""
         settings: dict[str, Any] = {"user": USER, "password": PASSWORD, "autocommit": True} | options
         connection: Connection[Any] = connected(host="127.0.0.1", port=self.port, **settings)
         return connection
 
     def root(self, **options: Any) -> "Connection[Any]":
-        """A connection as ``root`` over the socket, with autocommit; ``options`` are pymysql's."""
+        """A connection as ``root`` over the socket, with autocommit; ``options`` are arguments for pymysql."""
         settings: dict[str, Any] = {"user": "root", "autocommit": True, "ssl_disabled": True} | options
         return pymysql.connect(unix_socket=str(self.socket), **settings)
 
     def write_client(self, script: Path) -> None:
-        """Writes a script that runs the ``mysql`` client on this server as ``fluvio``. Raises UserError
-        without client.
+        """Writes a script that connects the ``mysql`` client to this server as ``fluvio``. Raises UserError if there is
+        no client.
         """
         client = self._find().client
         if not client:
@@ -170,7 +194,7 @@ class MySql:
                 hint="install mysql-client",
             )
         options = self.folder / "client.cnf"
-        # In a file: other users of the machine can read command lines.
+        # The password is in a file, since other users of the machine can read command lines.
         write_text(
             options,
             f'[client]\nprotocol=tcp\nhost=127.0.0.1\nport={self.port}\nuser={USER}\npassword="{PASSWORD}"\n',
@@ -180,11 +204,10 @@ class MySql:
         script.chmod(0o755)
 
 
-def _server(programs: MySqlPrograms, data: Path) -> list[str]:
+def server_command(programs: MySqlPrograms, data: Path) -> list[str]:
+    """The command line of a server of either kind on ``data``, without the settings of its kind."""
     user = ["--user=root"] if os.geteuid() == 0 else []
-    # NULL, because the default folder for SELECT … INTO OUTFILE exists only in an installed package.
-    options = [*programs.options, f"--datadir={data}", "--secure-file-priv=NULL", *user]
-    return [*programs.server, "--no-defaults", *options]
+    return [*programs.server, "--no-defaults", *programs.options, f"--datadir={data}", *user]
 
 
 def _first_error(process: Process) -> str:
@@ -193,30 +216,36 @@ def _first_error(process: Process) -> str:
     return errors[0] if errors else said.rpartition("\n")[2] or f"no answer in {_START_SECONDS} s"
 
 
-def _new_data(programs: MySqlPrograms, data: Path) -> None:
-    """Creates the data of a new server with our user, as a copy from the cache, since initialising takes seconds."""
+def _new_data(programs: MySqlPrograms, dialect: Dialect, data: Path, settings: Sequence[str]) -> None:
+    """Creates the data of a new server with our user, as a copy from the cache, since initialising takes seconds.
+
+    ``settings`` are those that a server must be initialised with.
+    """
     if data.exists():
         return
-    stamp = hashlib.sha256(programs.banner.encode() + _GRANTS.read_bytes()).hexdigest()[:12]
-    template = cached(f"mysql-data-{stamp}", lambda folder: _initialise(programs, folder)) / "data"
+    known = (programs.banner.encode(), dialect.grants.read_bytes(), *map(str.encode, settings))
+    stamp = hashlib.sha256(b"".join(known)).hexdigest()[:12]
+    template = cached(f"mysql-data-{stamp}", lambda folder: dialect.initialise(programs, folder, settings)) / "data"
     aside = data.with_name("data.new")
     shutil.rmtree(aside, ignore_errors=True)
     shutil.copytree(template, aside)
     aside.rename(data)
 
 
-def _initialise(programs: MySqlPrograms, folder: Path) -> None:
+def _initialise(programs: MySqlPrograms, folder: Path, chosen: Sequence[str]) -> None:
     data = folder / "data"
-    command = [*_server(programs, data), "--initialize-insecure", f"--log-error={folder / 'initialize.log'}"]
+    log = folder / "initialize.log"
+    server = [*server_command(programs, data), _NO_FOLDER, *chosen]
+    command = [*server, "--initialize-insecure", f"--log-error={log}"]
     if subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode:
         raise UserError(
-            f"mysqld cannot initialise its data: {(folder / 'initialize.log').read_text()[-300:]}",
+            f"mysqld cannot initialise its data: {log.read_text()[-300:]}",
             code="CDC-SANDBOX-START",
         )
-    # --initialize cannot create accounts, so a first start does, without a binlog.
+    # --initialize cannot create accounts, so a first start, without a binlog, creates them.
     process = Process("first-start", folder=folder)
     settings = ["--skip-networking", "--skip-log-bin", "--mysqlx=OFF", "--socket=mysqld.sock"]
-    process.start([*_server(programs, data), *settings, f"--init-file={_GRANTS}"])
+    process.start([*server, *settings, f"--init-file={MYSQL.grants}"])
     # Printed after the init file has run; a clean shutdown then writes everything to the data files.
     ready = process.comes_up(lambda: "ready for connections" in process.said(), seconds=_START_SECONDS)
     if not (ready and process.stop()):
@@ -225,5 +254,8 @@ def _initialise(programs: MySqlPrograms, folder: Path) -> None:
             code="CDC-SANDBOX-START",
             where="mysqld --init-file",
         )
-    # Each copy creates its own server UUID at its first start.
+    # Without auto.cnf, each copy of the data creates its own server UUID at its first start.
     (data / "auto.cnf").unlink()
+
+
+MYSQL = Dialect((*_COMMON, *_REPLICATION), grants("grants.sql"), _initialise)

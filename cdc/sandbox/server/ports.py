@@ -1,4 +1,4 @@
-"""Checks whether a TCP port on this machine is free, and finds a free one."""
+"""Checks whether a TCP port on this machine is free, and finds free ports."""
 
 import random
 import socket
@@ -7,15 +7,15 @@ from cdc.errors import UserError
 
 __all__ = ["free_port", "is_free"]
 
-# Below the kernel's ephemeral range (32768 and up), so that no outgoing connection takes the port of a server while it
-# is killed and started again.
+# The range is below the kernel's ephemeral ports (32768 and up), so that no outgoing connection gets the port of a
+# server while the server is killed and started again.
 _RANGE = range(20000, 32000)
 
 
 def is_free(port: int) -> bool:
     """Whether a server could listen on this port of 127.0.0.1."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # Servers set this option too: a connection in TIME_WAIT does not block the port.
+        # Servers set this option too, so that a connection in TIME_WAIT does not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -25,8 +25,8 @@ def is_free(port: int) -> bool:
 
 
 def free_port(*, other_than: int = 0) -> int:
-    """A free port that no other call returns during the life of this process, so that a server finds its port free
-    after a kill and a restart. Another program may take it first: then the caller tries again.
+    """A free port, which no other call returns while this process runs, so that a server finds its port free when it is
+    started again after a kill. Another program may bind the port first: then the caller must try again.
     """
     for _ in range(1000):
         port = random.choice(_RANGE)
@@ -36,8 +36,8 @@ def free_port(*, other_than: int = 0) -> int:
 
 
 def _reserve(port: int) -> bool:
-    """Reserves the number by binding its UDP port until the process ends: our servers use no UDP, and every search for
-    a TCP port tries the UDP port first.
+    """Reserves ``port`` until the process ends, by binding the UDP port of the same number: the servers do not use UDP,
+    and ``free_port`` returns a port only if it can bind its UDP port.
     """
     mark = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
@@ -45,5 +45,5 @@ def _reserve(port: int) -> bool:
     except OSError:
         mark.close()
         return False
-    mark.detach()  # stays open
+    mark.detach()  # keeps the socket open
     return True

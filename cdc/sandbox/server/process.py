@@ -1,4 +1,4 @@
-"""Starts a program under a guard, finds it again by its lock file, stops or kills it."""
+"""Starts a program under a guard, finds it again through its lock file, and stops or kills it."""
 
 import fcntl
 import os
@@ -18,7 +18,8 @@ _GUARD = Path(__file__).with_name("guard.py")
 
 
 def wait_until(condition: Callable[[], bool], *, seconds: float, every: float = 0.05) -> bool:
-    """Checks the condition every ``every`` seconds until it holds; returns whether it did within ``seconds``."""
+    """Checks ``condition`` every ``every`` seconds until it is true; returns whether it became true within
+    ``seconds``."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -28,10 +29,10 @@ def wait_until(condition: Callable[[], bool], *, seconds: float, every: float = 
 
 
 class Process:
-    """One running program, identified by ``<folder>/<name>.pid``, with its output in ``<folder>/<name>.log``.
+    """A program, identified by ``<folder>/<name>.pid``, with its output in ``<folder>/<name>.log``.
 
-    The program holds a lock on its pid file until it ends, however it ends. So any process can find out whether it
-    runs, and a pid that the kernel has given to another program is never killed.
+    The program holds a lock on its pid file until it ends, however it ends. So any process can find out whether the
+    program runs, and no other program is killed that got the same pid later.
     """
 
     def __init__(self, name: str, *, folder: Path) -> None:
@@ -44,11 +45,11 @@ class Process:
     def start(
         self, command: Sequence[str | Path], *, outlive: bool = False, environment: Mapping[str, str] | None = None
     ) -> None:
-        """Starts the command; it ends with this process unless it may ``outlive`` it. Raises UserError if it runs
-        already.
+        """Starts ``command``; the program ends with this process unless it may ``outlive`` it. Raises UserError if the
+        program runs already.
         """
         self._forget_guard()
-        # The program inherits the lock: after this block, only the program holds it.
+        # The program inherits the lock; after this block, only the program holds it.
         with self._locked() as lock, self.log.open("ab") as log:
             mode = "free" if outlive else "bound"
             self._log_start = log.tell()
@@ -97,7 +98,7 @@ class Process:
         return int(self._pid_file.read_text())
 
     def running(self) -> bool:
-        """Whether the program runs now, started by any process."""
+        """Whether the program runs now; any process may have started it."""
         try:
             descriptor = os.open(self._pid_file, os.O_RDWR)
         except FileNotFoundError:
@@ -111,7 +112,7 @@ class Process:
         return False
 
     def comes_up(self, answers: Callable[[], bool], *, seconds: float) -> bool:
-        """Waits until the program answers, and returns whether it did. Otherwise it is killed."""
+        """Waits until the program answers; returns whether it did within ``seconds``. If it did not, it is killed."""
         ended = False
 
         def decided() -> bool:
@@ -125,8 +126,8 @@ class Process:
         return False
 
     def wait(self, *, seconds: float) -> int:
-        """Waits for the end of a program that this process started; returns its exit status. Raises ServerGone on
-        timeout.
+        """Waits until a program that this process started ends; returns its exit status. Raises ServerGone after
+        ``seconds``.
         """
         if self._guard is None:
             raise ServerGone(f"{self.name} was not started here", code="CDC-SANDBOX-SERVER", where=str(self.log))
@@ -140,7 +141,7 @@ class Process:
             self.kill()
 
     def stop(self, *, seconds: float = 60) -> bool:
-        """Sends SIGTERM and waits; sends SIGKILL after ``seconds``. Returns whether the program ended by itself."""
+        """Sends SIGTERM to the program, and SIGKILL after ``seconds``; returns whether it ended without SIGKILL."""
         self._signal(os.kill, signal.SIGTERM)
         ended = wait_until(lambda: not self.running(), seconds=seconds)
         self.kill()
@@ -159,7 +160,7 @@ class Process:
         try:
             send(self.pid, number)
         except (ProcessLookupError, ServerGone):
-            return  # it ended between the check and the signal
+            return  # the program ended between the check and the signal
 
     def _forget_guard(self) -> None:
         if self._guard is not None:

@@ -30,7 +30,8 @@ from cdc.spark.ddl.table_copies import TableCopy
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.small_data import beside, cached, in_one_part
 from cdc.spark.streams.contents import Contents, Shape
-from cdc.spark.streams.row_digests import HIGHEST_SEQUENCE, digests, numbered
+from cdc.spark.streams.row_digests import digests, numbered
+from cdc.spark.streams.row_places import HIGHEST_SEQUENCE
 
 __all__ = ["Agreement", "agreement", "comparable_tables"]
 

@@ -23,6 +23,9 @@ Rows logged for a table that was later dropped, emptied or renamed are left out,
 table's lineage (``ddl.lineage``). Rows from before a copy of the table began are left out too: its chunks **state** all
 rows that were not changed since. A row in a chunk adds an image, which the table may have already. A repair
 (``cdc-repair``) states the rows of some keys and that other keys have no row; earlier rows still count.
+
+The other folds take the last change of each row alone (``streams.row_places``). This one sorts the changes of a row,
+since it compares each one with the change before it.
 """
 
 from collections.abc import Sequence
@@ -37,6 +40,7 @@ from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.small_data import beside
 from cdc.spark.streams.consumer_notes import marked
 from cdc.spark.streams.row_digests import IDENTITY_OF_CHANGE
+from cdc.spark.streams.row_places import steps
 
 __all__ = ["IDENTITY", "carried", "changes", "fold", "segments"]
 
@@ -57,9 +61,10 @@ _KNOWN = {"before": "old", "after": "new"}
 _LOGGED = ("side", "sequence", "file", "position", "transaction", "ts_us", "columns", "key")
 _OF_CHANGE = ("owner", "era", "older", *_LOGGED, "keyed", "stated", "row")
 _DID = (("removes", "before IS NOT NULL AND step != 'add'"), ("adds", "after IS NOT NULL AND step != 'remove'"))
-_STEPS = """
-    IF(before IS NOT NULL AND after IS NOT NULL AND coalesce(old != new, true), array('remove', 'add'), array('both'))
-"""
+_STEPS = steps(
+    "before IS NOT NULL AND after IS NOT NULL AND coalesce(old != new, true)",
+    removed="'remove'", added="'add'", both="'both'",
+)  # fmt: skip
 # Images are compared as they were logged; only if their columns differ they have to be sorted by name.
 _CONTINUES = f"""
     previous_adds AND IF(previous_columns = columns, previous_after = before,

@@ -1,2 +1,2 @@
-"""Follows statements that define, rename and drop tables and other objects, and decides which of these are for the
-follower."""
+"""Follows statements that define, rename and drop tables and other objects, and decides which statements and tables are
+for the follower."""

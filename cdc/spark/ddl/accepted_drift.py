@@ -1,7 +1,8 @@
-"""Finds the definitions and tables that an entry of ``--accept FILE`` accepts. Pure.
+"""Decides whether an entry of ``--accept FILE`` accepts the drift of a definition, and whether its name matches a
+table. Pure.
 
-An entry takes drift out of the verdict only if all its conditions hold. Drift that several entries accept counts for
-the first of them. ``compare.accepted_rows`` finds the rows.
+An entry removes drift from the verdict only if all its conditions hold. Drift that several entries accept is counted
+for the first of them. ``compare.accepted_rows`` finds the accepted rows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,12 +21,14 @@ ROWS, DEFINITION, SKIPPED_EVENT = "rows", "definition", "skipped event"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Accepted drift: ``what`` (``ROWS``, …) of the objects that the glob ``name`` matches.
+    """An entry of the file: it accepts drift of the sorts in ``what`` (``ROWS``, …) of objects that ``name``, a glob,
+    matches.
 
-    Conditions for rows: the drift is one of these ``kinds``, no other than these ``columns`` differ, and the row has
-    one of these ``keys`` (values as text). Conditions for a definition: no other than these ``statements`` made it
-    different, and the object is of this ``kind``. None is no condition. The entry holds ``until`` the end of that day,
-    in UTC. ``number`` is its place in the file, from 1.
+    The conditions for rows are that the drift is one of ``kinds``, that no columns other than ``columns`` differ, and
+    that the row's key is one of ``keys`` (values as text). The conditions for a definition are that no statements other
+    than ``statements`` made it different, and that the object is of this ``kind``. A condition that is None always
+    holds. The entry expires at the end of the day ``until``, in UTC. ``number`` is the entry's place in the file, from
+    1.
     """
 
     number: int
@@ -40,7 +43,7 @@ class Entry:
     kind: str | None = None
 
     def names(self, database: str, name: str | None) -> bool:
-        """Whether its name matches an object; a database has no ``name`` of its own."""
+        """Whether the entry's name matches an object; for a database ``name`` is None."""
         if name is None:
             return self.name == database
         if not _names_object(self.name):
@@ -48,7 +51,8 @@ class Entry:
         return TableGlobs.of([self.name], key="accept.name", names_database=True).match(database, name)
 
     def accepts(self, drift: SchemaDrift) -> bool:
-        """Whether the entry accepts that an object is defined differently, or that an event about it was skipped."""
+        """Whether the entry accepts that an object is defined differently, or that an event that may have changed it
+        was skipped."""
         wanted = SKIPPED_EVENT if drift.cause == SKIPPED_EVENT else DEFINITION
         if wanted not in self.what or not self.names(drift.database, drift.name):
             return False
@@ -56,7 +60,7 @@ class Entry:
             return False
         if self.statements is None:
             return True
-        # Without a known statement as the reason, something else is the reason.
+        # If no statement is known that made the object different, the reason is something else.
         listed = [words(statement) for statement in self.statements]
         return bool(drift.statements) and all(len(each) < TEXT and words(each) in listed for each in drift.statements)
 
@@ -66,5 +70,5 @@ def _names_object(name: str) -> bool:
 
 
 def first_entry(drift: SchemaDrift, entries: Iterable[Entry]) -> int | None:
-    """The number of the first entry that accepts ``drift``; None without one."""
+    """The number of the first entry that accepts ``drift``; None if no entry does."""
     return next((each.number for each in entries if each.accepts(drift)), None)

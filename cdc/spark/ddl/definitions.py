@@ -1,12 +1,12 @@
-"""Compares both servers' statements and lists the objects that different statements defined: **schema drift**. Pure.
+"""Compares both servers' statements, and finds **schema drift**: objects that different statements defined. Pure.
 
-The audit does not interpret SQL: an object's definition is the list of statements since it was created
-(``ddl.object_history``), and where the lists of both servers differ, the object counts as different. So an ALTER that
-another ALTER reverted is drift until the object is created again, while statements before a DROP are ignored.
+The audit does not interpret SQL. An object's definition is the list of statements since the object was created
+(``ddl.object_history``); if the lists of both servers differ, the object counts as different. So an ALTER that another
+ALTER reverted is drift until the object is created again, while statements before a DROP are ignored.
 
-A statement that the follower ran for the leader has a GTID that contains the leader's sequence
-(``model.statement_gtid``), by which it is matched; all other statements are the follower's own. A statement that an
-operator skipped and then ran by hand, with the same text on the same objects, counts as run.
+A statement that the follower ran for the leader has a GTID from which the leader's sequence is known
+(``model.statement_gtid``), so that both can be matched; all other statements are the follower's own. A statement that
+an operator skipped and then ran by hand, with the same text on the same objects, counts as run.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ Statements = Mapping[int, tuple[Act, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """A statement that only one side has; ``evidence`` describes it. ``skipped``: an operator skipped it."""
+    """A statement that only one side ran; ``evidence`` describes it. ``skipped``: an operator skipped it."""
 
     side: str
     sequence: int
@@ -45,7 +45,8 @@ class Unmatched:
 
 @dataclass(frozen=True, slots=True)
 class SchemaDrift:
-    """An object that the sides define differently. ``kind`` is Table, View, Database, …; a database has no ``name``.
+    """An object that the sides define differently. ``kind`` is Table, View, Database, …; for a database ``name`` is
+    None.
 
     ``statements`` are the texts of all statements that may have made it different.
     """
@@ -60,7 +61,7 @@ class SchemaDrift:
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """The objects that differ, sorted by name, and all statements that only one side has, in order."""
+    """The objects that differ, sorted by name, and all statements that only one side ran, in order."""
 
     drift: list[SchemaDrift]
     unmatched: list[Unmatched]
@@ -77,10 +78,10 @@ def definitions(
 ) -> Definitions:
     """Compares the objects that both sides' statements define.
 
-    ``leader`` are the statements of the leader up to the compared sequence; ``sequences`` finds those that the follower
-    ran. ``not_run`` has the sequences of those that it did not run, with their state in its ledger; ``rows`` the
-    (database, table) of all rows. URIs have the leader's names of databases, the follower's texts the names that
-    ``renames`` gives them.
+    ``leader`` are the statements of the leader up to the compared sequence; ``sequences`` finds the statements among
+    them that the follower ran. ``not_run`` maps the sequences of statements that the follower did not run to their
+    state in its ledger. ``rows`` are the (database, table) of all rows. URIs contain the leader's names of databases;
+    the texts of the follower's statements contain the names that result from ``renames``.
     """
     skipped = {sequence for sequence, state in not_run.items() if state == "skipped"}
     to_run = (act for act in leader if act.sequence not in not_run or act.sequence in skipped)
@@ -99,7 +100,8 @@ def definitions(
 
 
 def renamed_statement(leader: Iterable[Act], follower: Iterable[Act], *, sequences: StatementSequences) -> int | None:
-    """The sequence of the first leader statement that the follower ran on objects of other names; None without any."""
+    """The sequence of a leader statement that the follower ran on objects of other names, the first in the follower's
+    order; None if there is no such statement."""
     ours, theirs = _statements(leader), _statements(follower)
     for acts in theirs.values():
         number = _id(acts, sequences)
@@ -109,7 +111,7 @@ def renamed_statement(leader: Iterable[Act], follower: Iterable[Act], *, sequenc
 
 
 def _statements(acts: Iterable[Act]) -> Statements:
-    """The statements that the acts belong to, without those on the consumer's own database."""
+    """Groups ``acts`` by statement, without statements on the consumer's own database."""
     found: dict[int, tuple[Act, ...]] = {}
     for act in sorted(acts):
         if Uri.parse(act.uri).database != CHECKPOINT_DATABASE:
@@ -120,10 +122,10 @@ def _statements(acts: Iterable[Act]) -> Statements:
 def _ids_of_follower(
     statements: Statements, skipped: Statements, sequences: StatementSequences, renames: Renames
 ) -> Mapping[int, Id]:
-    """The id of each of the follower's statements, by its sequence.
+    """Maps the sequence of each of the follower's statements to the statement's id.
 
-    If the follower itself ran a statement with the text and objects of a statement of the leader that was ``skipped``,
-    it gets the id of the skipped statement.
+    If a statement of the follower's own has the same text and objects as a statement of the leader that was
+    ``skipped``, it gets the id of the skipped statement.
     """
     ids = {sequence: _id(acts, sequences) for sequence, acts in statements.items()}
     for number, acts in skipped.items():
@@ -136,20 +138,20 @@ def _ids_of_follower(
 
 
 def _id(acts: Sequence[Act], sequences: StatementSequences) -> Id:
-    """The leader's sequence of a statement that the follower ran for it, or the id of a statement of its own."""
+    """The id of a follower's statement: the leader's sequence if the follower ran it for the leader, else a text."""
     found = sequences.of(acts[0].transaction)
     return f"follower {acts[0].sequence}" if found is None else found
 
 
 def _effects(acts: Iterable[Act]) -> list[tuple[str, object, object]]:
-    """The effects of a statement, by the names of its objects without the server's."""
+    """The effects of a statement, in which the names of objects do not contain the server's name."""
     return [(act.action, Uri.parse(act.uri)[1:], act.to and Uri.parse(act.to)[1:]) for act in acts]
 
 
 def _unmatched(
     ours: Statements, theirs: Statements, ids: Mapping[int, Id], skipped: Collection[int]
 ) -> Iterable[Unmatched]:
-    """The statements that only the leader has, then those that only the follower has."""
+    """The statements that only the leader ran, then the statements that only the follower ran."""
     ran = set(ids.values())
     for sequence, acts in ours.items():
         if sequence not in ran:
@@ -162,7 +164,7 @@ def _unmatched(
 
 
 def _evidence(what: str, act: Act, sequence: int | None = None) -> str:
-    """A statement in one line, with the leader's ``sequence`` or the follower's transaction."""
+    """Describes a statement in one line, with the leader's ``sequence`` or the follower's transaction."""
     when = datetime.fromtimestamp(act.ts_us / 1e6, UTC).isoformat(sep=" ", timespec="seconds")
     where = f"transaction {act.transaction}" if sequence is None else f"sequence {sequence}"
     return f"{what}: {excerpt(act.text)} ({where} at {act.file}:{act.position}, {when[:19]} UTC)"
@@ -172,7 +174,7 @@ def _differ(
     ours: Definition, theirs: Definition, key: Key, unmatched: Sequence[Unmatched], rows: Collection[object]
 ) -> bool:
     if ours == NEVER and theirs is None:
-        # The follower alone dropped it. With IF EXISTS that is logged even if there was nothing to drop.
+        # Only the follower dropped the object. A DROP … IF EXISTS is logged even if there was nothing to drop.
         drops = [each for each in unmatched if each.side == "follower" and _touches(each, key)]
         has_rows = key[0] in ("Table", "View") and key[1:] in rows
         return has_rows or not all(_is_drop_if_exists(each.acts[0].text) for each in drops)
@@ -187,15 +189,16 @@ def _is_drop_if_exists(statement: str) -> bool:
 def _defining(
     unmatched: Sequence[Unmatched], ids: Mapping[int, Id], found: Iterable[tuple[Id, ...]]
 ) -> list[Unmatched]:
-    """The unmatched statements that are in one of the definitions ``found``, also through CREATE TABLE … LIKE or a
-    rename."""
+    """The unmatched statements that are part of one of the definitions ``found``; a definition may have got a statement
+    through CREATE TABLE … LIKE or a rename."""
     wanted = {each for definition in found for each in definition}
     id_of = {"leader": lambda sequence: sequence, "follower": ids.get}
     return [each for each in unmatched if id_of[each.side](each.sequence) in wanted]
 
 
 def _drift(key: Key, unmatched: Sequence[Unmatched], defining: Sequence[Unmatched]) -> SchemaDrift:
-    """The drift of one object, with the statements that name it as evidence or, without any, the ``defining`` ones."""
+    """The drift of one object. The evidence consists of the unmatched statements that name the object or, if there are
+    none, of the ``defining`` statements."""
     about = [each for each in unmatched if _touches(each, key)] or list(defining or unmatched)
     cause = "skipped sequence" if about and all(each.skipped for each in about) else "schema drift"
     evidence = [each.evidence for each in about[:_LISTED]] + (["…"] if len(about) > _LISTED else [])

@@ -1,7 +1,7 @@
-"""Table lineage: the final owner of the rows logged for each (table name, sequence), by the statements since. Pure.
+"""Computes table lineage: which table finally owns the rows that were logged under a table name at a sequence. Pure.
 
-Statements drop, empty and rename tables, so the rows that were logged for a name may now belong to a table of another
-name, or be gone.
+Later statements drop, empty and rename tables, so the rows that were logged under a name may now belong to a table of
+another name, or may be deleted.
 """
 
 import re
@@ -18,7 +18,8 @@ __all__ = [
 
 Name = tuple[str, str]
 """Database and table."""
-# MySQL maps CREATE and DROP INDEX to ALTER TABLE (manual, both statements): the key that identifies rows may change.
+# MySQL maps CREATE INDEX and DROP INDEX to ALTER TABLE (manual, both statements), so both may change the key that
+# identifies rows.
 _ALTERS = ("AlterTable", "CreateIndex", "DropIndex")
 
 END = 1 << 62
@@ -31,10 +32,10 @@ _IF_NOT_EXISTS = re.compile(r"\bIF\s+NOT\s+EXISTS\b", re.IGNORECASE)
 
 
 class Beginning(IntEnum):
-    """Whether a stream contains a table from its beginning, and so all of its rows.
+    """Whether a stream contains a table from the table's beginning, and so contains all its rows.
 
-    OLDER: no statement shows it, so the table may have older rows. PERHAPS: it was created IF NOT EXISTS, so it may be
-    older.
+    OLDER: no statement shows the beginning, so the table may have older rows. PERHAPS: the table was created IF NOT
+    EXISTS, so it may be older than the statement. KNOWN: the stream contains the beginning.
     """
 
     OLDER = 0
@@ -46,10 +47,10 @@ class Beginning(IntEnum):
 class Act:
     """One effect of a statement: ``action`` (such as DropTable) on the object ``uri``.
 
-    ``sequence`` is the statement's record, ``place`` the index of the effect among the statement's. ``to`` is the new
-    name in a rename, ``like`` the table whose definition is copied. ``copying``: the table that it creates is
-    incomplete until it was copied. The other fields describe the statement: its
-    transaction, binlog position, commit time (µs since 1970) and its first TEXT characters.
+    ``sequence`` is the sequence of the statement's record, and ``place`` is the index of the effect in the statement.
+    ``to`` is the new name in a rename, and ``like`` is the table whose definition is copied. ``copying``: the table
+    that the statement creates is incomplete until its rows were copied. The other fields describe the statement: its
+    transaction, its binlog position, its commit time (µs since 1970) and its first TEXT characters.
     """
 
     sequence: int
@@ -68,10 +69,11 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The rows logged for a table from sequence ``first`` up to but not including ``end``, and their final ``owner``.
+    """The rows that were logged for a table from sequence ``first`` up to but not including ``end``, and their final
+    ``owner``.
 
-    The owner is None if the rows were deleted. ``era`` counts the ALTERs before: only images of one era have the same
-    columns and can be compared. ``beginning`` is the table's.
+    The owner is None if the rows were deleted. ``era`` is the number of earlier ALTERs: only images of the same era
+    have the same columns and can be compared. ``beginning`` describes the owner's beginning.
     """
 
     database: str
@@ -85,7 +87,8 @@ class Segment:
 
 @dataclass(slots=True, eq=False)
 class _Life:
-    """A table from its creation to its drop, under all its names; ``stretches`` are (name, first, end, era)."""
+    """The life of a table from its creation to its drop, under all its names; ``stretches`` are (name, first, end,
+    era)."""
 
     name: Name | None
     since: int
@@ -101,10 +104,10 @@ class _Life:
 
 
 class _Lives:
-    """The lives of one server's tables. The next life of a name starts where the last one ended, not at its CREATE."""
+    """The lives of one server's tables. A name's next life starts where its last life ended, not at the next CREATE."""
 
     def __init__(self, names: Iterable[Name], known: Mapping[Name, Beginning]) -> None:
-        # A dict, in order: of many lives one is found at once.
+        # A dict keeps the order, and removes one of many lives without a search.
         self.all = {_Life(name, 0, known.get(name, Beginning.OLDER)): None for name in names}
         self.live: dict[Name, _Life] = {life.name: life for life in self.all if life.name}
         self._of_databases: dict[str, list[Name]] = {}
@@ -112,11 +115,11 @@ class _Lives:
             self._of_databases.setdefault(name[0], []).append(name)
 
     def of_database(self, database: str) -> Sequence[Name]:
-        """All names of tables in it."""
+        """The names of all tables in ``database``."""
         return self._of_databases.get(database, ())
 
     def end(self, name: Name, sequence: int) -> None:
-        """Notes that the table was dropped or emptied, or that a copy states all its rows: earlier records no longer
+        """Notes that the table was dropped or emptied, or that a copy of all its rows begins: earlier records no longer
         count."""
         life = self.live[name]
         life.close(name, sequence)
@@ -124,7 +127,7 @@ class _Lives:
         self._start(name, sequence)
 
     def rename(self, old: Name, new: Name, sequence: int) -> None:
-        """Continues the table under a new name, with its rows."""
+        """Continues the table's life under a new name, with its rows."""
         self.end(new, sequence)
         life = self.live[old]
         life.close(old, sequence)
@@ -133,7 +136,7 @@ class _Lives:
         self._start(old, sequence)
 
     def alter(self, name: Name, sequence: int) -> None:
-        """Continues the table with other columns."""
+        """Continues the table's life with other columns."""
         self.live[name].close(name, sequence)
         self.live[name].era += 1
 
@@ -150,10 +153,10 @@ class _Lives:
 def lineage(
     tables: Iterable[Name], acts: Iterable[Act], known: Mapping[Name, Beginning] | None = None
 ) -> list[Segment]:
-    """Segments that cover every sequence of every table exactly once: of ``tables`` and of those that ``acts`` name.
+    """Segments that cover every sequence of every table exactly once, for ``tables`` and all tables that ``acts`` name.
 
-    ``acts`` are one server's statements, up to the sequence at which its stream is compared. ``known`` has the
-    beginnings of tables that earlier statements showed.
+    ``acts`` are one server's statements, up to the sequence at which its stream is compared. ``known`` maps tables to
+    their beginnings as far as earlier statements showed them.
     """
     ordered = [act for act in sorted(acts) if act.action.endswith(("Table", "Index", "Database"))]
     lives = _Lives(sorted({*tables, *named_tables(ordered)}), known or {})
@@ -170,21 +173,23 @@ def lineage(
 
 
 def with_eras(lineage: Sequence[Segment]) -> Iterator[tuple[Segment, int]]:
-    """The segments, each with its era as both servers' streams and a state count it: 0 if no ALTER followed, else
-    negative.
+    """The segments, each with its era as it is counted in both servers' streams and in a state: 0 if no ALTER followed,
+    else the negative number of ALTERs that followed.
     """
     now = {each.owner: each.era for each in lineage if each.end == END}
     return ((each, each.era - now.get(each.owner, 0)) for each in lineage)
 
 
 def beginnings(lineage: Iterable[Segment]) -> dict[Name, Beginning]:
-    """The beginning of each table that has rows, or may have some."""
+    """Maps each table that may have rows to its beginning."""
     return {each.owner: each.beginning for each in lineage if each.owner}
 
 
 def exchanged(acts: Iterable[Act], segments: Iterable[Segment]) -> int | None:
-    """The sequence of an EXCHANGE PARTITION with which one of the ``segments`` begins, None without one: the table has
-    rows since that were logged for another table. No other statement alters two tables."""
+    """The sequence of an EXCHANGE PARTITION with which one of the ``segments`` begins; None if there is none.
+
+    From then on the table has rows that were logged for another table. No other statement alters two tables.
+    """
     altered: dict[int, set[Name | None]] = {}
     for act in acts:
         if act.action == "AlterTable":
@@ -195,7 +200,7 @@ def exchanged(acts: Iterable[Act], segments: Iterable[Segment]) -> int | None:
 
 
 def named_tables(acts: Iterable[Act]) -> frozenset[Name]:
-    """The tables and other objects within databases that the statements name."""
+    """The tables that the statements name, and other objects within databases."""
     return frozenset(name for act in acts for uri in (act.uri, act.to) if uri and (name := table_name(uri)))
 
 
@@ -218,6 +223,6 @@ def _apply(lives: _Lives, act: Act) -> None:
 
 
 def table_name(uri: str) -> Name | None:
-    """Database and table of a URI; None for a database's."""
+    """The database and the table in a URI; None for the URI of a database."""
     parsed = Uri.parse(uri)
     return (parsed.database, parsed.table) if parsed.table is not None else None

@@ -1,12 +1,11 @@
-"""Follows one server's statements and lists for each object the statements that defined it. Pure.
+"""Follows one server's statements, and lists for each object the statements that defined it. Pure.
 
-An object's definition is the list of statements since it was created. A table that is created LIKE another starts with
-that table's list, so a change that a tool makes on a copy of the table (gh-ost, pt-online-schema-change) keeps the
-whole list.
+An object's definition is the list of statements since the object was created. A table that is created LIKE another
+table starts with the other table's list. So the whole list is kept if a tool (gh-ost, pt-online-schema-change) changes
+a copy of the table.
 
-Finds the table whose definition a statement CREATE TABLE … LIKE copies. Pure.
-
-Decides whether the texts of two statements are the same, as when an operator runs a skipped statement by hand. Pure.
+This module also finds the table whose definition a statement CREATE TABLE … LIKE copies, and decides whether the texts
+of two statements are the same, as when an operator runs a skipped statement by hand.
 
 SQL is not interpreted here, so only these differences are ignored: white space and comments, upper and lower case
 outside of strings, backquotes, and the follower's names of renamed databases.
@@ -29,17 +28,18 @@ _BARE_DOT = Token("mark", ".")
 def same_statement(leader: Act, follower: Act, renames: Renames) -> bool:
     """Whether both statements, which affect objects of the same names in the same way, have the same text.
 
-    Each statement is given by its first act, whose URI has the leader's names and whose text has its server's own. A
-    text that was truncated is never the same.
+    ``leader`` and ``follower`` are the first acts of the statements: their URIs contain the leader's names, and their
+    texts contain their own server's names. A text that was truncated is never the same.
     """
     truncated = max(len(leader.text), len(follower.text)) >= TEXT
     return not truncated and _words(leader, {}) == _words(follower, renames.leaders)
 
 
 def words(statement: str, names: Mapping[str, str] = _NO_NAMES, *, of_database: bool = False) -> list[Token]:
-    """A statement's tokens, without what is ignored here, and with databases renamed by ``names``.
+    """A statement's tokens, without the differences that this module ignores; ``names`` maps the names of databases to
+    other names.
 
-    All of its names are databases' if it is ``of_database``.
+    ``of_database``: all names in the statement are names of databases.
     """
     found = list(tokens(statement, ansi_quotes=False))
     compared = []
@@ -57,15 +57,16 @@ def _words(act: Act, names: Mapping[str, str]) -> list[Token]:
     return words(act.text, names, of_database=of_database)
 
 
-_HEAD = 20  # tokens: enough for both names of such a statement
+_HEAD = 20  # number of tokens that contain both names of a CREATE TABLE … LIKE
 _DOT, _BRACKET = Token("mark", "."), Token("mark", "(")
 
 
 def like_source(act: Act, names: Mapping[str, str]) -> str | None:
     """The URI of the table after LIKE, with the leader's name of its database; None for any other statement.
 
-    Records have it in ``like``. In older records it is parsed from the statement's text: ``names`` maps the server's
-    names of databases to the leader's, and a table without a database is in that of the new table.
+    Records contain it in ``like``. For older records it is parsed from the statement's text: ``names`` maps the
+    server's names of databases to the leader's names, and a table name without a database belongs to the database of
+    the new table.
     """
     if act.like or act.action != "CreateTable":
         return act.like
@@ -102,9 +103,10 @@ Definition = tuple[Id, ...] | None
 def definitions_after(
     statements: Mapping[int, tuple[Act, ...]], ids: Mapping[int, Id], names: Mapping[str, str]
 ) -> dict[Key, Definition]:
-    """The definition of each object after one server's ``statements``, which are given by sequence, in order.
+    """The definition of each object after one server's ``statements``, which are in the order of their sequences.
 
-    ``ids`` has the id of each statement, ``names`` the leader's names of the databases in the statements' texts.
+    ``ids`` maps sequences to the statements' ids; ``names`` maps the databases in the statements' texts to the leader's
+    names.
     """
     objects = _Objects(names)
     for sequence, acts in statements.items():
@@ -122,7 +124,7 @@ class _Objects:
         self._created_here: set[Key] = set()
 
     def apply(self, act: Act, statement: Id) -> None:
-        """Changes the definitions as ``act`` of the ``statement`` does."""
+        """Applies ``act``, an effect of ``statement``, to the definitions."""
         verb, kind = _split(act.action)
         key = self._key(kind, act.uri)
         if verb == "Drop" and kind == "Database":
@@ -135,14 +137,14 @@ class _Objects:
             self._drop(key)
             self._create(self._key(key[0], act.to), definition or _BEFORE)
         elif verb == "Create" and not act.action.endswith("Index"):
-            # CREATE … IF NOT EXISTS leaves an existing table unchanged; only a view is replaced.
+            # CREATE … IF NOT EXISTS does not change an existing table; only a view may be replaced.
             if kind == "View" or self.definitions.get(key) is None:
                 self._create(key, (*self._copied(act), statement))
         elif verb != "Truncate":
             self.definitions[key] = (*(self.definitions.get(key) or _BEFORE), statement)
 
     def _copied(self, act: Act) -> tuple[Id, ...]:
-        """The definition with which the object created by ``act`` starts."""
+        """The definition with which the object that ``act`` creates starts."""
         source = like_source(act, self._names)
         return (self.definitions.get(self._key("Table", source)) or _BEFORE) if source else ()
 
@@ -152,7 +154,7 @@ class _Objects:
         self.definitions[key] = definition
 
     def _drop(self, key: Key) -> None:
-        """Forgets an object that these statements created; notes of any other object that it was dropped."""
+        """Forgets an object that these statements created; marks any other object as dropped."""
         if key in self._created_here:
             self._created_here.remove(key)
             del self.definitions[key]
@@ -168,7 +170,7 @@ class _Objects:
 
 
 def _split(action: str) -> tuple[str, str]:
-    """Verb and kind of object of an action; an index counts as its table."""
+    """The verb of an action, and the kind of its object; an index counts as its table."""
     verb = next((verb for verb in ("Create", "Alter", "Drop", "Rename", "Truncate") if action.startswith(verb)), "")
     kind = action[len(verb) :]
     return verb, "Table" if kind == "Index" else kind

@@ -1,6 +1,6 @@
-"""Decides which of the leader's tables and statements are for this follower, by the consumer's filters.
+"""Decides which of the leader's tables and statements are for this follower, according to the consumer's filters.
 
-``LeftOut`` is what the leader's producer leaves out of its topic: objects that the follower has of its own.
+``LeftOut`` are objects that the leader's producer leaves out of its topic: on the follower, they are its own.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ _HINT = "name the profile of cdc-consumer with --consumer"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The consumer's ``filters`` over the leader's names; None if its profile was not given.
+    """The consumer's ``filters``, which apply to the leader's names; None if the consumer's profile was not given.
 
     ``schema`` is the consumer's own database on the follower.
     """
@@ -41,7 +41,7 @@ class Scope:
 
     @property
     def lets_in_own(self) -> bool:
-        """Whether a leader's database with the same name as the consumer's own would be for the follower."""
+        """Whether a database of the leader with the name of the consumer's own database would be for the follower."""
         return self.filters is None or self.filters.wants_database(self.schema)
 
     def wants(self, act: Act) -> bool:
@@ -52,14 +52,15 @@ class Scope:
         return self.filters.wants(name_on_leader(uri.database), filtered_name(act.action, uri.table))
 
     def may_want(self, act: Act) -> bool:
-        """Whether an effect of a skipped event may be for the follower; which objects it changed may be unknown."""
+        """Whether an effect of a skipped event may be for the follower; the objects that it changed may be unknown."""
         return Uri.parse(act.uri).database == "*" or self.wants(act)
 
     def contradictions(self, leader: Sequence[Act], not_run: Mapping[int, str]) -> Iterator[str]:
-        """Reasons why the statements that the consumer left out do not match these filters.
+        """Reports a statement that the consumer left out although these filters let it pass, or although its filters
+        are not known.
 
-        ``not_run`` has the sequences of the leader's statements that the follower did not run, with their state in its
-        ledger: ``not applied`` are those that the consumer left out by its filters.
+        ``not_run`` maps the sequences of the leader's statements that the follower did not run to their state in its
+        ledger: ``not applied`` means that the consumer's filters left the statement out.
         """
         left_out = [
             act
@@ -79,9 +80,9 @@ class Scope:
             )
 
     def silent(self, tables: Sequence[tuple[str, str]]) -> str | None:
-        """The reason why ``tables``, which no statement and no row of the follower names, can't be judged.
+        """The reason why ``tables``, which occur in no statement and no row of the follower, can't be judged.
 
-        None if they are drift: if the consumer's filters are known, the follower should have them.
+        None if their absence is drift: if the consumer's filters are known, the follower should have these tables.
         """
         if self.filters is not None or not tables:
             return None
@@ -89,15 +90,16 @@ class Scope:
         return f"the follower's topic has no records of {names}: if the filters of cdc-consumer leave them out, {_HINT}"
 
 
-NOT_REPLICATED = 0  # the number of all entries for what is left out
+NOT_REPLICATED = 0  # the number of all entries for objects that are left out
 _WHY = "not replicated"
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """The tables and databases that the leader's ``filters`` leave out and that none of its records names.
+    """The objects that the ``filters`` of the leader's producer leave out, and that occur in none of its records.
 
-    Those that a record ``named`` were replicated once, whatever the filters are now: their drift is drift.
+    The objects in ``named`` occur in a record: they were replicated once, whatever the filters are now, so their drift
+    counts.
     """
 
     filters: Filters
@@ -105,20 +107,21 @@ class LeftOut:
 
     @classmethod
     def of(cls, filters: Filters, tables: Collection[Name], acts: Iterable[Act]) -> Self:
-        """``tables`` have rows in the leader's topic, ``acts`` are what its statements did."""
+        """Creates the object from ``tables``, which have rows in the leader's topic, and ``acts``, the effects of its
+        statements."""
         uris = (Uri.parse(uri) for act in acts for uri in (act.uri, act.to) if uri)
         named = {*tables, *((uri.database, uri.table) for uri in uris)}
         return cls(filters, frozenset({*named, *((database, None) for database, _ in named)}))
 
     def has(self, database: str, name: str | None, *, kind: str = "Table") -> bool:
-        """Whether an object is left out; a database has no ``name`` of its own."""
+        """Whether an object is left out; for a database ``name`` is None."""
         if (database, name) in self.named:
             return False
         return not self.filters.wants(name_on_leader(database), filtered_name(kind, name))
 
     def entries(self, tables: Iterable[Name], objects: Iterable[SchemaDrift]) -> list[Entry]:
-        """Returns one entry for each of the ``tables`` and ``objects`` that is left out. An entry matches exactly that
-        name: its wildcards are escaped.
+        """Returns one entry for each of the ``tables`` and ``objects`` that is left out. An entry matches exactly this
+        name, since wildcards in the name are escaped.
         """
         rows = [Entry(NOT_REPLICATED, (ROWS,), _glob(*name), _WHY) for name in sorted(tables) if self.has(*name)]
         return rows + [

@@ -1,8 +1,8 @@
 """Follows the leader's statements and the records that begin and end copies of tables, and lists the tables that were
-copied into the stream, or are about to be. Pure.
+copied into the stream, or are about to be copied. Pure.
 
-A copy is complete with its last chunk. If a statement interrupts it, it begins again: until it is complete, the stream
-does not have all of the table's rows.
+A copy is complete with its last chunk. If a statement interrupts a copy, it begins again. Until the copy is complete,
+the stream does not contain all of the table's rows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,9 +20,9 @@ _NAMED = 10  # tables in a reason
 class TableCopy:
     """The progress of a table's copy.
 
-    ``since`` is the sequence of the record that announces the copy, ``began`` the sequence of its first chunk, None if
-    it has not begun. ``altered``: an earlier ALTER TABLE may have changed rows, and the columns of the key, without a
-    record. ``alters`` is the number of ALTERs after the copy was complete.
+    ``since`` is the sequence of the record that announces the copy; ``began`` is the sequence of the first chunk, None
+    if the copy has not begun. ``altered``: an earlier ALTER TABLE may have changed rows, and the columns of the key,
+    without a record. ``alters`` is the number of ALTERs after the copy was complete.
     """
 
     since: int
@@ -34,7 +34,7 @@ class TableCopy:
 
 @dataclass(frozen=True, slots=True)
 class UnderCopy:
-    """A table that is not compared yet, since its copy is not complete; ``began`` as in TableCopy."""
+    """A table that is not compared yet, since its copy is not complete; for ``began`` see TableCopy."""
 
     database: str
     table: str
@@ -42,12 +42,12 @@ class UnderCopy:
 
 
 def under_copy(copies: Mapping[Name, TableCopy]) -> list[UnderCopy]:
-    """The tables among ``copies`` that are not complete, by name."""
+    """The tables among ``copies`` whose copy is not complete, sorted by name."""
     return [UnderCopy(*name, each.began) for name, each in sorted(copies.items()) if not each.complete]
 
 
 def incomplete_copies(tables: Sequence[UnderCopy], sequence: int | None) -> str:
-    """Why an audit at the leader's ``sequence`` that found no drift gives no verdict."""
+    """The reason why an audit at the leader's ``sequence`` reaches no verdict, although it found no drift."""
     names = ", ".join(f"{each.database}.{each.table}" for each in tables[:_NAMED]) + ", …" * (len(tables) > _NAMED)
     count = len(tables)
     return (
@@ -57,8 +57,8 @@ def incomplete_copies(tables: Sequence[UnderCopy], sequence: int | None) -> str:
 
 
 def table_copies(acts: Iterable[Act]) -> dict[Name, TableCopy]:
-    """The tables that were copied and still exist, from ``acts``: the leader's statements, and the beginnings and ends
-    of copies."""
+    """Finds the tables that were copied and still exist. ``acts`` are the leader's statements, and the beginnings and
+    ends of copies."""
     copies = _Copies()
     for act in sorted(acts):
         copies.apply(act)
@@ -66,7 +66,7 @@ def table_copies(acts: Iterable[Act]) -> dict[Name, TableCopy]:
 
 
 class _Copies:
-    """The tables that were copied so far, and those that were altered after their rows were known."""
+    """The tables that were copied so far, and the tables that were altered since they were created or truncated."""
 
     def __init__(self) -> None:
         self.found: dict[Name, TableCopy] = {}

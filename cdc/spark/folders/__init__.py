@@ -1,1 +1,1 @@
-"""Gives access to the folders that a program keeps, on this machine or on a file system that Hadoop reaches."""
+"""Accesses folders with a program's files, on this machine or on a file system that Hadoop's API can access."""

@@ -1,15 +1,15 @@
-"""Defines the operations on a program's own folder, for any file system."""
+"""Defines the operations on a folder with a program's files, for any file system."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
 __all__ = ["ASIDE", "Entry", "Folder", "InUseError", "Lock"]
 
-ASIDE = ".new"  # ends the name of a file that will replace another one
+ASIDE = ".new"  # the ending of the name of a file that will replace another file
 
 
 class InUseError(Exception):
-    """Another process holds the lock. The text, if any, describes when the lock ends if that process was killed."""
+    """Another process holds the lock. The text, if any, describes when the lock expires if that process was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,8 @@ class Lock(Protocol):
 
 
 class Folder(Protocol):
-    """A folder. Names are relative to it, with ``/`` between the parts; ``""`` is the folder. All raise OSError."""
+    """A folder. Names are relative to it, with ``/`` between the parts; ``""`` is the folder itself. All methods raise
+    OSError."""
 
     @property
     def address(self) -> str:
@@ -40,7 +41,7 @@ class Folder(Protocol):
         ...
 
     def uri(self, name: str) -> str:
-        """The address with its scheme, which does not depend on Spark's default."""
+        """The address of ``name`` with its scheme, so that it does not depend on Spark's default file system."""
         ...
 
     def exists(self, name: str) -> bool: ...
@@ -50,27 +51,28 @@ class Folder(Protocol):
         ...
 
     def names(self, name: str) -> list[str]:
-        """The names in a folder; empty if it does not exist."""
+        """The names of the entries in a folder; empty if the folder does not exist."""
         ...
 
     def entries(self, name: str) -> list[Entry]:
-        """The entries of a folder; empty if it does not exist."""
+        """The entries of a folder; empty if the folder does not exist."""
         ...
 
     def make(self, name: str, *, private: bool = False) -> None:
-        """Creates a folder and its parents; ``private``: only its owner may read it. An existing one is not changed."""
+        """Creates a folder and its parents; ``private``: only its owner may read it. An existing folder is not
+        changed."""
         ...
 
     def replace(self, name: str, text: str, *, private: bool = False) -> None:
-        """Replaces the contents of a file with ``text``. A crash leaves the old file or the new one."""
+        """Replaces the contents of a file with ``text``. A crash leaves either the old or the new contents."""
         ...
 
     def flush(self, name: str) -> None:
-        """Writes a folder, its contents and its own name to disk, if the file system needs that."""
+        """Flushes a folder, its contents and its entry in the parent folder to disk, if the file system needs that."""
         ...
 
     def move(self, name: str, to: str) -> None:
-        """Renames a folder; an existing folder ``to`` is removed first."""
+        """Renames the folder ``name`` to ``to``; an existing folder ``to`` is removed first."""
         ...
 
     def remove(self, name: str) -> None:
@@ -78,9 +80,9 @@ class Folder(Protocol):
         ...
 
     def tighten(self, *names: str) -> None:
-        """Removes other users' rights from these files and folders, their contents, and the folder itself."""
+        """Removes other users' permissions on the files and folders ``names``, their contents, and this folder."""
         ...
 
     def lock(self, name: str) -> Lock:
-        """Locks a file, which is created if needed. Raises InUseError if another process holds the lock."""
+        """Locks a file, and creates it if needed. Raises InUseError if another process holds the lock."""
         ...

@@ -1,8 +1,8 @@
-"""Keeps a folder at an address that Hadoop's FileSystem knows, such as hdfs://… or s3a://…, through Spark's JVM.
+"""Keeps a folder at an address that Hadoop's FileSystem supports, such as hdfs://… or s3a://…, through Spark's JVM.
 
-On HDFS a file is replaced by a rename, and the lock is the lease of the writer of a file, which HDFS takes back a
-minute after the writer ended. An object store has no atomic rename, but an object appears as a whole once it was
-written: so it is written in its place. It has no lock: the user must start only one writer.
+On HDFS a file is replaced by a rename, and the lock is the lease of a file's writer, which HDFS revokes a minute after
+the writer ended. An object store has no atomic rename, but an object appears as a whole once it was written. So objects
+are overwritten directly. An object store has no locks either: the user must start only one writer.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ class HadoopFolder:
 
     @property
     def address(self) -> str:
-        """The address."""
+        """The folder's address."""
         return self._address
 
     def at(self, name: str) -> str:
@@ -47,7 +47,7 @@ class HadoopFolder:
         return f"{self._address}/{name}" if name else self._address
 
     def uri(self, name: str) -> str:
-        """The address, unescaped, as Hadoop needs it."""
+        """The address of ``name``, unescaped, as Hadoop expects it."""
         return self.at(name)
 
     def exists(self, name: str) -> bool:
@@ -67,11 +67,11 @@ class HadoopFolder:
                 stream.close()
 
     def names(self, name: str) -> list[str]:
-        """The names in a folder; empty if it does not exist."""
+        """The names of the entries in a folder; empty if the folder does not exist."""
         return sorted(each.name for each in self.entries(name))
 
     def entries(self, name: str) -> list[Entry]:
-        """The entries of a folder; empty if it does not exist."""
+        """The entries of a folder; empty if the folder does not exist."""
         path = self._path(name)
         with _as_os_error():
             found = self._files.listStatus(path) if self._files.exists(path) else []
@@ -102,10 +102,10 @@ class HadoopFolder:
                 self._renamed_over(aside, target)
 
     def flush(self, name: str) -> None:
-        """Does nothing: Hadoop's file system has stored a file when it is closed."""
+        """Does nothing: Hadoop's file system stores a file when it is closed."""
 
     def move(self, name: str, to: str) -> None:
-        """Renames a folder; an existing folder ``to`` is removed first."""
+        """Renames the folder ``name`` to ``to``; an existing folder ``to`` is removed first."""
         with _as_os_error():
             target = self._path(to)
             self._files.mkdirs(target.getParent())
@@ -120,10 +120,11 @@ class HadoopFolder:
             self._files.delete(self._path(name), True)
 
     def tighten(self, *names: str) -> None:
-        """Does nothing: a private folder was created for its owner alone."""
+        """Does nothing: only the owner has permissions on a private folder from its creation on."""
 
     def lock(self, name: str) -> Lock:
-        """Takes the lease of a file, if the file system has leases. Raises InUseError if another process holds it."""
+        """Acquires the lease of a file, if the file system has leases. Raises InUseError if another process holds the
+        lease."""
         if not self._is_hdfs:
             return _NoLock()
         path = self._path(name)
@@ -138,7 +139,7 @@ class HadoopFolder:
             raise
 
     def _renamed_over(self, aside: Any, target: Any) -> None:
-        # FileSystem's own rename does not replace a file.
+        # FileSystem.rename does not replace an existing file.
         option = self._class("Options$Rename")
         options = self._gateway.new_array(option, 1)
         options[0] = option.OVERWRITE
@@ -152,12 +153,12 @@ class HadoopFolder:
         return self._class("permission.FsPermission")(mode)
 
     def _class(self, name: str) -> Any:
-        # The whole name is looked up once; Py4J would look up each of its parts in 300 jars.
+        # One look-up by the whole name: Py4J would look up each part of a dotted name in 300 jars.
         return getattr(self._jvm, _PACKAGE + name)
 
 
 class _Lease:
-    """The open stream of a file, whose lease the client renews."""
+    """The lease of a file, which Hadoop's client renews while the stream to the file is open."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -169,7 +170,7 @@ class _Lease:
 
 
 class _NoLock:
-    """The lock of a file system without leases."""
+    """Stands for the lock on a file system without leases."""
 
     def close(self) -> None:
         """Does nothing."""

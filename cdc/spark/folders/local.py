@@ -21,7 +21,7 @@ class LocalFolder:
 
     @property
     def address(self) -> str:
-        """The path."""
+        """The folder's path."""
         return str(self.path)
 
     def at(self, name: str) -> str:
@@ -29,7 +29,7 @@ class LocalFolder:
         return str(self.path / name)
 
     def uri(self, name: str) -> str:
-        """The URI, unescaped: Hadoop would not decode the escapes of Path.as_uri()."""
+        """The URI of ``name``, unescaped: Hadoop would not decode the escapes of Path.as_uri()."""
         return f"file://{(self.path / name).absolute()}"
 
     def exists(self, name: str) -> bool:
@@ -44,11 +44,11 @@ class LocalFolder:
             return None
 
     def names(self, name: str) -> list[str]:
-        """The names in a folder; empty if it does not exist."""
+        """The names of the entries in a folder; empty if the folder does not exist."""
         return sorted(each.name for each in self.entries(name))
 
     def entries(self, name: str) -> list[Entry]:
-        """The entries of a folder; empty if it does not exist. Symbolic links are not followed."""
+        """The entries of a folder; empty if the folder does not exist. Symbolic links are not followed."""
         try:
             found = list((self.path / name).iterdir())
         except FileNotFoundError:
@@ -63,17 +63,17 @@ class LocalFolder:
             (self.path / name).mkdir(parents=True, exist_ok=True)
 
     def replace(self, name: str, text: str, *, private: bool = False) -> None:
-        """Replaces the contents of a file with ``text``, by a rename."""
+        """Replaces the contents of a file with ``text``, through a rename."""
         replace_file(self.path / name, text, private=private)
 
     def flush(self, name: str) -> None:
-        """Writes a folder, its contents and its own name to disk."""
+        """Flushes a folder, its contents and its entry in the parent folder to disk."""
         folder = self.path / name
         for each in (folder, *sorted(folder.rglob("*")), folder.parent):
             flush(each)
 
     def move(self, name: str, to: str) -> None:
-        """Renames a folder; an existing folder ``to`` is removed first."""
+        """Renames the folder ``name`` to ``to``; an existing folder ``to`` is removed first."""
         target = self.path / to
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.exists():
@@ -85,7 +85,7 @@ class LocalFolder:
         shutil.rmtree(self.path / name)
 
     def tighten(self, *names: str) -> None:
-        """Removes other users' rights from these files and folders, their contents, and the folder itself."""
+        """Removes other users' permissions on the files and folders ``names``, their contents, and this folder."""
         for name in names:
             if (self.path / name).exists():
                 tighten(self.path / name)
@@ -94,7 +94,7 @@ class LocalFolder:
             take_from_others(self.path)
 
     def lock(self, name: str) -> IO[str]:
-        """Locks a file until the process ends at the latest. Raises InUseError if another process holds the lock."""
+        """Locks a file, at the latest until the process ends. Raises InUseError if another process holds the lock."""
         (self.path / name).touch(mode=FILE)
         lock = (self.path / name).open("a")  # appending keeps the contents of a foreign file of this name
         try:

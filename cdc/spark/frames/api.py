@@ -147,7 +147,8 @@ def table(
     options = Options(**choices)
     source = _source(spark, profile)
     sequence = sequence_at(source, at)
-    wanted = plan(history_of(source, _name(name)), _name(name), sequence, cut=source.cut)
+    table_name = source.stored(_name(name))
+    wanted = plan(history_of(source, table_name), table_name, sequence, cut=source.cut)
     messages = source.of_tables({each.name for each in wanted.stretches})
     changed = changed_rows(messages, wanted, since=0, upto=sequence)
     return of_session(typed_rows(left_rows(changed, wanted), wanted, options), spark)
@@ -186,7 +187,8 @@ def changes(
     if name is None:
         messages = source.stream_of(None) if stream else source.of_all()
         return of_session(of_all_tables(messages, since=first, upto=last), spark)
-    wanted = plan_of_changes(history_of(source, _name(name)), _name(name), sequence)
+    table_name = source.stored(_name(name))
+    wanted = plan_of_changes(history_of(source, table_name), table_name, sequence)
     names = {each.name for each in wanted.stretches}
     messages = source.stream_of(names) if stream else source.of_tables(names)
     return of_session(of_table(messages, wanted, options, since=first, upto=last), spark)
@@ -203,7 +205,8 @@ def schema(
     """The columns of the table ``name`` at ``at``, by default now: position, column, mysql_type, spark_type,
     key_position. Raises UserError if there is no such table then, or its columns are not known."""
     source = _source(spark, profile)
-    wanted = plan_of_changes(history_of(source, _name(name)), _name(name), sequence_at(source, at))
+    table_name = source.stored(_name(name))
+    wanted = plan_of_changes(history_of(source, table_name), table_name, sequence_at(source, at))
     return columns_of(spark, wanted, Options(**choices))
 
 

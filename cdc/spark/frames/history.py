@@ -11,21 +11,15 @@ from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act, Name, table_name
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.schema_history import History, Statement, Told
+from cdc.spark.input.records import PARSING, json_schema
 from cdc.sql.maintenance import MAINTAIN
 
 __all__ = ["history_of", "read_history"]
 
-_SCHEMA = """
-    uri STRING, sequence BIGINT, bn_file STRUCT<fileName: STRING, offset: BIGINT>,
-    transaction STRUCT<id: STRING, index: INT, last: BOOLEAN, ts_us: BIGINT>,
-    columns ARRAY<STRING>, key ARRAY<STRING>, types ARRAY<STRING>, flags INT, copying BOOLEAN,
-    operation STRUCT<Query: STRING, Bytes: STRING, Copy: STRUCT<after: STRING, upto: STRING>,
-        Skipped: STRUCT<event: STRING, place: STRING>>,
-    context STRUCT<sql_mode: STRING, charset: STRING, explicit_defaults_for_timestamp: BOOLEAN>,
-    affects ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING, like: STRING>>,
-    event STRING, broken STRING
-"""
-_PARSING = {"columnNameOfCorruptRecord": "broken", "maxStringLen": str((1 << 31) - 1)}
+_SCHEMA = json_schema(
+    *("uri", "sequence", "bn_file", "transaction", "columns", "key", "types", "flags", "copying", "operation.Query"),
+    *("operation.Bytes", "operation.Copy.after", "operation.Copy.upto", "context", "affects", "event", "broken"),
+)
 _LOGS_CASCADES = 16  # a flag of rows events
 
 
@@ -49,7 +43,7 @@ def read_history(
 
     Raises UserError for a message that is not a record.
     """
-    body = F.from_json(F.col("value").cast("string"), _SCHEMA, _PARSING).alias("body")
+    body = F.from_json(F.col("value").cast("string"), _SCHEMA, PARSING).alias("body")
     found = source.of_statements(names) if messages is None else messages
     found = found.select("partition", "offset", body).select("partition", "offset", "body.*")
     # Filtered here: Spark would move a filter, with the parser, to where all messages are read.

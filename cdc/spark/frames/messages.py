@@ -4,7 +4,6 @@ parsed.
 A message's key is a URI: that of a table for its rows, that of a database for statements.
 """
 
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -20,37 +19,32 @@ from cdc.errors import UserError
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.first_partition import FIRST
 from cdc.kafka.fragments import HEADER
+from cdc.model.folding import folded
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.records import LEADER, messages, put_together
+from cdc.spark.input.records import LEADER, heads, messages, put_together
 from cdc.spark.input.spans import Span, span
 
-__all__ = ["Source", "heads_of", "is_told"]
+__all__ = ["Source", "is_told"]
 
 _OF_TABLE = "^flv://[^/]+/[^/]+/[^/]+$"
 _HEAD_BYTES, _BEFORE_ROWS_BYTES = 4096, 16_384
 _ROWS, _TELLING = '"rows":[', ('"types":', '"upto":null', '"after":null', '"Skipped":')
-_HEAD = re.compile(
-    r'^\{"uri":"[^"]*","sequence":([0-9]+),"bn_file":\{[^}]*\},'
-    r'"transaction":\{"id":"([^"]*)","index":[0-9]+,"last":(true|false),"ts_us":(-?[0-9]+)\}'
-)
-_PLACES = """
-    sequence BIGINT, bn_file STRUCT<fileName: STRING, offset: BIGINT>, transaction STRUCT<id: STRING, ts_us: BIGINT>
-"""
-_HEADS = "sequence BIGINT, transaction STRUCT<id: STRING, last: BOOLEAN, ts_us: BIGINT>"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """A leader's topics as they are now: records up to the ``newest`` sequence, which ends a transaction, can be read
-    (-1 if there is none). ``cut``: retention has deleted the oldest records."""
+    (-1 if there is none). ``cut``: retention has deleted the oldest records. ``folds_names``: the records have names in
+    lower case, and so has the ``profile`` here."""
 
     spark: SparkSession
     profile: Profile
     span: Span
     newest: int
+    folds_names: bool = False
 
     @classmethod
     def of(cls, spark: SparkSession, profile: Profile) -> Self:
@@ -62,7 +56,12 @@ class Source:
         # contains all of them.
         newest = newest_commits({**kafka.properties(), "log_level": 0}, kafka.topics().commits)
         end = -1 if newest is None else newest.next_sequence - 1 - newest.of_open
-        return cls(spark, profile, span(kafka), end)
+        folds = newest is not None and newest.folds_names
+        return cls(spark, profile.folded() if folds else profile, span(kafka), end, folds)
+
+    def stored(self, name: Name) -> Name:
+        """The name of a table as the records have it."""
+        return (folded(name[0]), folded(name[1])) if self.folds_names else name
 
     @property
     def kafka(self) -> Kafka:
@@ -132,8 +131,9 @@ class Source:
         return found.where(is_told()).drop("key")
 
     def heads(self) -> DataFrame:
-        """All records' ``sequence``, their transaction's ``id``, whether they are its ``last``, and ``ts_us``."""
-        return heads_of(self._read(self.span, None)).where(F.col("sequence") <= self.newest)
+        """All records' ``sequence``, their ``transaction``, whether they are its ``last``, and ``ts_us``."""
+        found = heads(self._read(self.span, None), "sequence", "transaction", "last", "ts_us")
+        return found.where(F.col("sequence") <= self.newest)
 
     def everything(self) -> DataFrame:
         """All messages: side, partition, offset, key, value."""
@@ -143,19 +143,12 @@ class Source:
         """All records: their partition, offset, uri (NULL for one without rows), sequence, file, position, transaction
         and ts_us; ``told`` is true for those that ``of_statements`` returns too, with their ``value``; NULL for others.
         """
-        found = self._read(self.span, None, keyed=True)
-        text = F.substring("value", 1, _HEAD_BYTES).cast("string")
-        head = F.regexp_extract(text, _HEAD.pattern, 0)
-        # The head becomes complete JSON by a bracket after the transaction.
-        body = F.when(head != "", F.from_json(F.concat(head, F.lit("}")), _PLACES))
-        body = body.otherwise(F.from_json(F.col("value").cast("string"), _PLACES)).alias("body")
         uri = F.when(F.col("key").rlike(_OF_TABLE), F.col("key")).alias("uri")
-        records = found.select("partition", "offset", uri, body, is_told().alias("told"), "value")
-        return records.select(
-            "partition", "offset", "uri", "body.sequence", F.col("body.bn_file.fileName").alias("file"),
-            F.col("body.bn_file.offset").alias("position"), F.col("body.transaction.id").alias("transaction"),
-            "body.transaction.ts_us", "told", F.when(F.col("told"), F.col("value")).alias("value"),
-        )  # fmt: skip
+        told = is_told().alias("told")
+        found = self._read(self.span, None, keyed=True).select("partition", "offset", uri, told, "value")
+        fields = ("sequence", "file", "position", "transaction", "ts_us")
+        value = F.when(F.col("told"), F.col("value")).alias("value")
+        return heads(found, *fields).select("partition", "offset", "uri", *fields, "told", value)
 
     def _within(self, topics: Iterable[str] | None) -> Span:
         if topics is None or self.kafka.layout != PER_TABLE:
@@ -196,19 +189,3 @@ def is_told() -> Column:
     # As an array of one element: in a filter, Spark would compute the beginning again for each text.
     tells = F.exists(F.array(beginning), lambda text: reduce(or_, (F.contains(text, F.lit(each)) for each in _TELLING)))
     return ~F.col("key").rlike(_OF_TABLE) | tells
-
-
-def heads_of(messages: DataFrame, *columns: str) -> DataFrame:
-    """The records' ``sequence``, their transaction's ``id``, whether they are its ``last``, and ``ts_us``, after the
-    named ``columns`` of messages. No other JSON is parsed."""
-    text = F.substring("value", 1, _HEAD_BYTES).cast("string")
-    parts = [F.regexp_extract(text, _HEAD.pattern, at) for at in range(1, 5)]
-    fast = F.struct(
-        parts[0].try_cast("bigint").alias("sequence"),
-        F.struct(
-            parts[1].alias("id"), (parts[2] == "true").alias("last"), parts[3].try_cast("bigint").alias("ts_us")
-        ).alias("transaction"),
-    )
-    parsed = F.from_json(F.col("value").cast("string"), _HEADS)
-    head = F.when(parts[0] != "", fast).otherwise(parsed).alias("head")
-    return messages.select(*columns, head).select(*columns, "head.sequence", "head.transaction.*")

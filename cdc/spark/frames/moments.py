@@ -31,7 +31,7 @@ def sequence_at(source: Source, at: Moment) -> int:
     heads = source.heads().where("last")
     if isinstance(at, str) and _GTID.fullmatch(at):
         # Not with ``lower``, whose first call takes a JVM 1.4 s.
-        found = heads.where(F.col("id").rlike(f"(?i)^{at}$")).agg(F.max("sequence")).first()
+        found = heads.where(F.col("transaction").rlike(f"(?i)^{at}$")).agg(F.max("sequence")).first()
         if found is None or found[0] is None:
             raise UserError(
                 f"the stream has no transaction {at}",

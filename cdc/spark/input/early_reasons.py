@@ -1,4 +1,4 @@
-"""Finds reasons why an audit can't judge from profiles and brokers alone, without Spark and in less than a second."""
+"""Finds reasons why an audit could not judge, using only profiles and brokers: without Spark, in less than a second."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -21,9 +21,9 @@ def early_reasons(
 ) -> Iterator[str]:
     """Finds reasons in the producers' ``profiles`` and their topics' ``spans``, both by side.
 
-    ``own`` is the consumer's own database. ``kept``: an earlier audit's state may have the records that retention has
-    deleted. The audit finds all of these reasons itself, too; the user can remove them before the audit takes its time.
-    Raises UserError if the brokers don't answer.
+    ``own`` is the consumer's own database. ``kept``: the state of an earlier audit may contain the records that
+    retention has deleted. The audit finds all these reasons itself, too, but only after minutes, and the user can
+    already correct them. Raises UserError if the brokers don't answer.
     """
     *_, follower = profiles.values()
     yield from left_out_notes(follower.filters, own)
@@ -43,8 +43,8 @@ def early_reasons(
 
 
 def left_out_notes(filters: Filters, own: str) -> Iterator[str]:
-    """Reasons for tables of the consumer's ``own`` database that the audit needs and the follower's producer leaves
-    out.
+    """Reports tables of the consumer's ``own`` database that the audit needs, but that the filters of the follower's
+    producer leave out.
     """
     if not filters.wants_database(own):
         yield f"the follower profile's filters leave out database {own}, where the checkpoint is"
@@ -53,7 +53,7 @@ def left_out_notes(filters: Filters, own: str) -> Iterator[str]:
 
 
 def too_old(side: str, topic: str, age: float | None, max_age: float) -> Iterator[str]:
-    """A reason if the newest entry of a commit log is too old: its ``age`` in seconds, None without an entry."""
+    """Reports the newest entry of a commit log if it is too old. ``age`` is in seconds, None without an entry."""
     if age is None or age > max_age:
         how = "without an entry" if age is None else f"{age:.0f} s old"
         yield (

@@ -21,9 +21,9 @@ _LOGIN_MODULES = {
 _TOKENS = f"{_MODULES}.oauthbearer.OAuthBearerLoginCallbackHandler"
 _BEARER = "sasl.oauthbearer."
 _PKCS8 = re.compile(r"-----BEGIN (?:ENCRYPTED )?PRIVATE KEY-----([^-]*)-----END")
-_PBES2 = bytes.fromhex("06092a864886f70d01050d")  # its object identifier, in DER
-# The end of each read is known, so a fetch without records need not wait (500 ms by default): Spark's request for the
-# end of the partition, which follows a commit's marker, waits for it on the same connection.
+_PBES2 = bytes.fromhex("06092a864886f70d01050d")  # the object identifier of PBES2, in DER
+# The end of each read is known, so a fetch need not wait for records (500 ms by default). Spark's request for the end
+# of the partition, which follows a commit's marker, would wait for the fetch on the same connection.
 _MOST_WAIT_MS = "20"
 _HINT = "give the audit separate profiles, with SASL PLAIN, SCRAM or OAUTHBEARER, or TLS with PEM files"
 
@@ -34,8 +34,8 @@ Translation = Callable[[str, Mapping[str, str]], dict[str, str]]
 def kafka_options(kafka: Kafka) -> dict[str, str]:
     """The options with which Spark's Kafka source connects as the profile's librdkafka properties do.
 
-    Only properties that secure the connection are translated; the others tune librdkafka itself. Certificates and keys
-    are passed on as they are in their files, which executors need not have. Raises UserError for a security property
+    Only properties that secure the connection are translated; other properties tune librdkafka itself. Certificates and
+    keys are passed on as text, so that executors need not have their files. Raises UserError for a security property
     without a counterpart in the Java client, since the connection would be less secure than the profile demands, and
     for a file that can't be read.
     """
@@ -65,12 +65,12 @@ def _checks_names(algorithm: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_the_login(value: str, given: Mapping[str, str]) -> dict[str, str]:
-    """No option: ``_login`` uses the property."""
+    """Returns no option, since ``_login`` uses the property."""
     return {}
 
 
 def _login(mechanism: str, given: Mapping[str, str]) -> dict[str, str]:
-    """The Java client's options for a SASL login. Raises UserError for mechanisms without user and secret."""
+    """The Java client's options for a SASL login. Raises UserError for a mechanism that the audit does not support."""
     if mechanism not in _LOGIN_MODULES:
         raise UserError(
             f"SASL mechanism {mechanism} is not supported by the audit",
@@ -85,7 +85,7 @@ def _login(mechanism: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _token_login(given: Mapping[str, str]) -> dict[str, str]:
-    """The options for a login with a token from an endpoint (OpenID Connect)."""
+    """The options for a login with a token from an endpoint (OpenID Connect). Raises UserError for another method."""
     if given.get(f"{_BEARER}method") != "oidc":
         raise UserError(
             'OAUTHBEARER without sasl.oauthbearer.method = "oidc" is not supported by the audit',
@@ -112,7 +112,7 @@ def _jaas(mechanism: str, entries: Mapping[str, str]) -> dict[str, str]:
 
 
 def _quoted(text: str) -> str:
-    """``text`` as a quoted value of a JAAS configuration."""
+    """Quotes ``text`` as a value in a JAAS configuration."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -139,7 +139,8 @@ def _key(name: str) -> Translation:
 
 
 def _java_reads(pem: str) -> bool:
-    """Whether a key is PKCS #8, and not encrypted with PBES2, for which Kafka's client needs Java 19."""
+    """Whether a key is in PKCS #8 format, and is not encrypted with PBES2, which Kafka's client can read only since
+    Java 19."""
     found = _PKCS8.search(pem)
     try:
         return found is not None and _PBES2 not in base64.b64decode(found[1])

@@ -1,4 +1,4 @@
-"""Turns a few rows of the driver into a DataFrame, without starting Python on the executors."""
+"""Turns a few rows in the driver into a DataFrame, without starting Python on the executors."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,9 @@ __all__ = ["local_frame"]
 
 
 def local_frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: str) -> DataFrame:
-    """A DataFrame of ``rows`` with the columns of ``schema``, in Spark's DDL; values are such as JSON can express.
+    """A DataFrame of ``rows`` with the columns of ``schema``, in Spark's DDL. The values must have a form in JSON.
 
-    ``createDataFrame`` would start Python on the executors, which takes a second, and they may not have Python.
+    ``createDataFrame`` would start Python on the executors: this takes a second, and they may not have Python.
     """
     parsed = F.from_json(F.lit(json.dumps(rows)), f"ARRAY<STRUCT<{schema}>>", {"mode": "FAILFAST"})
     return spark.range(0, 1, 1, 1).select(F.explode(parsed).alias("row")).select("row.*")

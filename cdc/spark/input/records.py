@@ -7,27 +7,31 @@ The columns of ``parse``:
     valid                       false for a message that is not a record; then the following columns may be NULL
     resource, database, table   from the URI; table is NULL for a statement
     sequence, file, position    the record's number and its binlog position (offset in bytes)
-    transaction, index, last    the transaction's id, the record's index in it, whether it is the last one
+    transaction, index, last    the transaction's id, the record's index in it, whether it is the last record in it
     ts_us                       commit time in µs since 1970
-    columns, key                names; key is NULL for a keyless table and for a statement
-    flags                       those of the rows event, NULL for none
+    columns, key                names of columns; key is NULL for a table without a key and for a statement
+    flags                       the flags of the rows event, or NULL
     rows                        array of (before, after), each an array of JSON texts, or NULL; a NULL value is ``Null``
     query                       a statement's text, or which event was skipped and why; NULL for rows
     affects                     effects of a statement or a skipped event (``Skip…``): array of (action, uri, to, like)
-    chunk                       of a record that copies a part of a table: the keys ``after`` and ``upto`` between which
-                                it has all rows, each an array of JSON texts, NULL at the table's ends; else NULL.
-                                ``repair``: it has those of some keys instead, and as rows with a before image the keys
-                                that no row has
-    copying                     whether a statement or rows are of a table of which the copy is not complete
+    chunk                       NULL except for a record that copies a part of a table: the record contains all rows
+                                between the keys ``after`` (exclusive) and ``upto`` (inclusive), each an array of JSON
+                                texts, NULL at the table's ends. ``repair``: the record contains the rows of some keys
+                                instead; for a key without a row it contains a row with only a before image
+    copying                     whether the statement or the rows belong to a table whose copy is not complete
 
-Puts records together that are too large for one Kafka message and were written as several (cdc.kafka.fragments).
+``heads`` reads the first of these columns without parsing a record's rows.
+
+Also joins the messages of a record that is too large for one Kafka message (cdc.kafka.fragments).
 """
 
 import json
 from collections.abc import Collection, Mapping
+from functools import reduce
+from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
@@ -38,10 +42,23 @@ from cdc.model.partition import partition_name
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.spans import Span
 
-__all__ = ["FOLLOWER", "LEADER", "before_limits", "messages", "parse", "put_together", "read", "with_new_fields"]
+__all__ = [
+    "FOLLOWER",
+    "LEADER",
+    "PARSING",
+    "before_limits",
+    "heads",
+    "json_schema",
+    "messages",
+    "parse",
+    "put_together",
+    "read",
+    "record_columns",
+    "with_new_fields",
+]
 
 _FIELDS = ("sequence", "number", "total", "checksum")
-# If a fragment is missing, the value is made one that no record has, so that the audit reports it.
+# If a fragment is missing, the value is replaced by a value that is no record, so that the audit reports it.
 _WHOLE = """
     size(fragments) = total AND fragments.number = transform(fragments, (f, i) -> CAST(i AS BIGINT))
     AND crc32(whole) = checksum
@@ -49,10 +66,10 @@ _WHOLE = """
 
 
 def put_together(messages: DataFrame, span: Span) -> DataFrame:
-    """The records in ``messages`` (side, partition, offset, value, headers), without their headers.
+    """Joins the fragments in ``messages`` (side, partition, offset, value, headers) to records, without headers.
 
-    A record has the offset of its first fragment. One at the span's beginning whose first fragments are before it is
-    left out: retention has deleted them, or the record was read by an earlier audit.
+    The offset of a record is that of its first fragment. A record whose first fragments are before the span's beginning
+    is left out: retention has deleted these fragments, or an earlier audit has read the record.
     """
     mark = F.expr(f"CAST(get(filter(headers, h -> h.key = '{HEADER}'), 0).value AS STRING)")
     marked = messages.withColumn("mark", mark)
@@ -68,7 +85,7 @@ def put_together(messages: DataFrame, span: Span) -> DataFrame:
     if span.limit is not None:
         fragments = fragments.where(
             F.col("sequence") < span.limit
-        )  # of the next record perhaps only the first fragments
+        )  # perhaps only the first fragments of the next record are committed
     fragment = F.struct("number", "offset", F.col("value").cast("string").alias("text"))
     grouped = fragments.groupBy("side", "partition", "sequence", "total", "checksum").agg(
         F.array_sort(F.collect_list(fragment)).alias("fragments")
@@ -86,29 +103,73 @@ def put_together(messages: DataFrame, span: Span) -> DataFrame:
 LEADER, FOLLOWER = "leader", "follower"
 
 _OFFSETS_A_TASK, _OFFSETS_A_CORE = 100_000, 2_000
-_MOST_TASKS = 20_000  # tasks of a stage: the driver keeps for each which partitions it wrote (``job.session``)
+_MOST_TASKS = 20_000  # tasks of a stage: for each task the driver keeps which partitions it wrote (``job.session``)
 
-# A field declared STRING that holds an object keeps the object's text, so values of all types pass without parsing.
-_SCHEMA = """
-    uri STRING, sequence BIGINT, bn_file STRUCT<fileName: STRING, offset: BIGINT>,
-    transaction STRUCT<id: STRING, index: INT, last: BOOLEAN, ts_us: BIGINT>,
-    columns ARRAY<STRING>, key ARRAY<STRING>, flags INT, sql_mode STRING,
-    operation STRUCT<
-        Query: STRING,
-        Add: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
-        Update: STRUCT<rows: ARRAY<STRUCT<before_cols: ARRAY<STRING>, after_cols: ARRAY<STRING>>>>,
-        Delete: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
-        Copy: STRUCT<piece: BIGINT, after: STRUCT<cols: ARRAY<STRING>>, upto: STRUCT<cols: ARRAY<STRING>>,
-            rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
-        Repair: STRUCT<keys: ARRAY<STRUCT<cols: ARRAY<STRING>>>, rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
-        Skipped: STRUCT<event: STRING, place: STRING, reason: STRING>>,
-    copying BOOLEAN,
-    affects ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING, like: STRING>>,
-    event STRING, broken STRING
-"""
+_IMAGE, _IMAGES = "STRUCT<cols: ARRAY<STRING>>", "ARRAY<STRUCT<cols: ARRAY<STRING>>>"
+# If a field is declared STRING and contains an object, Spark returns the object's text. So values of all types are
+# passed on without parsing.
+_JSON = {
+    "uri": "STRING", "sequence": "BIGINT",
+    "bn_file.fileName": "STRING", "bn_file.offset": "BIGINT",
+    "transaction.id": "STRING", "transaction.index": "INT",
+    "transaction.last": "BOOLEAN", "transaction.ts_us": "BIGINT",
+    "columns": "ARRAY<STRING>", "key": "ARRAY<STRING>", "types": "ARRAY<STRING>", "flags": "INT", "sql_mode": "STRING",
+    "operation.Query": "STRING", "operation.Bytes": "STRING",
+    "operation.Add.rows": _IMAGES,
+    "operation.Update.rows": "ARRAY<STRUCT<before_cols: ARRAY<STRING>, after_cols: ARRAY<STRING>>>",
+    "operation.Delete.rows": _IMAGES,
+    "operation.Copy.piece": "BIGINT", "operation.Copy.after": _IMAGE, "operation.Copy.upto": _IMAGE,
+    "operation.Copy.rows": _IMAGES,
+    "operation.Repair.keys": _IMAGES, "operation.Repair.rows": _IMAGES,
+    "operation.Skipped.event": "STRING", "operation.Skipped.place": "STRING", "operation.Skipped.reason": "STRING",
+    "context": "STRUCT<sql_mode: STRING, charset: STRING, explicit_defaults_for_timestamp: BOOLEAN>",
+    "copying": "BOOLEAN",
+    "affects": "ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING, like: STRING>>",
+    "event": "STRING", "broken": "STRING",
+}  # fmt: skip
+"""The Spark type of each field of a record's JSON; ``broken`` gets the text of a record that is no JSON."""
+_FIELDS_OF_COLUMNS = {
+    "file": "bn_file.fileName", "position": "bn_file.offset",
+    "transaction": "transaction.id", "index": "transaction.index", "last": "transaction.last",
+    "ts_us": "transaction.ts_us",
+}  # fmt: skip
+"""The field for each column of ``parse`` that has another name."""
+
+
+def json_schema(*fields: str) -> str:
+    """The schema, as Spark's DDL, of these ``fields`` of a record's JSON, each with all that it contains."""
+    chosen: dict[str, Any] = {}
+    for path, kind in _JSON.items():
+        if any(f"{path}.".startswith(f"{field}.") for field in fields):
+            *parents, name = path.split(".")
+            reduce(lambda of, parent: of.setdefault(parent, {}), parents, chosen)[name] = kind
+    return ", ".join(f"{name} {_type(kind)}" for name, kind in chosen.items())
+
+
+def _type(kind: str | Mapping[str, Any]) -> str:
+    if isinstance(kind, str):
+        return kind
+    return f"STRUCT<{', '.join(f'{name}: {_type(of)}' for name, of in kind.items())}>"
+
+
+def record_columns(*names: str) -> list[Column]:
+    """The columns of ``parse`` with these ``names``, from the parsed JSON in the column ``body``."""
+    return [F.col(f"body.{_FIELDS_OF_COLUMNS.get(name, name)}").alias(name) for name in names]
+
+
+_SCHEMA = json_schema(
+    *("uri", "sequence", "bn_file", "transaction", "columns", "key", "flags", "sql_mode", "operation.Query"),
+    *(f"operation.{name}" for name in ("Add", "Update", "Delete", "Copy", "Repair", "Skipped")),
+    *("copying", "affects", "event", "broken"),
+)
 _EVENTS = "mysql_binlog_events/[0-9]+$"
 # By default Spark's parser rejects texts of more than 20 million characters; MySQL's values have up to 1 GB.
-_PARSING = {"columnNameOfCorruptRecord": "broken", "maxStringLen": str((1 << 31) - 1)}
+PARSING = {"columnNameOfCorruptRecord": "broken", "maxStringLen": str((1 << 31) - 1)}
+_HEAD_BYTES = 4096
+_HEAD = (
+    r'^\{"uri":"[^"]*","sequence":[0-9]+,"bn_file":\{[^}]*\},'
+    r'"transaction":\{"id":"[^"]*","index":[0-9]+,"last":(?:true|false),"ts_us":-?[0-9]+\}'
+)
 _NAME = "(?:[A-Za-z0-9_.~-]|%[0-9A-Fa-f]{2})+"
 _URI = f"^flv://{_NAME}/{_NAME}(/{_NAME})?$"
 _ACTION = (
@@ -140,7 +201,8 @@ _ROWS = """
 """
 # Columns of an image that is required but missing are NULL in rows, so each operation checks the images it requires.
 _WHOLE_IMAGE = "(size({0}) = size(columns) AND NOT exists({0}, v -> v IS NULL))"
-# An end of a chunk is a key, or the table's end. In a piece of a table that is copied as a whole it has no columns.
+# An end of a chunk is a key, or the table's end. In a piece of a table that is copied as a whole, the key has no
+# columns.
 _WHOLE_KEY = (
     "(operation.Copy.{0} IS NULL OR (size(operation.Copy.{0}.cols) = IF(operation.Copy.piece IS NULL, size(key), 0)"
     " AND NOT exists(operation.Copy.{0}.cols, v -> v IS NULL)))"
@@ -188,9 +250,9 @@ _VALID = f"""
 
 
 def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str) -> DataFrame:
-    """The records of one server's topics between the offsets of ``span``, with the server's ``side``.
+    """Reads the records of one server's topics between the offsets of ``span``, and adds the server's ``side``.
 
-    Columns: side, partition, offset, value. Raises UserError if Spark has no Kafka connector.
+    The columns are side, partition, offset and value. Raises UserError if Spark has no Kafka connector.
     """
     if not span.partitions:
         return local_frame(spark, [], "side STRING, partition STRING, offset BIGINT, value BINARY")
@@ -203,13 +265,14 @@ def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str)
 
 
 def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> DataFrame:
-    """The committed messages between the offsets of ``span``, which has partitions, with Spark's columns for Kafka.
+    """Reads the committed messages between the offsets of ``span``, with Spark's columns for Kafka.
 
-    Messages that do not count (module cdc.kafka.epochs) are left out. Raises UserError if Spark has no Kafka connector.
+    ``span`` must contain partitions. Marks and void messages (module cdc.kafka.epochs) are left out. Raises UserError
+    if Spark has no Kafka connector.
     """
     first, end = (_offsets(span, which) for which in (0, 1))
-    # By default Spark reads a partition in one task, and topics have few partitions: long ones are read in parallel
-    # parts, and those that may have many rows in as many parts as there are cores.
+    # By default Spark reads a partition in one task, and topics have few partitions. So long spans are split into more
+    # parts, which are read in parallel; shorter spans, which may contain many rows, into up to one part for each core.
     cores = min(span.size // _OFFSETS_A_CORE, spark.sparkContext.defaultParallelism)
     parts = max(len(span.partitions), min(span.size // _OFFSETS_A_TASK, _MOST_TASKS), cores)
     reader = spark.read.format("kafka").options(**options).option("kafka.isolation.level", "read_committed")
@@ -226,7 +289,8 @@ def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> Dat
 
 
 def counting(messages: DataFrame, span: Span) -> DataFrame:
-    """The ``messages`` that count (module cdc.kafka.epochs); they need headers if the span has marks."""
+    """Removes marks and void messages (module cdc.kafka.epochs) from ``messages``, which need headers if the span has
+    marks."""
     if not span.marks:
         return messages
     stamp = f"CAST(CAST(get(filter(headers, h -> h.key = '{EPOCH}'), 0).value AS STRING) AS BIGINT)"
@@ -236,7 +300,7 @@ def counting(messages: DataFrame, span: Span) -> DataFrame:
 
 
 def _offsets(span: Span, which: int) -> dict[str, dict[int, int]]:
-    """By topic and partition the first offset (``which`` 0) or the one after the last (1)."""
+    """The first offset (``which`` 0) or the offset after the last (``which`` 1), by topic and partition."""
     found: dict[str, dict[int, int]] = {}
     for (topic, number), ends in span.partitions.items():
         found.setdefault(topic, {})[number] = ends[which]
@@ -253,13 +317,13 @@ def before_limits(records: DataFrame, spans: Mapping[str, Span]) -> DataFrame:
 
 
 def parse(messages: DataFrame, *, events_of: Collection[str] = (), also: Collection[str] = ()) -> DataFrame:
-    """The records in ``messages`` (side, partition, offset, value), with the columns that the module's docstring lists,
-    and fields of the JSON that are named by ``also``.
+    """Parses the records in ``messages`` (side, partition, offset, value) into the columns that the module's docstring
+    lists, and into the fields of the JSON that ``also`` names.
 
-    ``events_of`` are the sides that have a topic ``mysql_binlog_events``. The binlog's other events in that topic are
-    not records and are left out; in any other topic they are records that are not valid.
+    ``events_of`` are the sides that have a topic ``mysql_binlog_events``. The binlog's other events in this topic are
+    not records, and are left out; in any other topic they count as records that are not valid.
     """
-    # Few steps, since Spark analyzes the whole plan again at each step.
+    # All columns are computed in few steps, since Spark analyzes the whole plan again at each step.
     fields = _fields(messages, events_of)
     return fields.select(
         "side",
@@ -270,12 +334,7 @@ def parse(messages: DataFrame, *, events_of: Collection[str] = (), also: Collect
         F.expr("get(names, 3)").alias("database"),
         F.expr("get(names, 4)").alias("table"),
         "sequence",
-        F.col("bn_file.fileName").alias("file"),
-        F.col("bn_file.offset").alias("position"),
-        F.col("transaction.id").alias("transaction"),
-        F.col("transaction.index").alias("index"),
-        F.col("transaction.last").alias("last"),
-        F.col("transaction.ts_us").alias("ts_us"),
+        *(F.col(_FIELDS_OF_COLUMNS[name]).alias(name) for name in _FIELDS_OF_COLUMNS),
         "columns",
         "key",
         "flags",
@@ -288,13 +347,28 @@ def parse(messages: DataFrame, *, events_of: Collection[str] = (), also: Collect
     )
 
 
+def heads(messages: DataFrame, *names: str) -> DataFrame:
+    """The ``messages`` with columns of ``parse`` that are at the beginning of a record: sequence, and those of its
+    place and its transaction. They are NULL if a message is no JSON; nothing else of the record is checked.
+
+    Only the text of the beginning is parsed, except of records that are not as cdc-producer writes them.
+    """
+    head = F.regexp_extract(F.substring("value", 1, _HEAD_BYTES).cast("string"), _HEAD, 0)
+    # The head becomes complete JSON by a bracket after the transaction.
+    text = F.when(head != "", F.concat(head, F.lit("}"))).otherwise(F.col("value").cast("string"))
+    schema = json_schema(*(_FIELDS_OF_COLUMNS.get(name, name) for name in names))
+    return messages.select("*", F.from_json(text, schema).alias("body")).select(
+        *messages.columns, *record_columns(*names)
+    )
+
+
 def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
     """The fields of the messages' JSON, without the binlog's other events; ``at`` is a message's offset.
 
-    ``uri_matches``: the URI is valid; ``names`` are its parts, and ``rows`` the rows of the operation.
+    ``uri_matches``: the URI is valid; ``names`` are the parts of the URI, and ``rows`` are the rows of the operation.
     """
     text = F.col("value").cast("string")
-    body = F.from_json(text, _SCHEMA, _PARSING)
+    body = F.from_json(text, _SCHEMA, PARSING)
     # JSON text is UTF-8, but the parser ignores bytes that are not.
     is_text = F.is_valid_utf8(text).alias("is_text")
     parsed = messages.select("side", "partition", F.col("offset").alias("at"), is_text, body.alias("body"))
@@ -312,7 +386,8 @@ def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
 
 
 def with_new_fields(saved: StructType) -> StructType:
-    """The schema of records ``saved`` by an audit, with the fields that later versions parse; those will be NULL."""
+    """Adds the fields that later versions of cdc parse to the schema of records ``saved`` by an audit; the fields will
+    be NULL."""
     for field in saved.fields:
         affect = field.dataType.elementType if isinstance(field.dataType, ArrayType) else None
         if field.name == "affects" and isinstance(affect, StructType) and "like" not in affect.names:

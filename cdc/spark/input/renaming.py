@@ -1,8 +1,8 @@
-"""Renames the databases in both sides' records to the names that the audit compares: those of the leader.
+"""Renames the databases in both sides' records to the leader's names, which the audit compares.
 
-The consumer may apply a leader's database under another name; the follower's records get the leader's name again.
-The consumer's own database, whatever its name is, is called ``CHECKPOINT_DATABASE`` from here on. If it has another
-name, the leader may have a database called ``CHECKPOINT_DATABASE``; that one is called ``OF_LEADER`` on both sides.
+The consumer may apply a leader's database under another name; the follower's records get the leader's name again. The
+consumer's own database, whatever its name is, is called ``CHECKPOINT_DATABASE`` from here on. If its real name differs,
+the leader may have a database called ``CHECKPOINT_DATABASE``; this database is called ``OF_LEADER`` on both sides.
 """
 
 from collections.abc import Mapping
@@ -13,27 +13,37 @@ from pyspark.sql import functions as F
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
+from cdc.model.folding import FOLDED
 from cdc.model.record import Uri
 from cdc.spark.input.records import FOLLOWER, LEADER
 
-__all__ = ["OF_LEADER", "name_on_leader", "names_in_use", "own_schema", "renames", "with_leaders_names"]
+__all__ = [
+    "OF_LEADER",
+    "name_on_leader",
+    "names_in_use",
+    "own_schema",
+    "renames",
+    "with_leaders_names",
+    "with_lower_case_names",
+]
 
 
 OF_LEADER = f"{CHECKPOINT_DATABASE} of the leader"
 
 
 def own_schema(profiles: Mapping[str, Profile], consumer: Profile | None) -> str:
-    """The name of the consumer's own database, from its profile or, without that, from the follower's profile."""
+    """The name of the consumer's own database, from the consumer's profile or, without it, from the follower's
+    profile."""
     return (consumer or profiles[FOLLOWER]).consumer.schema
 
 
 def name_on_leader(database: str) -> str:
-    """The name that ``database``, as the audit calls it, has on the leader."""
+    """Converts ``database``, a name that the audit uses, to the database's real name on the leader."""
     return CHECKPOINT_DATABASE if database == OF_LEADER else database
 
 
 def renames(profiles: Mapping[str, Profile], consumer: Profile | None) -> Renames:
-    """The consumer's renames, from its profile or, without that, from the follower's profile."""
+    """The consumer's renames, from the consumer's profile or, without it, from the follower's profile."""
     return Renames((consumer or profiles[FOLLOWER]).renames, own=own_schema(profiles, consumer))
 
 
@@ -45,7 +55,7 @@ def names_in_use(profiles: Mapping[str, Profile], consumer: Profile | None) -> d
 
 
 def with_leaders_names(records: DataFrame, renames: Renames, *, schema: str = CHECKPOINT_DATABASE) -> DataFrame:
-    """``records`` of ``input.records.parse`` with renamed databases; ``schema`` is the consumer's own database."""
+    """Renames the databases in ``records`` (see ``input.records.parse``); ``schema`` is the consumer's own database."""
     names = {FOLLOWER: renames.leaders}
     if schema != CHECKPOINT_DATABASE:
         leaders = {
@@ -60,8 +70,43 @@ def with_leaders_names(records: DataFrame, renames: Renames, *, schema: str = CH
     return records
 
 
+def with_lower_case_names(records: DataFrame, side: str) -> DataFrame:
+    """``records`` of ``input.records.parse``; those of ``side`` have the names of databases, tables and views that a
+    server with ``lower_case_table_names = 1`` has.
+    """
+    of_side = F.col("side") == side
+
+    def uri(field: Column, *, whole: Column) -> Column:
+        parts = F.split(field, "/")
+        last = F.slice(parts, 5, 1)
+        names = F.when(whole, F.transform(last, _lower_segment)).otherwise(last)
+        database = _lower_segment(F.element_at(parts, 4))
+        return F.when(field.isNotNull(), F.concat_ws("/", F.slice(parts, 1, 3), database, names))
+
+    def lowered(each: Column) -> Column:
+        whole = each["action"].rlike("(Table|View|Index)$")
+        fields = (uri(each[name], whole=whole).alias(name) for name in ("uri", "to", "like"))
+        return F.struct(each["action"].alias("action"), *fields)
+
+    affects = F.transform("affects", lowered)
+    names = {name: F.when(of_side, _lower(F.col(name))).otherwise(F.col(name)) for name in ("database", "table")}
+    return records.withColumns(names | {"affects": F.when(of_side, affects).otherwise(F.col("affects"))})
+
+
+def _lower(name: Column) -> Column:
+    return F.translate(name, "".join(FOLDED), "".join(FOLDED.values()))
+
+
+def _lower_segment(segment: Column) -> Column:
+    """``segment``, a name as a segment of a URI, for the name in lower case."""
+    encoded = F.url_encode(_lower(F.url_decode(segment)))
+    for java, ours in (("+", "%20"), ("*", "%2A"), ("%7E", "~")):
+        encoded = F.replace(encoded, F.lit(java), F.lit(ours))
+    return F.when(segment.contains("%"), encoded).otherwise(_lower(segment))
+
+
 def _renamed(records: DataFrame, side: str, names: Mapping[str, str]) -> DataFrame:
-    """Renames the databases in the ``records`` of ``side``, by ``names`` from old to new."""
+    """Renames the databases in the ``records`` of ``side``; ``names`` maps old names to new names."""
     of_side = F.col("side") == side
     segments = {_segment(old): _segment(new) for old, new in names.items()}
 
@@ -90,5 +135,5 @@ def _mapped(name: Column, names: Mapping[str, str]) -> Column:
 
 
 def _segment(database: str) -> str:
-    """A database's name as a segment of a URI."""
+    """Encodes a database's name as a segment of a URI."""
     return str(Uri("", database)).rpartition("/")[2]

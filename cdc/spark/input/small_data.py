@@ -1,12 +1,12 @@
-"""Keeps the fixed cost of an audit of little data small, and never changes a result.
+"""Keeps the fixed cost of an audit of little data small, without changing any result.
 
-- One partition (``in_one_part``): a shuffle ends a stage, and to plan, send and start a stage costs more than a
-  thousand rows do. In one partition Spark groups, sorts and joins without a shuffle.
-- Plans that end at cached data (``cached``), and no compiled code for a tiny audit (``set_tiny``).
-- Queries that run as one job (``run_batched``): a job costs more than a tiny audit's rows do, since each is planned and
-  sent by itself.
-- Work in a thread beside other work (``in_background``): Spark plans a query in the thread that runs it, so two are
-  planned at once.
+- ``in_one_part`` puts all rows into one partition, where Spark groups, sorts and joins without a shuffle. A shuffle
+  ends a stage, and planning, sending and starting a stage costs more than a thousand rows.
+- ``cached`` cuts plans off at cached data, and ``set_tiny`` turns off compiled code for a tiny audit.
+- ``run_batched`` runs queries as one job: each job is planned and sent by itself, which costs more than the rows of a
+  tiny audit.
+- ``in_background`` does work in another thread: Spark plans a query in the thread that runs it, so two queries are
+  planned at the same time.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 @contextmanager
 def in_background(work: Callable[[], Result], spark: SparkSession | None = None) -> Iterator[Callable[[], Result]]:
-    """Runs ``work`` in a thread; the block gets a function that waits for its result, or raises its exception.
+    """Runs ``work`` in a thread; yields a function that waits for the work's result, or raises its exception.
 
     Jobs of ``spark`` have the job group, the tags and the scheduler pool of the caller. The work has ended when the
     block ends, even if the block fails.
@@ -40,20 +40,21 @@ def in_background(work: Callable[[], Result], spark: SparkSession | None = None)
 
 
 _TINY = "spark.cdc.audit.tiny"
-# With few rows, code that Spark generates and compiles for a query costs more than it saves; without it, expressions
-# are evaluated one by one. Spark's own SQL tests run with both.
+# With few rows, the code that Spark generates and compiles for a query costs more than it saves; without it, Spark
+# evaluates expressions one by one. Spark's own SQL tests run with both settings.
 _COMPILED = {
     "spark.sql.codegen.wholeStage": ("false", "true"),
     "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "FALLBACK"),
 }
 _PERSISTED: WeakKeyDictionary[SparkSession, list[DataFrame]] = WeakKeyDictionary()
-_RECORDS, _ROWS, _BYTES = 20_000, 100_000, 64 << 20  # limits up to which a second core saves less than shuffles cost
+_RECORDS, _ROWS, _BYTES = 20_000, 100_000, 64 << 20  # up to these limits, a second core saves less than shuffles cost
 
 
 def set_tiny(spark: SparkSession, *, records: int, rows: int = 0, read: DataFrame | None = None) -> None:
     """Sets whether the audit's data is so small that one task should process all of it.
 
-    ``read`` contains the records, ``cached`` and computed: a few records may have images of many megabytes.
+    ``read`` contains the records, which must be ``cached`` and computed: few records may contain images of many
+    megabytes.
     """
     tiny = records <= _RECORDS and rows <= _ROWS and (read is None or _bytes(read) <= _BYTES)
     spark.conf.set(_TINY, str(tiny).lower())
@@ -67,20 +68,21 @@ def is_tiny(frame: DataFrame) -> bool:
 
 
 def in_one_part(frame: DataFrame) -> DataFrame:
-    """``frame`` in one partition if the audit is tiny, else unchanged. A union of two such frames has two again."""
+    """Puts ``frame`` into one partition if the audit is tiny. A union of two such frames has two partitions again."""
     return frame.coalesce(1) if is_tiny(frame) else frame
 
 
 def beside(few: DataFrame) -> DataFrame:
-    """Marks the ``few`` rows for a join by equal columns: each task gets all of them, in a tiny audit without a job."""
+    """Marks the ``few`` rows for a join on equal columns, so that each task gets all of them; in a tiny audit this
+    needs no job."""
     return few.hint("shuffle_hash") if is_tiny(few) else F.broadcast(few)
 
 
 def cached(frame: DataFrame) -> DataFrame:
-    """Persists ``frame`` when it is computed first, until ``uncache``; lost partitions are computed again.
+    """Persists ``frame`` when it is first computed, until ``uncache``; lost partitions are computed again.
 
-    The plan of the result is the cached data alone. Spark analyzes the whole plan of a frame that is only persisted
-    with each query, to find out that it is cached.
+    The plan of the result consists of the cached data alone. If a frame is only persisted, Spark analyzes its whole
+    plan with each query, to find out that it is cached.
     """
     kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
     spark = frame.sparkSession
@@ -89,22 +91,23 @@ def cached(frame: DataFrame) -> DataFrame:
     assert jvm is not None  # it exists as long as the context
     try:
         plan = kept._jdf.queryExecution().withCachedData()
-        # The whole name is looked up once; Py4J would look up each of its parts in 300 jars.
+        # One look-up by the whole name: Py4J would look up each part of a dotted name in 300 jars.
         datasets = getattr(jvm, "org.apache.spark.sql.classic.Dataset")
         return DataFrame(datasets.ofRows(spark._jsparkSession, plan), spark)
-    except (Py4JError, TypeError):  # this Spark has other names for these internals, which are not public
+    except (Py4JError, TypeError):  # these internals are not public, and have other names in this version of Spark
         return kept
 
 
 def uncache(spark: SparkSession) -> None:
-    """Unpersists all frames that were ``cached`` with this session. Sessions of one Spark share persisted data."""
+    """Unpersists all frames that were ``cached`` with this session. All sessions of a Spark application share persisted
+    data."""
     for kept in _PERSISTED.pop(spark, []):
         kept.unpersist()
 
 
 def _bytes(read: DataFrame) -> int:
-    """The size in bytes of cached data; a very large number if it was not computed yet, or Spark does not know its
-    size."""
+    """The size in bytes of cached data; a very large number if the data was not computed yet, or Spark does not know
+    its size."""
     try:
         return int(str(read._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     except Py4JError:
@@ -113,7 +116,7 @@ def _bytes(read: DataFrame) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Query(Generic[Result]):
-    """A frame of few ``rows``, and the function ``read`` that makes the result from them."""
+    """A frame of few ``rows``, and the function ``read`` that computes the query's result from them."""
 
     rows: DataFrame
     read: Callable[[Sequence[Row]], Result]
@@ -124,10 +127,10 @@ class Query(Generic[Result]):
 
 
 def run_batched(*queries: Query[Any]) -> list[Any]:
-    """Runs all ``queries`` and returns their results: in a tiny audit by one job, else one after the other.
+    """Runs all ``queries``, in a tiny audit as one job, else one after the other; returns their results.
 
-    In a large audit the tasks of several queries that need the same data at once would wait for it, or compute it
-    twice.
+    If several queries of a large audit needed the same data at the same time, their tasks would wait for it, or compute
+    it twice.
     """
     if len(queries) < 2 or not is_tiny(queries[0].rows):
         return [each.result() for each in queries]

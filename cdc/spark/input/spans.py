@@ -1,4 +1,5 @@
-"""Reads from the brokers which offsets a server's topics span now, the topics' ids and the age of the commit log."""
+"""Requests from the brokers the present offsets of a server's topics, the topics' ids, and the age of the commit
+log."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -29,18 +30,20 @@ _OPEN_TRANSACTION_SECONDS = 70.0  # the brokers abort a transaction that stays o
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The part of one server's topics to read: per partition its first offset and the offset after its last.
+    """The part of one server's topics to read: each partition's first offset, and the offset after its last.
 
     ``limit`` is the first sequence that is not read, if the offsets alone can't define it: Kafka commits a transaction
     in one topic after the other, so a reader of several topics may see a part of the newest transaction.
     ``fragmented``: some records were written as several messages (module cdc.kafka.fragments). ``marks`` define which
-    messages count, if records were written without Kafka transactions (module cdc.kafka.epochs).
+    messages count, if records were written without Kafka transactions (module cdc.kafka.epochs). ``folds_names``: the
+    server has all names of databases and tables in lower case.
     """
 
     partitions: Mapping[Partition, tuple[int, int]]
     limit: int | None = None
     fragmented: bool = False
     marks: tuple[Mark, ...] = ()
+    folds_names: bool = False
 
     @property
     def size(self) -> int:
@@ -48,11 +51,11 @@ class Span:
         return sum(end - start for start, end in self.partitions.values())
 
     def after(self, offsets: Mapping[Partition, int]) -> "Span":
-        """The rest of the span, where each partition starts at its offset in ``offsets``.
+        """The rest of the span, in which each partition starts at its offset in ``offsets``.
 
-        Raises UserError if a partition ends before that offset or starts after it. With a ``limit`` a partition may
-        start after it, since those offsets may be markers of Kafka transactions; whether records are missing is then
-        found by their sequences.
+        Raises UserError if a partition ends before its offset in ``offsets``, or starts after it. With a ``limit``, a
+        partition may start after it: the offsets between may be markers of Kafka transactions, and sequences show
+        whether records are missing.
         """
         for partition, (start, end) in self.partitions.items():
             if self.limit is None and start > offsets.get(partition, start):
@@ -74,10 +77,10 @@ class Span:
 
 
 def span(kafka: Kafka) -> Span:
-    """The offsets that the topics of ``kafka`` hold now, up to the last committed Kafka transaction.
+    """The present offsets of the topics of ``kafka``, up to the last committed Kafka transaction.
 
-    Raises UserError if the brokers can't be reached or have no such topic, a transaction stays open, or a partition
-    that was added has messages.
+    Raises UserError if the brokers can't be reached, if the topic does not exist, if a transaction stays open, or if
+    there are messages in a partition that was added to a topic.
     """
     names, properties = kafka.topics(), _properties(kafka)
     with _broker_errors_as_user_errors(kafka):
@@ -94,17 +97,19 @@ def span(kafka: Kafka) -> Span:
         if names.layout == PER_TABLE:
             return _span_of_all_tables(properties, names.main)
         ranges = _ranges(properties, [(names.main, FIRST)])
-        # Read after the ends of the topics: an entry commits with the records that it counts.
+        # The entry is read after the ends of the topics, since it commits with the records that it counts.
         newest = newest_commits(properties, names.commits) if names.commits in topics else None
         if newest is None or not newest.marks:
             return _whole(properties, Span(ranges), newest)
-        # Without Kafka transactions, a record that no entry counts may be of a producer that was replaced.
+        # Without Kafka transactions, a record that no entry counts may come from a producer that was replaced.
         _await_readable(properties, newest, names.commits)
-        return Span(_ranges(properties, list(ranges)), newest.next_sequence, True, newest.marks)
+        ranges = _ranges(properties, list(ranges))
+        return Span(ranges, newest.next_sequence, True, newest.marks, newest.folds_names)
 
 
 def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
-    """Kafka's id of each topic in ``span``; one that is deleted and created again gets another. Raises UserError."""
+    """Kafka's id of each topic in ``span``; a topic that is deleted and created again gets another id. Raises
+    UserError."""
     names = sorted({topic for topic, _ in span.partitions})
     if not names:
         return {}
@@ -114,9 +119,9 @@ def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
 
 
 def newest_entry_us(kafka: Kafka, *, resource: str) -> int | None:
-    """When the newest entry of the commit log was written for ``resource``, µs since 1970; None without an entry.
+    """The time of the commit log's newest entry for ``resource``, in µs since 1970; None without an entry.
 
-    The producer writes one at regular intervals, even while its server is idle. Raises UserError.
+    The producer writes entries at regular intervals, even while its server is idle. Raises UserError.
     """
     names, properties = kafka.topics(), _properties(kafka)
     with _broker_errors_as_user_errors(kafka):
@@ -130,13 +135,13 @@ def newest_entry_us(kafka: Kafka, *, resource: str) -> int | None:
 
 
 def _properties(kafka: Kafka) -> dict[str, Any]:
-    """The profile's librdkafka properties, with librdkafka's own log off."""
+    """The profile's librdkafka properties, and a property that turns librdkafka's own log off."""
     return {**kafka.properties(), "log_level": 0}
 
 
 @contextmanager
 def _broker_errors_as_user_errors(kafka: Kafka) -> Iterator[None]:
-    """Raises UserError for an error of the brokers in its block."""
+    """Converts errors from the brokers in its block to UserError."""
     where = f"Kafka at {kafka.bootstrap_servers}"
     try:
         yield
@@ -148,7 +153,7 @@ def _broker_errors_as_user_errors(kafka: Kafka) -> Iterator[None]:
 
 
 def _span_of_all_tables(properties: Mapping[str, Any], commits: str) -> Span:
-    """The records counted by the newest entry of the commit log, once all of them can be read in every topic."""
+    """The span of the records that the newest entry of the commit log counts; waits until all of them can be read."""
     newest = newest_commits(properties, commits)
     if newest is None:
         return Span({}, 0)
@@ -157,8 +162,8 @@ def _span_of_all_tables(properties: Mapping[str, Any], commits: str) -> Span:
 
 
 def _await_readable(properties: Mapping[str, Any], newest: Commits, commits: str) -> None:
-    """Waits until all records that the entry ``newest`` counts can be read: Kafka ends a transaction in one topic after
-    the other. Raises UserError if a transaction stays open.
+    """Waits until all records that the entry ``newest`` counts can be read: Kafka commits a transaction in one topic
+    after the other. Raises UserError if a transaction stays open.
     """
     written = end_offsets(properties, newest.partitions, committed=False)
     give_up = time.monotonic() + _OPEN_TRANSACTION_SECONDS
@@ -174,10 +179,10 @@ def _await_readable(properties: Mapping[str, Any], newest: Commits, commits: str
 
 
 def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None) -> Span:
-    """The span without an incomplete record at a partition's end: only its first fragments can be read yet.
+    """Removes an incomplete record at a partition's end from the span: only its first fragments can be read yet.
 
-    An early commit makes records visible that no entry of the commit log counts yet. The last of these records may lack
-    fragments, which the producer writes later. Until then the record would look damaged.
+    An early commit makes records visible that no entry of the commit log counts yet. The last of these records may be
+    incomplete, since the producer writes its last fragments later. Until then the record would look damaged.
     """
     fragmented = announced is not None and announced.fragmented
     next_sequence = announced.next_sequence if announced else 0
@@ -194,11 +199,12 @@ def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None)
                     ranges[partition] = ranges[partition][0], each.offset() or 0
             elif _sequence(each) < next_sequence:
                 break
-    return replace(span, partitions=ranges, fragmented=fragmented)
+    folds = announced is not None and announced.folds_names
+    return replace(span, partitions=ranges, fragmented=fragmented, folds_names=folds)
 
 
 def _fragment(message: Message) -> Fragment | None:
-    """The fragment in a message, or None; also None if it is damaged, which the parsing of the records reports."""
+    """The fragment in a message; None if there is none, or if it is damaged, which the parsing of records reports."""
     with suppress(CdcError):
         return Fragment.of(message)
     return None
@@ -221,6 +227,6 @@ def _sequence(message: Message) -> int:
 def _ranges(
     properties: Mapping[str, Any], partitions: tuple[Partition, ...] | list[Partition]
 ) -> dict[Partition, tuple[int, int]]:
-    """Each partition's first offset and the one after its last committed record."""
+    """Each partition's first offset, and the offset after its last committed record."""
     begins, ends = begin_offsets(properties, partitions), end_offsets(properties, partitions)
     return {each: (begins[each], ends[each]) for each in partitions}

@@ -1,4 +1,4 @@
-"""Sets the session settings on which the results of SQL depend, whatever a user has set."""
+"""Sets the session settings on which the results of SQL depend, whatever the user has set."""
 
 from collections.abc import Mapping
 
@@ -7,10 +7,10 @@ from pyspark.sql import DataFrame, SparkSession
 __all__ = ["MEANING", "of_session", "own_session", "with_meaning"]
 
 MEANING: Mapping[str, str] = {
-    # A cast that fails must raise an error, not give a NULL that a comparison ignores.
+    # A cast that fails must raise an error, not return a NULL that a comparison ignores.
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    # Names and values of the leader are part of the generated SQL: in them ${env:HOME} is ordinary text.
+    # The generated SQL contains names and values of the leader, in which ${env:HOME} is ordinary text.
     "spark.sql.variable.substitute": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
@@ -22,24 +22,25 @@ MEANING: Mapping[str, str] = {
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
 }
 """The settings that determine the meaning of SQL; other settings would change results."""
-_FORMER = "spark.sql.legacy."  # prefix of settings that restore the meaning of SQL in former versions
+_FORMER = "spark.sql.legacy."  # prefix of settings that restore the behaviour of earlier versions of Spark
 
 
 def own_session(spark: SparkSession) -> SparkSession:
-    """A session beside ``spark`` with its own settings: those that determine the results of SQL."""
+    """Creates a second session beside ``spark``, with the settings that determine the results of SQL."""
     return with_meaning(spark.newSession())
 
 
 def of_session(frame: DataFrame, spark: SparkSession) -> DataFrame:
-    """``frame`` of an own session as a frame of ``spark``, for views and queries there. The meaning of its SQL is
-    already fixed."""
+    """Converts ``frame``, of a session from ``own_session``, to a frame of ``spark``, for views and queries there. The
+    plan is already analyzed, so settings of ``spark`` do not change its meaning."""
     plan, jvm = frame._jdf.queryExecution().analyzed(), spark._jvm
     assert jvm is not None  # it exists as long as the context
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
 
 
 def with_meaning(spark: SparkSession) -> SparkSession:
-    """Gives ``spark`` the settings that determine the results of SQL, and removes those of former versions."""
+    """Sets the settings of ``spark`` that determine the results of SQL, and unsets those that restore the behaviour of
+    earlier versions."""
     for name in spark.conf.getAll:
         if name.startswith(_FORMER):
             spark.conf.unset(name)

@@ -1,1 +1,1 @@
-"""Runs the audit as a Spark job: options, session, repeated runs, filtered output."""
+"""Runs the audit as a Spark job: parses its options, starts Spark, repeats the audit, and filters Spark's output."""

@@ -1,4 +1,4 @@
-"""Reads the file of ``--accept``: in TOML, the drift that is known and wanted. docs/audit.md explains its keys."""
+"""Reads the TOML file of ``--accept``: it lists the drift that is known and wanted. docs/audit.md explains its keys."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
@@ -18,7 +18,7 @@ _MOST_KEYS = 1_000
 
 
 def accepted_drift(path: Path) -> tuple[Entry, ...]:
-    """The entries of the file. Raises UserError for one that does not follow docs/audit.md."""
+    """The entries of the file. Raises UserError for an entry that does not follow docs/audit.md."""
     where = f"option --accept {path}"
     try:
         content = parsed(path.read_text(encoding="utf-8-sig"), name=str(path))

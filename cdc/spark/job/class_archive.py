@@ -1,7 +1,8 @@
 """Keeps an archive of the classes that an audit's JVM loads: mapping it takes half as long as reading 250 jars.
 
-The JVM writes the archive at its end (``-XX:ArchiveClassesAtExit``) and maps it at the next start, unless the class
-path has changed since (JDK manual, "Class Data Sharing"). It belongs to one JDK and one installation of PySpark.
+The JVM writes the archive when it ends (``-XX:ArchiveClassesAtExit``) and maps the archive at the next start, unless
+the class path has changed since (JDK manual, "Class Data Sharing"). An archive belongs to one JDK and one installation
+of PySpark.
 """
 
 import hashlib
@@ -16,13 +17,14 @@ __all__ = ["archivable", "archive_folder", "class_archive", "mapped", "written"]
 
 _FOLDER = "class-archives"
 _KEPT_SECONDS = 30 * 86_400
-_FREE_BYTES = 1 << 30  # a JVM that can't write its archive, of 170 MB, ends with an error
-# Without an archive that fits, the JVM continues without one, so its warnings on standard output are turned off.
+_FREE_BYTES = 1 << 30  # a JVM that can't write its archive of 170 MB ends with an error
+# If the archive does not fit the JVM, it continues without the archive, so its warnings on standard output are turned
+# off.
 _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 def archive_folder(environment: Mapping[str, str]) -> Path:
-    """The folder of all archives."""
+    """The folder that contains all archives."""
     cache = environment.get("CDC_CACHE") or Path(environment.get("HOME") or Path.home(), ".cache", "cdc")
     return Path(cache, _FOLDER)
 
@@ -38,9 +40,9 @@ def class_archive(environment: Mapping[str, str], *, java: Path, home: Path, jar
 
 
 def archivable(environment: Mapping[str, str], *, home: Path) -> bool:
-    """Whether the class path that spark-submit makes from ``environment`` and Spark's folder contains only jars.
+    """Whether the class path that spark-submit builds from ``environment`` and Spark's folder contains only jars.
 
-    With a folder of files in its class path a JVM writes no archive, and ends with an error after the verdict.
+    If the class path contains a folder with files, the JVM writes no archive, and ends with an error after the verdict.
     """
     folders = [environment.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")]
     folders.append(environment.get("SPARK_CONF_DIR") or str(home / "conf"))
@@ -52,9 +54,9 @@ def archivable(environment: Mapping[str, str], *, home: Path) -> bool:
 
 
 def mapped(archive: Path) -> list[str]:
-    """The JVM's options that map the archive; empty if it does not exist."""
+    """The JVM options that map the archive; empty if the archive does not exist."""
     try:
-        os.utime(archive)  # it is in use
+        os.utime(archive)  # so that it is not removed as unused
     except OSError:
         return []
     return [f"-XX:SharedArchiveFile={archive}", *_QUIET]
@@ -62,10 +64,10 @@ def mapped(archive: Path) -> list[str]:
 
 @contextmanager
 def written(archive: Path, *, possible: bool = True) -> Iterator[list[str]]:
-    """The JVM's options that write the archive at its end; empty if the archive exists, does not fit into its folder,
-    or is not ``possible`` (``archivable``).
+    """Yields the JVM options that write the archive when the JVM ends; empty if the archive exists, does not fit into
+    its folder, or is not ``possible`` (``archivable``).
 
-    The JVM must have ended when the context does.
+    The JVM must have ended before the context ends.
     """
     aside = archive.with_suffix(f".{os.getpid()}")
     try:
@@ -78,7 +80,7 @@ def written(archive: Path, *, possible: bool = True) -> Iterator[list[str]]:
         return
     try:
         yield [f"-XX:ArchiveClassesAtExit={aside}", *_QUIET]
-        with suppress(OSError):  # the JVM could not write it, or was killed
+        with suppress(OSError):  # the JVM could not write the archive, or was killed
             aside.rename(archive)
     finally:
         aside.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Finds the packages that Spark needs: known jars, or Maven names, which Spark resolves each time it starts.
+"""Finds the packages that Spark needs: as known jars, or as Maven names, which Spark resolves at each start.
 
-Jars on the class path of the JVM are archived with Spark's own classes (``job.class_archive``). The classes of other
-jars, which ``--jars`` and ``--packages`` load, are read and verified each time.
+The classes of jars on the JVM's class path are archived with Spark's own classes (``job.class_archive``). The classes
+of jars that ``--jars`` and ``--packages`` load are read and verified at each start.
 """
 
 import json
@@ -22,20 +22,20 @@ _VERSION = re.compile(r"-[0-9][^/]*\.jar$")
 
 
 def resolving(environment: Mapping[str, str], jars: Sequence[Path], names: str) -> list[str]:
-    """The arguments for spark-submit: the known ``jars`` on the class path, or else the Maven
-    ``names`` (a comma list)."""
+    """The arguments for spark-submit: the known ``jars`` on the class path or, without known jars, CDC_SPARK_JARS or
+    the Maven ``names`` (comma-separated lists)."""
     if jars:
         return ["--driver-class-path", os.pathsep.join(map(str, jars))]
     given = environment.get("CDC_SPARK_JARS")
-    # Not as --packages, which would be missing in the session's settings that ``remember`` reads.
+    # ``remember`` reads the names from the session's settings, where those of --packages would be missing.
     return ["--jars", given] if given else ["--conf", f"{PACKAGES}={names}"]
 
 
 def known_jars(environment: Mapping[str, str], kept: Path, names: str) -> list[Path]:
-    """The jars: those of CDC_SPARK_JARS (a comma list), else what ``remember`` wrote to ``kept`` for the Maven
-    ``names``.
+    """The jars in CDC_SPARK_JARS (a comma-separated list) or, without this variable, the jars that ``remember`` wrote
+    to ``kept`` for the Maven ``names``.
 
-    Empty if there are none, or one of them is not a file.
+    Empty if there are no jars, or if one of them is not a file.
     """
     given = environment.get("CDC_SPARK_JARS")
     jars = [Path(path) for path in (given.split(",") if given else _remembered(kept).get(names, []))]
@@ -43,14 +43,14 @@ def known_jars(environment: Mapping[str, str], kept: Path, names: str) -> list[P
 
 
 def remember(settings: Mapping[str, str], kept: Path, names: str, *, home: Path) -> None:
-    """Writes to ``kept`` the jars to which Spark, in the folder ``home``, has resolved the Maven ``names``.
+    """Writes the jars to which Spark, in the folder ``home``, has resolved the Maven ``names`` to the file ``kept``.
 
-    ``settings`` are those of the session.
+    ``settings`` are the settings of the Spark session.
     """
     if settings.get(PACKAGES) != names:
         return
     jars = [unquote(urlsplit(each).path) for each in settings.get("spark.jars", "").split(",")]
-    with suppress(OSError):  # on failure the next run resolves them again
+    with suppress(OSError):  # on failure the next run resolves the names again
         kept.parent.mkdir(parents=True, exist_ok=True)
         aside = kept.with_suffix(f".{os.getpid()}")
         aside.write_text(json.dumps({**_remembered(kept), names: _that_spark_lacks(jars, home)}))
@@ -66,13 +66,13 @@ def _remembered(kept: Path) -> dict[str, list[str]]:
 
 
 def _that_spark_lacks(jars: Iterable[str], home: Path) -> list[str]:
-    """The ``jars`` that Spark itself does not contain; of the others Spark's own version is used, as with
+    """The ``jars`` that Spark itself does not contain; for the other jars Spark's own version is used, as with
     ``--packages``."""
-    # Ivy's file names also contain the group.
+    # The file names that Ivy writes also contain the group.
     of_spark = tuple(f"_{_VERSION.sub('', jar.name)}" for jar in (home / "jars").glob("*.jar"))
     return [each for each in jars if not _VERSION.sub("", Path(each).name).endswith(of_spark)]
 
 
 def coordinates() -> str:
-    """The connector's Maven name, in PySpark's version."""
+    """The connector's Maven name, with the version of PySpark."""
     return f"{_ARTIFACT}:{metadata.version('pyspark')}"

@@ -18,7 +18,7 @@ from cdc.spark.job.stderr_filter import after_ivy, without_banners
 
 __all__ = ["cancelling", "started"]
 
-_AGAIN_SECONDS = 0.2  # a job may begin after others were cancelled
+_AGAIN_SECONDS = 0.2  # jobs are cancelled again at this interval, since one may begin after the others were cancelled
 
 
 def started(
@@ -39,7 +39,7 @@ def started(
     if "PYSPARK_GATEWAY_PORT" in environment:
         return _with_our_signals(lambda: session(name, settings))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # Everything runs on this machine, so its host name need not resolve.
+    # Everything runs on this machine, so Spark need not resolve its host name.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if "PYSPARK_SUBMIT_ARGS" in environment:
         with _stderr_without_noise(ivy="CDC_SPARK_JARS" not in environment):
@@ -65,7 +65,8 @@ def _with_our_signals(start: Callable[[], SparkSession]) -> SparkSession:
 
 
 def cancelling(spark: SparkSession, stop: threading.Event) -> SparkSession:
-    """Lets the jobs of ``spark`` fail once ``stop`` is set: a program waits for them, and would end only after them."""
+    """Cancels the jobs of ``spark`` once ``stop`` is set: the program waits for its jobs, and would end only after
+    them."""
 
     def cancel() -> None:
         stop.wait()
@@ -79,7 +80,7 @@ def cancelling(spark: SparkSession, stop: threading.Event) -> SparkSession:
 
 @contextmanager
 def _stderr_without_noise(*, ivy: bool) -> Iterator[None]:
-    """Passes on the standard error of a JVM that is started in the block, without the usual lines."""
+    """Passes on the standard error of a JVM that is started in the block, without the lines that it always writes."""
     source, target = os.pipe()
     kept = os.dup(2)
     os.dup2(target, 2)

@@ -1,8 +1,8 @@
 """Starts the JVM of a program's own Spark, with the jars that it needs on the class path, and its class archive.
 
-The JVM starts beside this process, so that Python's modules load while it starts. PySpark starts its JVM only when a
-session is made. One that runs already it finds by two variables of its environment, as it does where spark-submit runs
-Python (``pyspark.java_gateway``).
+The JVM starts in parallel to this process, so that Python's modules load meanwhile. PySpark itself would start a JVM
+only when a session is created. If two environment variables are set, PySpark uses a JVM that runs already, as it does
+when spark-submit runs Python (``pyspark.java_gateway``).
 """
 
 import os
@@ -28,8 +28,8 @@ from cdc.spark.job.stderr_filter import after_ivy, without_banners
 
 __all__ = ["FIRST_COMPILER", "FOR_LITTLE", "FOR_MUCH", "Runtime", "launched", "with_one_collector"]
 
-# The second compiler and the parallel collector save time only later. Above the initial size of the space for classes
-# (21 MB) all of the heap is collected.
+# The second compiler and the parallel collector save time only in longer runs. When classes fill the initial metaspace
+# (21 MB), the JVM collects the whole heap.
 FIRST_COMPILER = ("-XX:TieredStopAtLevel=1",)
 _CLASSES = "-XX:MetaspaceSize=256m"
 FOR_LITTLE = (*FIRST_COMPILER, "-XX:+UseSerialGC", _CLASSES)
@@ -46,35 +46,36 @@ Remember = Callable[[Mapping[str, str]], None]
 
 
 _WAIT_SECONDS = 0.02
-# Options of the first JVM, which only prints the command line of the second: it ends before compiling more pays off.
+# Options of spark-submit's first JVM, which only prints the command line of the second: it ends before further
+# compilation pays off.
 _LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def environment_of(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment of ``environment`` in which PySpark and its JVM run; Spark is in the folder ``home``."""
+    """Adds the variables to ``environment`` with which PySpark and its JVM run; Spark is in the folder ``home``."""
     changed = dict(environment)
-    # Else a Python is started to find it.
+    # Otherwise spark-submit starts a Python process to find Spark's folder.
     changed.setdefault("SPARK_HOME", str(home))
     changed.setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER)
     changed["PYSPARK_PYTHON"] = changed["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    # Everything runs on this machine, so its host name need not resolve.
+    # Everything runs on this machine, so Spark need not resolve its host name.
     changed.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return changed
 
 
 @contextmanager
 def driver_jvm(arguments: Sequence[str], environment: Mapping[str, str]) -> Iterator["DriverJvm"]:
-    """Starts spark-submit's JVM with these ``arguments``; at the end of the block it has ended.
+    """Starts spark-submit's JVM with these ``arguments``; at the end of the block the JVM has ended.
 
-    Its standard error is passed on without the lines that it always writes. Ivy's lines about the connector are held
-    back, and printed only if it fails.
+    The JVM's standard error is passed on without the lines that Spark always writes. Ivy's lines about the connector
+    are held back, and printed only if Ivy fails.
     """
     with tempfile.TemporaryDirectory(prefix="cdc-spark-") as folder:
         place = Path(folder, "connection")
         ours = {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(place)}
         command = [str(Path(environment["SPARK_HOME"], "bin", "spark-submit")), *arguments, "pyspark-shell"]
-        # It ends at the end of its standard input, so when this process does. In a process group of its own it does not
-        # hear what the terminal sends to this one's.
+        # The JVM ends at the end of its standard input, and so when this process ends. In a process group of its own,
+        # the JVM does not receive the signals that the terminal sends to this process group.
         process = subprocess.Popen(
             command, env={**environment, **ours}, stdin=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
         )
@@ -92,7 +93,7 @@ def driver_jvm(arguments: Sequence[str], environment: Mapping[str, str]) -> Iter
         finally:
             with suppress(OSError):
                 process.stdin.close()
-            # It removes its temporary files, and may write an archive of its classes.
+            # Meanwhile the JVM removes its temporary files, and may write an archive of its classes.
             process.wait()
             passing.join()
 
@@ -106,7 +107,8 @@ class DriverJvm:
         self._passing = passing
 
     def require_started(self) -> None:
-        """Waits until the JVM is ready, and sets its port for PySpark. Raises UserError if it has ended."""
+        """Waits until the JVM is ready, and sets its port and secret for PySpark. Raises UserError if the JVM has
+        ended."""
         while not self._place.exists():
             if self._process.poll() is not None:
                 self._passing.join()
@@ -114,7 +116,8 @@ class DriverJvm:
                     "Spark ended before the program did", code="CDC-SPARK-ENDED", hint="see Spark's messages above"
                 )
             time.sleep(_WAIT_SECONDS)
-        # The port, the length of the secret, and that (PythonGatewayServer.scala, which renames the complete file).
+        # The file contains the port, the length of the secret, and the secret. It is complete once it has this name
+        # (PythonGatewayServer.scala).
         told = self._place.read_bytes()
         os.environ["PYSPARK_GATEWAY_PORT"] = str(int.from_bytes(told[:4], "big"))
         os.environ["PYSPARK_GATEWAY_SECRET"] = told[8:].decode()
@@ -130,15 +133,15 @@ def _pass_on(source: IO[bytes], resolves: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The folder of Spark (``home``) and the program ``java`` that it runs with."""
+    """Spark's folder (``home``), and the program ``java`` that runs Spark."""
 
     home: Path
     java: Path
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Self:
-        """The runtime of SPARK_HOME, whose PySpark is used then, or PySpark's. Raises UserError if Spark or a JDK is
-        missing."""
+        """The Spark installation in SPARK_HOME, with its own PySpark, or by default the Spark in the installed PySpark.
+        Raises UserError if Spark or a JDK is missing."""
         if home := environment.get("SPARK_HOME"):
             sys.path[:0] = [str(Path(home, "python")), *map(str, Path(home).glob("python/lib/py4j-*-src.zip"))]
         pyspark = util.find_spec("pyspark")
@@ -157,10 +160,10 @@ def launched(
     progress: bool = False,
     archived: bool = True,
 ) -> Iterator[tuple[DriverJvm, Remember]]:
-    """Starts a JVM; gives it and the function to call once Spark runs in it.
+    """Starts a JVM; yields it and the function to call once Spark runs in it.
 
-    ``packages`` are the Maven names of what Spark needs beside the Kafka connector, ``java`` options of the JVM. With
-    ``archived`` its classes are archived at its end unless they are already.
+    ``packages`` are the Maven names of the packages that Spark needs besides the Kafka connector; ``java`` are options
+    of the JVM. With ``archived`` the JVM's classes are archived when it ends, unless an archive exists.
     """
     home = runtime.home
     environment = environment_of(home, environment)
@@ -169,7 +172,8 @@ def launched(
     jars = known_jars(environment, kept, names) if plain else []
     archive = class_archive(environment, java=runtime.java, home=home, jars=jars)
     java = with_one_collector(java, environment)
-    # The class path of this first run differs from later ones, which know the jars: its archive would not fit them.
+    # A first run does not know the jars yet, so its class path differs from the class path of later runs. Later runs
+    # could not use its archive, so it writes none.
     with written(archive, possible=plain and bool(jars) and archived) as writing:
         arguments = [*resolving(environment, jars, names), *_settings([*java, *(writing or mapped(archive))], progress)]
         with driver_jvm(arguments, environment) as jvm:
@@ -177,13 +181,13 @@ def launched(
 
 
 def with_one_collector(java: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """The options without a garbage collector if the ``environment`` names one: a JVM refuses two."""
+    """Removes the garbage collector from the options ``java`` if ``environment`` names another: a JVM refuses two."""
     given = " ".join(environment.get(name, "") for name in _OPTIONS)
     return [option for option in java if not (_COLLECTOR.search(given) and _COLLECTOR.search(option))]
 
 
 def _settings(java: Sequence[str], progress: bool) -> list[str]:
-    """The settings of a program's Spark as spark-submit's arguments; ``java`` are options of the JVM."""
+    """The Spark settings of a program as arguments for spark-submit; ``java`` are options of the JVM."""
     java = [f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", *java]
     settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": str(progress).lower()}
     confs = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]

@@ -2,35 +2,41 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Self
 
 from cdc import __version__
 from cdc.config.profile import KAFKA_ONLY, Profile, load
 from cdc.errors import UserError
+from cdc.model.folding import folded
 from cdc.spark.ddl.accepted_drift import Entry
 
 __all__ = ["NO_TERMS", "SMALL", "Terms", "consumer_profile", "is_small", "parse_options", "side_profiles"]
 
 _MANY_ROWS = 1_000_000
-SMALL = 200_000  # records: up to that, Spark's optimizations for large audits cost more than they save
+SMALL = 200_000  # up to this number of records, Spark's optimizations for large audits cost more than they save
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
     """The conditions of a verdict.
 
-    There is none if a producer's last sign of life is more than ``max_age`` seconds old. ``exact``: rows are compared
-    one by one, not by digests of 64 bits. Drift that the ``accepted`` entries name does not count.
+    If a producer's last sign of life is more than ``max_age`` seconds old, there is no verdict. ``exact``: rows are
+    compared one by one, not by digests of 64 bits. Drift that one of the ``accepted`` entries describes does not count.
     """
 
     max_age: float | None = None
     exact: bool = False
     accepted: tuple[Entry, ...] = ()
 
+    def folded(self) -> Self:
+        """The terms with the names of accepted objects in lower case."""
+        return replace(self, accepted=tuple(replace(each, name=folded(each.name)) for each in self.accepted))
+
     def in_force(self, audited_at: str) -> tuple[Entry, ...]:
-        """The accepted entries that hold at that time (ISO 8601, in UTC)."""
+        """The accepted entries that have not expired at the time ``audited_at`` (ISO 8601, in UTC)."""
         today = datetime.fromisoformat(audited_at).date()
         return tuple(each for each in self.accepted if each.until is None or today <= each.until)
 
@@ -39,7 +45,7 @@ NO_TERMS = Terms()
 
 
 def is_small(records: int, rows: int = 0) -> bool:
-    """Whether an audit of so many ``records`` and, once they are counted, ``rows`` takes seconds."""
+    """Whether an audit with this number of ``records`` and, once they are counted, of ``rows`` takes only seconds."""
     return records <= SMALL and rows <= _MANY_ROWS
 
 
@@ -62,7 +68,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     path("--follower", "profile of the follower's cdc-producer", required=True)
     path("--consumer", "profile of the follower's cdc-consumer, whose filters and renames apply")
     path("--report", "folder for the report", required=True, metavar="DIR")
-    # Kept as text: Path would turn the two slashes of a URI into one.
+    # The option is kept as text: Path would turn the two slashes of a URI into one.
     parser.add_argument(
         "--state", metavar="DIR", help="folder, or its URI, in which the next audit finds what this one read"
     )
@@ -75,7 +81,8 @@ def _parser(program: str) -> argparse.ArgumentParser:
 
 
 def parse_options(program: str, arguments_given: Sequence[str] | None) -> argparse.Namespace:
-    """The parsed options, with ``metrics`` as host and port. Ends the program for invalid ones, as argparse does."""
+    """The parsed options, with ``metrics`` as host and port. Ends the program if an option is invalid, as argparse
+    does."""
     parser = _parser(program)
     options = parser.parse_args(arguments_given)
     if options.watch is not None and (options.state is None or not options.watch > 0):
@@ -91,7 +98,8 @@ def parse_options(program: str, arguments_given: Sequence[str] | None) -> argpar
 
 
 def consumer_profile(options: argparse.Namespace) -> Profile | None:
-    """The consumer's profile, None if it is not given. Raises UserError for an invalid one or another leader's."""
+    """The consumer's profile, None if it is not given. Raises UserError if the profile is invalid, or if its leader or
+    its renames differ from the other profiles'."""
     if options.consumer is None:
         return None
     leader, follower, consumer = (
@@ -119,7 +127,8 @@ def consumer_profile(options: argparse.Namespace) -> Profile | None:
 
 
 def side_profiles(options: argparse.Namespace) -> tuple[Profile, Profile]:
-    """The leader's and the follower's profile. Raises UserError for an invalid one, and for two with the same topic."""
+    """The leader's and the follower's profile. Raises UserError if a profile is invalid, or if both have the same
+    topic."""
     leader, follower = (load(path, servers=KAFKA_ONLY) for path in (options.leader, options.follower))
     if leader.kafka.topic == follower.kafka.topic:
         raise UserError(

@@ -1,6 +1,7 @@
 """Creates the Spark session, configures it for the size of an audit, and stops it.
 
-It has PySpark look up once the Java classes that it uses with each column: every look-up goes through 300 jars.
+PySpark is changed so that it looks up the Java classes that it uses for each column only once: every look-up goes
+through 300 jars.
 """
 
 import logging
@@ -29,18 +30,18 @@ __all__ = [
     "stop",
 ]
 
-_A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows in one task, of a large and of a small audit
-# For each task of a stage the driver keeps which partitions it wrote to: of 200,000 partitions 30 kB, or gigabytes in
-# all. docs/design/audit-at-scale.md has the sums.
+_A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows in one task, in a large and in a small audit
+# For each task of a stage the driver remembers to which partitions it wrote. With 200,000 partitions that is 30 kB for
+# each task, and gigabytes in all. docs/design/audit-at-scale.md contains the calculation.
 _MOST_PARTITIONS = 20_000
-# Spark caches generated code, by default for fewer queries than one audit has: each audit of a series then generated
-# and compiled all of it again, which took a quarter of its CPU time.
+# Spark caches generated code, by default for fewer queries than one audit runs. Then each audit of a series would
+# generate and compile all code again, which takes a quarter of its CPU time.
 CODE_CACHE = ("spark.sql.codegen.cache.maxEntries", "1000")
-# Cached rows are serialized in batches of up to 4 MB, and by default the stream keeps references to the last 100 of
-# them, in case one occurs again: 400 MB a task, which spilling does not free.
+# Cached rows are serialized in batches of up to 4 MB. By default the stream keeps references to the last 100 batches,
+# in case one occurs again: 400 MB a task, which spilling does not free.
 NO_REFERENCES = ("spark.serializer.objectStreamReset", "1")
-# By default each PySpark function queries the JVM several times for its place in our code, for error messages that no
-# user of ours reads; and each query's plan is described at length for a web page that small audits do not have.
+# By default each PySpark function queries the JVM several times to record the line of our code that calls it, for error
+# messages that our users never see; and Spark describes each query's plan at length for a web page, which is disabled.
 NO_TRACES: dict[str, bool | float | int | str | None] = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.dataFrameQueryContext.enabled": "false",
@@ -49,15 +50,15 @@ NO_TRACES: dict[str, bool | float | int | str | None] = {
 
 
 class SparkGone(CdcError):
-    """Spark or its JVM has stopped, so this process can run no more audits; the exit status is that of no verdict."""
+    """Spark or its JVM has stopped, so this process can run no more audits. The exit status means "could not judge"."""
 
     exit_status = 2
 
 
 def session(name: str = "cdc-audit", settings: Mapping[str, str] | None = None) -> SparkSession:
-    """A session called ``name`` with the settings of spark-submit's command line, those that every audit needs, and
-    ``settings`` over them."""
-    # Py4J also raises what it logs with a stack trace, in part on the root logger.
+    """Creates a session called ``name`` with the settings of spark-submit's command line and the settings that every
+    audit needs; ``settings`` override both."""
+    # Py4J also raises the errors that it logs with a stack trace, some of them on the root logger.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(lambda record: record.levelno >= logging.CRITICAL)
     builder = SparkSession.builder.appName(name).config(map=dict(MEANING))
@@ -71,18 +72,18 @@ def session(name: str = "cdc-audit", settings: Mapping[str, str] | None = None) 
 
 
 def configure_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
-    """Configures Spark for an audit of that many ``records`` and, once they are counted, ``rows``.
+    """Configures Spark for an audit with this number of ``records`` and, once they are counted, of ``rows``.
 
-    Settings that make large audits fast cost small ones seconds, and vice versa.
+    Settings that make large audits fast cost small audits seconds, and vice versa.
     """
     small = is_small(records, rows)
-    # Tasks sort rows, of which one record may hold thousands: with too many rows in a task, merging what it spilled
-    # takes more memory than there is. With few rows, the number of tasks costs most: an audit has 30 stages with that
-    # many tasks each, and adaptive execution, which would merge tasks, plans each stage again.
+    # Tasks sort rows, and one record may contain thousands of rows. With too many rows in a task, merging the rows that
+    # it spilled needs more memory than there is. With few rows, the number of tasks costs most: each of an audit's 30
+    # stages has this number of tasks, and adaptive execution, which would merge tasks, plans each stage again.
     partitions = 1 + max(records, rows) // (_A_SMALL_TASK if small else _A_TASK)
     spark.conf.set("spark.sql.shuffle.partitions", str(min(partitions, _MOST_PARTITIONS)))
     spark.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
-    # Cached data is read a few times in an audit, which costs less than choosing a compression for each column.
+    # An audit reads cached data only a few times, which costs less than choosing a compression for each column.
     spark.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
 
 
@@ -101,7 +102,8 @@ def stop(spark: SparkSession) -> None:
 
 
 def cancel_jobs(spark: SparkSession) -> None:
-    """Cancels the running jobs, so that the audit fails. Spark's log is off from then on: it would only report that."""
+    """Cancels the running jobs, so that the audit fails. Also turns off Spark's log, which would only report the
+    cancelled jobs."""
     try:
         spark.sparkContext.setLogLevel("OFF")
         jvm = spark.sparkContext._jvm
@@ -119,7 +121,7 @@ _CLASSES = ("org.apache.spark.sql.functions", "functions", "PythonUtils", "Pytho
 
 
 class _Static:
-    """A Java class, of which each static method is looked up once."""
+    """A Java class that looks up each of its static methods only once."""
 
     def __init__(self, java_class: Any) -> None:
         self._class = java_class
@@ -132,7 +134,7 @@ class _Static:
 
 
 def look_up_once(spark: SparkSession) -> None:
-    """From now on this process knows the classes of ``_CLASSES``, by the names that PySpark asks its JVM for."""
+    """Caches the classes in ``_CLASSES`` under the names that PySpark requests from its JVM."""
     jvm = spark._jvm
     assert jvm is not None  # it exists as long as the context
     for name in _CLASSES:

@@ -1,4 +1,4 @@
-"""Logs the stages of an audit that takes minutes: it prints nothing else before its verdict."""
+"""Logs the stages of an audit that takes minutes: the audit prints nothing else before its verdict."""
 
 import logging
 
@@ -11,6 +11,6 @@ _LOG = logging.getLogger("cdc.audit")
 
 
 def log_stage(stage: str, *, records: int, rows: int = 0) -> None:
-    """Logs the ``stage`` that begins, with the size of the audit; logs nothing if the audit takes seconds."""
+    """Logs that ``stage`` begins, with the size of the audit; logs nothing if the audit takes only seconds."""
     if not is_small(records, rows):
         event(_LOG, stage, records=records, **({"rows": rows} if rows else {}))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 __all__ = ["after_ivy", "without_banners"]
 
 _RESOLVED = re.compile(rb" artifacts copied, [^\n]*\n")  # the last line of Ivy's report
-# Written by the JVM, and by Spark because it treats the program as an interactive session.
+# The first line is from the JVM; Spark writes the others because it treats the program as an interactive session.
 _NOISE = (
     b"WARNING: Using incubator modules: jdk.incubator.vector\n",
     b'Setting default log level to "WARN".\n',
@@ -15,9 +15,9 @@ _NOISE = (
 
 
 def without_banners(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """``chunks`` without the lines that Spark always writes.
+    """Removes the lines that Spark always writes from ``chunks``.
 
-    A line may come in several chunks. A chunk is passed on as soon as it can't be the start of such a line.
+    A line may come in several chunks. The end of a chunk is held back only while it may be the start of such a line.
     """
     held = b""
     for chunk in chunks:
@@ -31,7 +31,7 @@ def without_banners(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def after_ivy(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """``chunks`` after the end of Ivy's report; all of them if that report does not end."""
+    """The output in ``chunks`` after the end of Ivy's report; all output if the report has no end."""
     read, held = iter(chunks), b""
     for chunk in read:
         held += chunk

@@ -1,4 +1,4 @@
-"""Repeats the audit at an interval, prints a line for each verdict, and serves the newest as metrics."""
+"""Repeats the audit at an interval, prints a line for each verdict, and serves the newest verdict as metrics."""
 
 import threading
 import time
@@ -17,15 +17,15 @@ from cdc.spark.report.outcome import Audit
 
 __all__ = ["Verdicts", "watch", "watched"]
 
-_LATE = 3  # intervals without a finished audit, after which /healthz reports a failure
-_CANCEL_SECONDS = 1.0  # between attempts to cancel the jobs of an audit, until it has returned
+_LATE = 3  # after this number of intervals without a finished audit, /healthz reports a failure
+_CANCEL_SECONDS = 1.0  # the jobs of an audit are cancelled again at this interval until it has returned
 
 
 @dataclass(slots=True)
 class Verdicts:
     """The outcomes of the audits so far.
 
-    The endpoint's threads read it without a lock while an audit runs, so each change assigns whole fields.
+    The endpoint's threads read this object without a lock while an audit runs, so each change assigns whole fields.
     """
 
     interval: float
@@ -46,7 +46,7 @@ class Verdicts:
         return 2 if self.failure or self.newest is None else self.newest.exit_status
 
     def add(self, audit: Audit | None, failure: str, *, seconds: float) -> None:
-        """Adds the outcome of an audit that took ``seconds``: ``audit`` or, if it failed, the reason."""
+        """Adds the outcome of an audit that took ``seconds``: ``audit``, or None and the reason of its ``failure``."""
         self.newest, self.failure = audit or self.newest, failure
         self.ended_at, self.seconds = time.time(), seconds
         self.counts[self.exit_status] += 1
@@ -68,9 +68,9 @@ class Verdicts:
         return f"{when} {what} ({counts}, {self.seconds:.1f} s)"
 
     def checks(self) -> Iterator[Check]:
-        """The checks of ``/healthz``: whether audits end in time, and whether the newest one reached a verdict.
+        """The checks of ``/healthz``: whether audits end in time, and whether the newest audit reached a verdict.
 
-        Drift and tables that are being copied are no failure.
+        Drift is no failure, nor are tables that are being copied.
         """
         age = time.time() - self.ended_at
         late = age > _LATE * self.interval + self.seconds
@@ -179,10 +179,11 @@ def watched(
 
 def watch(audit: Callable[[], Audit], verdicts: Verdicts, *, stop: threading.Event) -> int:
     """Runs ``audit`` every ``verdicts.interval`` seconds until ``stop`` is set; returns the exit status of the last
-    one.
+    audit.
 
-    An audit that fails counts as one that could not judge, and the next one is run. Two failures are raised instead:
-    that of the first audit, since the user most likely has to fix it, and SparkGone, since no audit can follow it.
+    An audit that fails counts as "could not judge", and the next audit is run. Two failures are raised instead: the
+    failure of the first audit, since the user most likely has to fix its cause, and SparkGone, since no audit can
+    follow it.
     """
     while not stop.is_set():
         started, failure, found = time.monotonic(), "", None

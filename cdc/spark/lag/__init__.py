@@ -1,1 +1,1 @@
-"""Measures how long transactions took from the leader to Kafka and to the follower."""
+"""Measures how long transactions took from the leader to Kafka, and to the follower."""

@@ -1,10 +1,10 @@
-"""Arrivals: from the commit log of a topic, the times at which its records were written to Kafka.
+"""Reads the commit log of a topic to find arrivals: the times at which the topic's records were written to Kafka.
 
-A record's own time is its commit on the server. The time of a commit log entry, which commits in one transaction with
-its records, is the producer's clock, in ms, at its request to Kafka to commit. The commit log is compacted: if the
-entry of records was removed, their arrival is unknown, and they are left out. Each commit takes two offsets (the entry
-and the end of its transaction), so a larger step from one entry to the next shows that entries between them were
-removed.
+A record itself contains the time of its commit on the server. A commit log entry commits in one transaction with its
+records; its time, in ms, is the producer's clock when the producer requested the commit from Kafka. The commit log is
+compacted: if the entry for some records was removed, their arrival is unknown, and they are left out. Each commit uses
+two offsets (the entry and the end of its transaction), so a larger step from one entry to the next shows that entries
+between them were removed.
 """
 
 import time
@@ -35,15 +35,15 @@ _ENDED_SECONDS = 1.0  # seconds after which the lag is computed without the open
 def read_entries(spark: SparkSession, kafka: Kafka, *, side: str, resource: str, begin: int = 0) -> DataFrame:
     """The entries for ``resource`` (side, offset, next, at_us), for ``intervals``.
 
-    The log is read from the offset ``begin``; unless that is 0, its entry only shows where the next one's sequences
-    begin. Raises UserError if the brokers do not answer.
+    The log is read from the offset ``begin``. Unless ``begin`` is 0, the entry there is only used to know where the
+    sequences of the next entry begin. Raises UserError if the brokers do not answer.
     """
     found = _span_of_log(kafka, begin)
     if not found.partitions:
         return local_frame(spark, [], _ENTRIES)
     read = messages(spark, found, options=kafka_options(kafka)).where(F.col("key") == F.lit(resource).cast("binary"))
     body = F.col("value").cast("string")
-    # Entries of a newer version may have another meaning, and are left out.
+    # Entries of a newer format version may have another meaning, and are left out.
     known = F.coalesce(F.get_json_object(body, "$.version").cast("bigint"), F.lit(0)) <= VERSION
     next_one = F.when(known, F.get_json_object(body, "$.next_sequence").cast("bigint"))
     entries = read.select(
@@ -53,11 +53,11 @@ def read_entries(spark: SparkSession, kafka: Kafka, *, side: str, resource: str,
 
 
 def intervals(entries: DataFrame) -> DataFrame:
-    """The times at which sequences of either side arrived in Kafka, from the ``entries`` of both commit logs: the
-    columns of SCHEMA.
+    """The times at which sequences of either side arrived in Kafka, from the ``entries`` of both commit logs. The
+    columns are in SCHEMA.
 
-    A row is about the sequences after ``since`` up to ``upto``, at ``at_us`` (µs since 1970); ``offset`` is the
-    entry's.
+    The sequences of a row, after ``since`` up to ``upto``, arrived at ``at_us`` (µs since 1970); ``offset`` is the
+    offset of the entry.
     """
     before = F.lag(F.struct("offset", "next")).over(Window.partitionBy("side").orderBy("offset"))
     found = entries.withColumn("before", before)
@@ -80,14 +80,15 @@ def _span_of_log(kafka: Kafka, begin: int) -> Span:
             topics = admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
         if partition[0] not in topics:
             return Span({})
-        # Kafka ends a transaction in one topic after the other: it may still be open here when its records can be read.
+        # Kafka commits a transaction in one topic after the other: it may still be open here when its records can
+        # already be read.
         written, give_up = (
             end_offsets(properties, [partition], committed=False)[partition],
             time.monotonic() + _ENDED_SECONDS,
         )
         while (end := end_offsets(properties, [partition])[partition]) < written and time.monotonic() < give_up:
             time.sleep(0.05)
-        # A log that was deleted and created again, or lost its newest messages, may be shorter than before.
+        # A log that was deleted and created again, or that lost its newest messages, may be shorter than before.
         first = max(begin_offsets(properties, [partition])[partition], begin if begin < end else 0)
         return Span({partition: (first, end)})
     except KafkaException as error:

@@ -1,8 +1,9 @@
-"""Lag: from counted transit times, how long the leader's transactions took to the follower, and from there to the topic
-of the follower's own binlog.
+"""Computes the lag from counted transit times: how long the leader's transactions took to reach the follower, and then
+the topic of the follower's own binlog.
 
 Only counts reach the driver (``lag.transit``): for each stage, table and stretch of time, the number of transactions in
-each bin of lengths. A bin counts as its mean, so quantiles are accurate to 5 % or 128 µs; the maximum is exact.
+each bin of delays. All delays in a bin count as the mean of the bin, so quantiles are accurate to 5 % or 128 µs; the
+maximum is exact.
 """
 
 import math
@@ -22,7 +23,7 @@ _BINS_A_BAR = 8
 
 @dataclass(frozen=True, slots=True)
 class Quantiles:
-    """The quantiles of the lengths, in µs, of ``transactions`` transactions."""
+    """The quantiles of delays, in µs; ``transactions`` is the number of transactions."""
 
     transactions: int
     p50_us: int
@@ -33,7 +34,8 @@ class Quantiles:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The transactions that the leader committed from ``from_us`` (µs since 1970) until the next stretch begins."""
+    """A stretch of time: ``lag`` describes the transactions that the leader committed from ``from_us`` (µs since 1970)
+    until the next stretch begins."""
 
     from_us: int
     lag: Quantiles
@@ -54,7 +56,8 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class TableLag:
-    """The stages of the transactions that changed a table; ``table`` is a database for statements on that database."""
+    """The delays, by stage, of the transactions that changed a table. For statements on a database, ``table`` is the
+    database."""
 
     table: str
     stages: dict[str, Quantiles]
@@ -62,10 +65,12 @@ class TableLag:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """The lag of the leader's ``transactions``, committed from ``first_us`` to ``last_us``, that the follower applied.
+    """The lag of the leader's transactions that were committed from ``first_us`` to ``last_us`` and that the follower
+    applied; ``transactions`` is their number.
 
-    A stage counts those of which both times are known, and is absent if there are none. ``stretch_us`` is the length of
-    the parts of ``over_time``. ``tables`` are the slowest by WHOLE's p95, out of ``tables_seen``.
+    A stage counts the transactions whose times at both ends of the stage are known; a stage without such transactions
+    is absent. ``stretch_us`` is the length of the stretches in ``over_time``. ``tables`` are the slowest tables
+    according to WHOLE's p95; ``tables_seen`` is the number of all tables.
     """
 
     transactions: int
@@ -78,7 +83,7 @@ class Lag:
 
 
 def lag(transit: Transit) -> Lag | None:
-    """The lag by the counts in ``transit``; None if none of its transactions was applied."""
+    """Computes the lag from the counts in ``transit``; None if none of its transactions was applied."""
     found: dict[str, list[Row]] = {"all": [], "time": [], "table": []}
     for row in _quantiles(transit.bins).collect():
         found[row["kind"]].append(row)
@@ -97,7 +102,8 @@ def lag(transit: Transit) -> Lag | None:
 
 
 def _quantiles(bins: DataFrame) -> DataFrame:
-    """The fields of Quantiles by stage and group: each table, each stretch, and all, with its bins for a histogram."""
+    """The fields of Quantiles by stage and group. A group is a table, a stretch, or all transactions; the group of all
+    transactions also has its bins, for a histogram."""
     group = "named_struct('kind', '{}', 'name', {})"
     whole, time = group.format("all", "''"), group.format("time", "string(stretch)")
     groups = F.explode(F.expr(f"IF(stretch IS NULL, array({group.format('table', 'table')}), array({whole}, {time}))"))
@@ -140,7 +146,7 @@ def _by_table(rows: Iterable[Row]) -> list[TableLag]:
 
 
 def _bars(bins: Iterable[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """Bins joined to wider bars: (from µs, to µs, count)."""
+    """Joins bins to wider bars (from µs, to µs, count)."""
     counts: dict[int, int] = {}
     for number, count in bins:
         bar = math.ceil(abs(number) / _BINS_A_BAR) * (1 if number > 0 else -1)

@@ -1,14 +1,15 @@
 """Counts how long the leader's transactions took (transit times), from transactions and arrivals.
 
-A transaction has four times, each by another machine's clock: the leader's commit; its producer asking Kafka to commit
-the record; the follower's commit; the follower's producer asking Kafka to commit the follower's record. The time
-between two of them is a **stage**. If clocks differ, it is longer or shorter by the difference, so it can be negative;
-it is reported as it is. Kafka's times are in ms, truncated, not rounded.
+A transaction has four times, each from another machine's clock: the leader's commit; the request of the leader's
+producer to Kafka to commit the record; the follower's commit; and the request of the follower's producer to Kafka to
+commit the follower's record. The interval between two of these times is a **stage**. If the two clocks differ, the
+stage appears longer or shorter by the difference, and may even be negative; it is reported as it is. Kafka's times are
+in ms, truncated, not rounded.
 
-Lengths are counted in **bins** 4.4 % wide, with one bin for lengths within 64 µs of zero. Each bin has a count, a sum
-and a maximum: by stage, and by the **stretch** of time of the leader's commit or by table. A stretch is a power of two
-of µs long and begins at a multiple of its length, so two short ones make a long one: counts can be added to the counts
-of earlier transactions.
+The lengths of stages are counted in **bins** 4.4 % wide, with one bin for lengths within 64 µs of zero. Each bin has a
+count, a sum and a maximum. There are bins for each stage and table, and for each stage and **stretch** of time in which
+the leader committed. The length of a stretch, in µs, is a power of two, and it begins at a multiple of its length. So
+two short stretches make a long one, and counts can be added to the counts of earlier transactions.
 """
 
 from collections.abc import Mapping
@@ -36,16 +37,17 @@ BINS_AN_OCTAVE = 16
 _MOST_STRETCHES = 64  # stretches that lie completely between the first commit and the last
 # Records of a table copy were never committed by the leader.
 _OF_LEADER = f"side = '{LEADER}' AND state = 'whole' AND transaction NOT LIKE 'copy:%'"
-_BLOCK_BITS = 10  # sequences are matched within blocks of so many bits
+_BLOCK_BITS = 10  # sequences are matched within blocks; the sequences in a block differ only in this number of low bits
 
 
 @dataclass(frozen=True, slots=True)
 class Transit:
-    """The lengths, counted, of ``transactions`` of the leader, committed from ``first_us`` to ``last_us``.
+    """The counted transit times of the leader's transactions that were committed from ``first_us`` to ``last_us``;
+    ``transactions`` is their number.
 
-    ``bins`` has a row for each ``stage`` (its index in STAGES), ``bin``, and either ``stretch`` (its number: the start
-    divided by ``stretch_us``) or ``table``, the other being NULL; with the ``count``, ``sum`` and ``max`` of lengths in
-    µs. A state keeps all of it.
+    ``bins`` has a row for each ``stage`` (its index in STAGES), ``bin``, and either ``stretch`` (the start of the
+    stretch divided by ``stretch_us``) or ``table``; the other column is NULL. ``count``, ``sum`` and ``max`` describe
+    the lengths in the bin, in µs. A state keeps all fields.
     """
 
     transactions: int
@@ -55,13 +57,15 @@ class Transit:
 
     @property
     def stretch_us(self) -> int:
-        """The length of a stretch: the shortest with which there are no more than _MOST_STRETCHES."""
+        """The length of a stretch: the shortest length with which no more than _MOST_STRETCHES lie completely between
+        the first commit and the last."""
         return _stretch_us(self.first_us, self.last_us)
 
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """The leader's complete ``transactions``: sequences and commit times of the first and the last."""
+    """The leader's complete transactions: their number, and the sequences and commit times of the first and the
+    last."""
 
     transactions: int
     first: int | None
@@ -70,7 +74,7 @@ class Commits:
     last_us: int | None
 
     def within(self, after: int, upto: int) -> bool:
-        """Whether all transactions are after the sequence ``after`` and not after ``upto``."""
+        """Whether all transactions end after the sequence ``after`` and not after ``upto``."""
         return self.first is None or self.last is None or (self.first > after and self.last <= upto)
 
 
@@ -93,9 +97,9 @@ def transit(
     before: Transit | None = None,
     known: Commits | None = None,
 ) -> Transit | None:
-    """The transit times of the leader's transactions after sequence ``after`` up to ``upto``, added to ``before``.
+    """Adds the transit times of the leader's transactions after sequence ``after`` up to ``upto`` to ``before``.
 
-    None if there are none. ``arrivals`` has the times at which sequences of either side were in Kafka
+    None if there are no transactions. ``arrivals`` contains the times at which sequences of either side were in Kafka
     (``lag.arrivals``). ``known`` describes the leader's commits in all of ``transactions``.
     """
     leader = transactions.where(f"{_OF_LEADER} AND final > {after} AND final <= {upto}")
@@ -121,7 +125,7 @@ def _longer(before: Transit, stretch_us: int) -> DataFrame:
 
 
 def _times(leader: DataFrame, applied: DataFrame, arrivals: DataFrame) -> DataFrame:
-    """Each of the ``leader``'s transactions with its four times, NULL if not known."""
+    """Each of the ``leader``'s transactions with its four times; unknown times are NULL."""
     arrived = {
         side: arrivals.where(f"side = '{side}'").select("since", "upto", F.struct("since", "at_us").alias("mark"))
         for side in (LEADER, FOLLOWER)
@@ -138,11 +142,12 @@ def _times(leader: DataFrame, applied: DataFrame, arrivals: DataFrame) -> DataFr
 
 
 def matched(items: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
-    """``items`` (sequence, item) with the first mark of each kind that covers the sequence, NULL without one.
+    """Adds the first mark of each kind that covers the sequence to each of ``items`` (sequence, item); NULL without a
+    mark.
 
-    Marks (since, upto, mark, which has ``since`` and ``at_us`` too) cover the sequences after ``since`` up to ``upto``,
-    and follow one another. All are sorted in blocks of sequences, which needs neither a join by ranges nor a row for
-    each sequence.
+    Marks (since, upto, mark, where ``mark`` contains ``since`` and ``at_us`` too) cover the sequences after ``since``
+    up to ``upto``, and follow one another. Items and marks are sorted together in blocks of sequences. This needs
+    neither a join on ranges nor a row for each sequence.
     """
     block = f"shiftright({{}}, {_BLOCK_BITS})"
     blocks = F.explode(F.expr(f"sequence({block.format('since + 1')}, {block.format('upto')})")).alias("block")
@@ -150,8 +155,8 @@ def matched(items: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
     for name, covering in marks.items():
         in_blocks = covering.select(blocks, F.col("upto").alias("sequence"), F.col("mark").alias(name))
         both = both.unionByName(in_blocks, allowMissingColumns=True)
-    # From the highest sequence down, a mark comes before the sequences it covers. The earliest of marks with the same
-    # end comes last, so that it counts.
+    # In descending order, a mark comes before the sequences that it covers. If marks have the same end, the earliest
+    # mark comes last, so that it counts.
     latest_first = [F.desc(F.coalesce(*(f"{name}.{field}" for name in marks))) for field in ("at_us", "since")]
     down = Window.partitionBy("block").orderBy(F.desc("sequence"), F.col("item").isNotNull(), *latest_first)
     down = down.rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -161,7 +166,7 @@ def matched(items: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _counted(times: DataFrame, stretch_us: int) -> DataFrame:
-    """The number of transactions in each bin of lengths, by stretch and by the set of tables that they changed."""
+    """Counts the transactions in each bin of lengths, by stretch and by the set of tables that they changed."""
     lengths = ", ".join(f"{at}, {end} - {start}" for at, (start, end) in enumerate(_BETWEEN.values()))
     stack = F.expr(f"stack({len(_BETWEEN)}, {lengths})").alias("stage", "us")
     stretch = F.expr(f"ts_us DIV {stretch_us}").alias("stretch")
@@ -174,7 +179,7 @@ def _counted(times: DataFrame, stretch_us: int) -> DataFrame:
 
 
 def _grouped(counts: DataFrame) -> DataFrame:
-    """The counts added up by stretch, and by table."""
+    """Adds the counts up, by stretch and by table."""
     group = "named_struct('stretch', {}, 'table', {})"
     stretch, table = group.format("stretch", "string(NULL)"), group.format("bigint(NULL)", "t")
     groups = F.explode(F.expr(f"concat(array({stretch}), transform(tables, t -> {table}))")).alias("of")

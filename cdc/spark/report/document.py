@@ -1,7 +1,8 @@
-"""Defines the parts of a report, for the page and the terminal alike: text and numbers, without markup or widths.
+"""Defines the parts of a report, for both the page and the terminal: texts and numbers, without markup or widths.
 
-A document has sections, and a section has blocks, which the page shows, and lines, which the terminal shows. All texts
-are as databases and logs have them: each renderer makes control characters visible, and escapes what it must. Pure.
+A document consists of sections. A section has blocks, which the page shows, and lines, which the terminal shows. All
+texts are unchanged texts of databases and logs: each renderer makes control characters visible, and escapes the text
+for its format. Pure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's ``heading``. ``terminal`` is its heading on a terminal, which leaves out columns without one."""
+    """A column with its ``heading``. ``terminal`` is the heading on a terminal, which leaves out columns without it."""
 
     heading: str
     number: bool = False
@@ -37,10 +38,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A ``text``, the style in which the page shows it, and the text for a terminal if that differs.
+    """A ``text``, the style in which the page shows it, and the text for a terminal if it differs.
 
-    The styles are those of page.html: ``name`` (of an object on a server), ``code``, ``foreign`` (written by others,
-    perhaps from right to left), ``notable``, ``time``, ``good`` and ``bad``.
+    The styles are defined in page.html: ``name`` (the name of an object on a server), ``code``, ``foreign`` (a text
+    that others wrote, perhaps from right to left), ``notable``, ``time``, ``good`` and ``bad``.
     """
 
     text: str
@@ -50,10 +51,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table. The page hides rows after the first ``opened``, or all of them if there is a ``summary``, until the
-    reader opens it.
+    """A table. The page shows only the first ``opened`` rows, or only the ``summary`` if there is one, until the reader
+    opens the table.
 
-    ``heading`` stands above it, ``note`` below.
+    ``heading`` stands above the table, and ``note`` below it.
     """
 
     columns: Sequence[Column]
@@ -67,7 +68,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """One or more sentences; ``dim`` if most readers need not read them."""
+    """One or more sentences. ``dim``: most readers need not read them."""
 
     text: str
     dim: bool = False
@@ -84,7 +85,8 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A column of a drifted row: the leader's value and the follower's; None if the side has no such row."""
+    """A column of a drifted row, with the leader's value and the follower's value; None if a side does not have the
+    row."""
 
     name: str
     leader: Cut | None
@@ -95,7 +97,8 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A drifted row: ``what`` it is (missing, extra, different), where, why, and its columns side by side.
+    """A drifted row: ``what`` it is (missing, extra or different), its table, its cause, and both sides' values of its
+    columns.
 
     ``left_out`` is the number of equal columns that are not listed.
     """
@@ -113,7 +116,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """An SVG element: its name, its attributes, and its text or, shown by the pointer, its title."""
+    """An SVG element: its name, its attributes, its text, and its title, which the browser shows under the pointer."""
 
     name: str
     attributes: Mapping[str, str]
@@ -134,7 +137,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Plots, side by side if there is room; with a ``caption`` they are a figure."""
+    """Plots, side by side if there is room. With a ``caption`` they become an HTML figure."""
 
     drawings: Sequence[Drawing]
     caption: str = ""
@@ -146,7 +149,8 @@ Block = Table | Paragraph | Command | Difference | Figure
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A ``title``, which the page shows, with its ``blocks``; the terminal shows the ``lines``. Either may be empty."""
+    """A section: the page shows its ``title`` and ``blocks``, and the terminal shows its ``lines``. Both may be
+    empty."""
 
     title: str
     blocks: Sequence[Block] = ()
@@ -155,7 +159,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A report: the verdict with its sign, its sentence, its reasons and notes, then the sections."""
+    """A report: the verdict with its sign, its sentence, its reasons and notes, and the sections."""
 
     title: str
     verdict: str

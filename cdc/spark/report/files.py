@@ -1,4 +1,4 @@
-"""Prepares the report folder, and replaces an earlier report in it by a new one once that is complete."""
+"""Prepares the report folder, and replaces an earlier report in it once the new report is complete."""
 
 import shlex
 import shutil
@@ -13,18 +13,18 @@ __all__ = ["ASIDE", "FOREIGN", "HTML", "JSON", "KEYS", "PARQUET", "clear", "repa
 
 JSON, HTML, KEYS = "report.json", "report.html", "drift.keys.jsonl"
 PARQUET, FOREIGN = "drift.parquet", "foreign.parquet"  # folders
-ASIDE = ".cdc-audit-next"  # removed without asking, so its name must not be one that users give
+ASIDE = ".cdc-audit-next"  # the folder is removed without asking, so no user may have a folder of this name
 
 
 def repair_command(leader: Path, folder: Path) -> str:
-    """The command that copies the drifted rows of the report in ``folder`` again; ``leader`` is the
-    producer's profile."""
+    """The command that requests new copies of the drifted rows in the report in ``folder``; ``leader`` is the profile
+    of the leader's producer."""
     return shlex.join(["cdc-repair", str(leader.absolute()), "--report", str(folder.absolute())])
 
 
 def clear(folder: Path) -> None:
-    """Creates ``folder``, or removes an earlier report from it, which could be mistaken for this
-    one. Raises UserError."""
+    """Creates ``folder``, or removes an earlier report from it, which could be mistaken for the new report. Raises
+    UserError."""
     try:
         make_folder(folder)
         _take_from_others(folder)
@@ -40,19 +40,19 @@ def clear(folder: Path) -> None:
 
 
 def _take_from_others(folder: Path) -> None:
-    """Removes the rights of other users from ``folder``, unless it holds other files than a report."""
+    """Removes other users' permissions on ``folder``, unless it contains files other than a report."""
     if {path.name for path in folder.iterdir()} <= {JSON, HTML, PARQUET, FOREIGN, KEYS, ASIDE}:
-        # The folder may be a volume's that belongs to another user; then the modes of its content suffice.
+        # The folder may be a volume that belongs to another user; then the modes of its contents suffice.
         with suppress(PermissionError):
             take_from_others(folder)
 
 
 @contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """A folder to write a report to; at the end of the block its files replace the report in ``folder``.
+    """Yields a folder to write a report to; at the end of the block its files replace the report in ``folder``.
 
-    Between removing the old files and moving the new ones, readers find no report. If the block fails, the new report
-    is removed and the old one stays.
+    After the old files are removed and before the new files are moved, readers find no report. If the block fails, the
+    new report is removed, and the old report stays.
     """
     aside = folder / ASIDE
     shutil.rmtree(aside, ignore_errors=True)

@@ -1,7 +1,7 @@
 """Holds the outcome of an audit and writes it as report.json and report.html.
 
-cdc/spark/report.schema.json describes every field of report.json. Its version is increased when a field is removed or
-changes its meaning, not when one is added.
+cdc/spark/report.schema.json describes every field of report.json. The version in report.json is increased when a field
+is removed or changes its meaning, not when a field is added.
 """
 
 import json
@@ -32,10 +32,11 @@ _STATUS = {"no drift": 0, "drift": 1, "could not judge": 2}
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """The part of one server's records that was read. ``topic`` is the profile's, ``offsets`` are per topic/partition.
+    """The part of one server's records that was read. ``topic`` is the topic in the profile; ``offsets`` are by
+    topic/partition.
 
-    ``first`` and ``last`` are sequences, ``first_us`` and ``last_us`` the earliest and the latest commit time in µs
-    since 1970, ``newest_us`` the time at which the newest entry of the commit log was written.
+    ``first`` and ``last`` are sequences; ``first_us`` and ``last_us`` are the earliest and the latest commit time, in
+    µs since 1970; ``newest_us`` is the time at which the newest entry of the commit log was written.
     """
 
     resource: str
@@ -51,10 +52,10 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedDrift:
-    """The drift that an entry of ``--accept`` removes from the verdict: ``rows`` by table, and ``objects`` defined
-    differently.
+    """The drift that an entry of ``--accept`` removes from the verdict: the number of ``rows`` by table, and the
+    ``objects`` that are defined differently.
 
-    Neither is known for an ``expired`` entry. The other fields are the entry's (``ddl.accepted_drift``).
+    Both are empty for an ``expired`` entry. The other fields are those of the entry (``ddl.accepted_drift``).
     """
 
     number: int
@@ -69,7 +70,7 @@ class AcceptedDrift:
 
 @dataclass(frozen=True, slots=True)
 class NotReplicated:
-    """A table that the leader's producer leaves out, and the number of ``rows`` that the follower has of its own."""
+    """A table that the leader's producer leaves out, and the number of ``rows`` that only the follower has."""
 
     database: str
     table: str
@@ -78,7 +79,7 @@ class NotReplicated:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Everything that a report shows; report.schema.json explains the fields."""
+    """The contents of a report; report.schema.json explains the fields."""
 
     audited_at: str
     leader: Topic
@@ -108,24 +109,24 @@ class Audit:
 
     @classmethod
     def of(cls, *sections: Any, reasons: Sequence[str] = ()) -> "Audit":
-        """Builds an audit from ``sections``: each is a dataclass with some of the audit's fields."""
+        """Builds an audit from ``sections``, which are dataclasses with some of the audit's fields."""
         found = {each.name: getattr(section, each.name) for section in sections for each in fields(section)}
         return cls(reasons=list(reasons), **found)
 
     @property
     def verdict(self) -> str:
-        """``no drift``, ``drift`` or ``could not judge``."""
+        """The verdict: ``no drift``, ``drift`` or ``could not judge``."""
         if self.reasons:
             return "could not judge"
         if self.drifted_rows or self.schema_drift:
             return "drift"
-        # "No drift" promises a true copy: a table whose copy is incomplete rules that out.
+        # "No drift" promises a true copy, which is not certain while the copy of a table is incomplete.
         return "could not judge" if self.under_copy else "no drift"
 
     @property
     def why(self) -> list[str]:
-        """The reasons why the audit could not judge. Without ``reasons`` everything is compared except the tables
-        ``under_copy``."""
+        """The reasons why the audit could not judge. If ``reasons`` is empty, all tables were compared except the
+        tables ``under_copy``."""
         if self.reasons or self.verdict != "could not judge":
             return self.reasons
         return [incomplete_copies(self.under_copy, self.sequence)]
@@ -149,21 +150,27 @@ class Audit:
 
     @property
     def behind_seconds(self) -> float | None:
-        """How many seconds before the audit the leader committed the oldest of these records; None if it is unknown."""
+        """How many seconds before the audit the leader committed the oldest record that the follower has not applied.
+
+        0 if there is no such record; None if it is unknown.
+        """
         return self.seconds_since(self.waiting_us) if self.behind_records else self.behind_records
 
     @property
     def ages(self) -> dict[str, float | None]:
-        """Per side how long before the audit the newest entry of its commit log was written; None without an entry."""
+        """How many seconds before the audit the newest entry of the commit log was written, by side; None without an
+        entry."""
         return {side: self.seconds_since(each.newest_us)
                 for side, each in (("leader", self.leader), ("follower", self.follower))}  # fmt: skip
 
     def seconds_since(self, us: int | None) -> float | None:
-        """How long before the audit a time was; 0 for a later time, which another machine's clock may give."""
+        """The number of seconds from the time ``us`` to the audit; 0 for a later time, which another machine's clock
+        may show."""
         return None if us is None else max(0.0, datetime.fromisoformat(self.audited_at).timestamp() - us / 1e6)
 
     def no_older_than(self, seconds: float) -> "Audit":
-        """The outcome, which is "could not judge" if a commit log is older: newer changes may not be in the topic."""
+        """Changes the verdict to "could not judge" if the newest entry of a commit log is older than ``seconds``: newer
+        changes may not be in the topic."""
         reasons = [
             reason
             for (side, age), topic in zip(self.ages.items(), (self.leader, self.follower), strict=True)
@@ -191,7 +198,7 @@ def to_json(audit: Audit) -> str:
     }
     body = asdict(audit)
     for each in body["schema"]:
-        del each["statements"]  # whole texts, which may contain passwords
+        del each["statements"]  # they are whole texts, which may contain passwords
     return json.dumps(head | derived | body | {"reasons": audit.why}, ensure_ascii=False, indent=1) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Renders a report as report.html: one file that loads nothing, for screen and print, made from page.html."""
+"""Renders a report as report.html, from the template page.html: one file that loads nothing, for screen and print."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -15,20 +15,20 @@ from cdc.spark.state.history import PastVerdict
 
 __all__ = ["page", "template"]
 
-# The page has no script and loads nothing; this makes the browser enforce it.
+# The page contains no script and loads nothing; this policy makes the browser enforce it.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def page(audit: Audit, verdicts: Sequence[PastVerdict] = ()) -> str:
-    """The whole report as HTML; ``verdicts`` are those of the audits on the same state, oldest first."""
-    # The only text that becomes markup without escaping: a file of this program.
+    """The whole report as HTML; ``verdicts`` are the verdicts of all audits on the same state, oldest first."""
+    # Only this text becomes markup without escaping: it is a file of this program.
     style = Markup(_file("page.css"))
     return template(_file("page.html")).render(document=document(audit, verdicts), policy=_POLICY, style=style)
 
 
 @cache
 def template(text: str) -> Template:
-    """A template that makes all values visible (``printable.visible``) and escapes them."""
+    """Compiles a template that makes all values visible (``printable.visible``) and escapes them."""
     environment = Environment(
         autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -37,7 +37,7 @@ def template(text: str) -> Template:
 
 
 def _shown(value: Any) -> Any:
-    """Makes ``value`` visible before Jinja2 escapes it; the result of a macro is markup already."""
+    """Makes ``value`` visible before Jinja2 escapes it, unless it is the result of a macro, which is markup already."""
     return value if isinstance(value, Markup) else visible(str(value))
 
 

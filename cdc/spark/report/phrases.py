@@ -1,4 +1,4 @@
-"""Puts the outcome of an audit into plain sentences, which the page and the terminal share."""
+"""Phrases the outcome of an audit as plain sentences, which the page and the terminal share."""
 
 from collections.abc import Iterator
 
@@ -31,17 +31,18 @@ _NAMED = 10  # tables in a sentence
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """``1 row``, ``2 rows``, ``1,000 rows``; ``many`` is the plural if it is not the singular with an s."""
+    """Returns a number with its noun, such as ``1 row`` or ``1,000 rows``; ``many`` is the plural if it is not the
+    singular with an s."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def enumerated(parts: list[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
+    """Joins ``parts`` to a list in a sentence, such as ``a, b and c``."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def verdict_sentence(audit: Audit) -> str:
-    """The answer to the question whether the follower is a true copy of the leader."""
+    """The sentence that answers whether the follower is a true copy of the leader."""
     follower, leader = audit.follower.resource, audit.leader.resource
     if audit.verdict == "could not judge" and not audit.reasons:
         tables = counted(len(audit.under_copy), "table is", "tables are")
@@ -62,7 +63,7 @@ def verdict_sentence(audit: Audit) -> str:
         if not audit.copy and not any(table.older for table in audit.tables):
             return f"{follower} is a true copy of {leader} {at}: {rows}."
         since = "the copy that it began from" if audit.copy else "the topics begin"
-        # "A true copy" would include rows that nobody compared.
+        # "A true copy" would include rows that were never compared.
         what = f"What has changed since {since} is on {follower} as on {leader}"
         return f"{what} {at}: {rows}. No other row was compared."
     found = []
@@ -84,7 +85,7 @@ def _accepted(audit: Audit) -> str:
 
 
 def accepted_drift(entry: AcceptedDrift) -> str:
-    """A text for the drift that an entry of ``--accept`` has removed from the verdict."""
+    """Describes the drift that an entry of ``--accept`` has removed from the verdict."""
     if entry.expired:
         return f"expired on {entry.until}: nothing is accepted by it"
     rows = [f"{counted(rows, 'row')} of {name}" for name, rows in list(entry.rows.items())[:_NAMED]]
@@ -97,7 +98,7 @@ def accepted_drift(entry: AcceptedDrift) -> str:
 
 
 def object_name(each: SchemaDrift) -> str:
-    """``table flvDb.pet``, ``database flvDb``."""
+    """Returns the kind and the name of an object, such as ``table flvDb.pet`` or ``database flvDb``."""
     return f"{each.kind.lower()} {each.database if each.name is None else f'{each.database}.{each.name}'}"
 
 
@@ -112,12 +113,12 @@ def has_drift(table: Table) -> bool:
 
 
 def drifted_first(tables: list[Table]) -> list[Table]:
-    """The tables with most drifted rows first, then by name."""
+    """Sorts the tables by their number of drifted rows, highest first, then by name."""
     return sorted(tables, key=lambda t: (-(t.missing + t.extra + t.different), t.database, t.table))
 
 
 def not_compared(audit: Audit) -> Iterator[str]:
-    """Sentences about what was not compared, one for each reason."""
+    """Sentences about tables and rows that were not compared, one for each reason."""
     if audit.under_copy and audit.verdict == "drift":
         names = enumerated([f"{each.database}.{each.table}" for each in audit.under_copy[:_NAMED]])
         more = f" and {len(audit.under_copy) - _NAMED:,} more" if len(audit.under_copy) > _NAMED else ""
@@ -143,7 +144,7 @@ def not_compared(audit: Audit) -> Iterator[str]:
 
 
 def _only_what_changed(tables: list[Table]) -> str:
-    """The number of rows that were compared in tables older than the topics."""
+    """A sentence with the numbers of rows that were compared in tables older than the topics."""
     compared = [f"{t.database}.{t.table} {counted(t.leader_rows, 'row')}" for t in tables[:_NAMED]]
     if len(tables) > _NAMED:
         compared.append(f"{counted(len(tables) - _NAMED, 'more table')}")
@@ -162,7 +163,8 @@ def _began_from_copy(held: str) -> str:
 
 
 def not_found(audit: Audit) -> str:
-    """A sentence that names what the audit looked for and did not find; empty if it could not judge."""
+    """A sentence that lists the kinds of findings that the audit searched for and did not find; empty if it could not
+    judge."""
     if audit.reasons:
         return ""
     looked_for = {
@@ -176,20 +178,20 @@ def not_found(audit: Audit) -> str:
 
 
 def commit_times(topic: Topic) -> str:
-    """When the first and the last of a topic's records were committed."""
+    """The commit times of the first and the last record of a topic."""
     if topic.first_us is None or topic.last_us is None:
         return "no records"
     return f"{moment(topic.first_us)} to {moment(topic.last_us)}"
 
 
 def commit_log_age(audit: Audit, side: str) -> str:
-    """How long before the audit the producer of a side wrote the newest entry of its commit log."""
+    """How long before the audit the producer of a side wrote the newest entry of its commit log, as text."""
     seconds = audit.ages[side]
     return "no commit log" if seconds is None else f"{duration(seconds * 1e6)} before the audit"
 
 
 def backlog(audit: Audit) -> str:
-    """A sentence about the leader's records that the follower has not applied; empty if they are unknown."""
+    """A sentence about the leader's records that the follower has not applied; empty if their number is unknown."""
     if audit.behind_records is None:
         return ""
     if not audit.behind_records:
@@ -205,7 +207,7 @@ def binlog_position(change: dict[str, object] | None) -> str:
 
 
 def row_notes(row: DriftedRow) -> Iterator[str]:
-    """Sentences about a drifted row that its images alone do not show."""
+    """Sentences about a drifted row with facts that its images do not show."""
     if not row.keyed:
         side = "leader" if row.kind == "missing" else "follower"
         copies = counted(row.rows, "more copy", "more copies")

@@ -1,6 +1,6 @@
 """Draws the plots of a report: histograms of lags, lags over time, foreign writes over time, and past verdicts.
 
-Computes their axes, too: the position of a value, and the marks with their texts.
+Also computes the plots' axes: the position of a value, and the marks with their texts.
 """
 
 import math
@@ -39,9 +39,10 @@ _MARKS = 6
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis that maps the values from ``low`` to ``high`` to 0 to 1; ``marks`` are values with their texts.
+    """An axis that maps the values from ``low`` to ``high`` to positions from 0 to 1; ``marks`` are values with their
+    texts.
 
-    ``logarithmic``: for durations, whose distances are those of their logarithms, but linear from -64 µs to 64 µs.
+    ``logarithmic``: the values are durations, and the scale is logarithmic, but linear from -64 µs to 64 µs.
     """
 
     low: float
@@ -50,20 +51,20 @@ class Axis:
     logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        """The position of ``value`` from 0 to 1; a value outside the axis gets the nearer end."""
+        """The position of ``value``, from 0 to 1; a value outside of the axis is moved to its nearer end."""
         low, high, here = (_scaled(each) if self.logarithmic else each for each in (self.low, self.high, value))
         return min(1.0, max(0.0, (here - low) / (high - low)))
 
 
 def _scaled(us: float) -> float:
-    """A duration on the logarithmic scale."""
+    """Maps a duration to the logarithmic scale."""
     if abs(us) <= _ZERO_US:
         return us / _ZERO_US
     return math.copysign(1 + math.log2(abs(us) / _ZERO_US), us)
 
 
 def duration_axis(low_us: float, high_us: float) -> Axis:
-    """A logarithmic axis for durations that contains both, with a margin."""
+    """A logarithmic axis for durations that contains both limits, with a margin."""
     low, high = _wider(low_us, -1), _wider(high_us, 1)
     signed = sorted({0, *_DURATIONS, *(-each for each in _DURATIONS)})
     marks = [each for each in signed if low <= each <= high]
@@ -76,7 +77,7 @@ def duration_axis(low_us: float, high_us: float) -> Axis:
 
 
 def _wider(us: float, sign: int) -> float:
-    """A duration moved in the direction of ``sign`` by about a factor of 1.5."""
+    """Moves a duration in the direction of ``sign`` by about a factor of 1.5."""
     scaled = _scaled(us) + sign * 0.6
     return scaled * _ZERO_US if abs(scaled) <= 1 else math.copysign(_ZERO_US * 2 ** (abs(scaled) - 1), scaled)
 
@@ -142,7 +143,7 @@ class _Frame:
 
 
 def histogram(stage: Stage, label: str) -> Drawing:
-    """The number of transactions by the time they took, with the quantiles marked."""
+    """Draws the number of transactions over the time that they took, and marks the quantiles."""
     across = duration_axis(stage.histogram[0][0], stage.histogram[-1][1])
     up = count_axis(max(count for *_, count in stage.histogram))
     frame = _Frame(across, up, "time taken (log scale)", "transactions")
@@ -154,7 +155,7 @@ def histogram(stage: Stage, label: str) -> Drawing:
 
 
 def over_time(stage: Stage, label: str, *, first_us: int, last_us: int, stretch_us: int) -> Drawing:
-    """The quantiles of the transactions in each stretch of time, by the leader's commit."""
+    """Draws the quantiles of the transactions in each stretch of time in which the leader committed."""
     lags = [_of(each.lag, name) for each in stage.over_time for name in QUANTILES]
     across = time_axis(first_us, max(last_us, first_us + stretch_us))
     frame = _Frame(
@@ -169,14 +170,14 @@ def over_time(stage: Stage, label: str, *, first_us: int, last_us: int, stretch_
 
 
 def time_line(bars: Sequence[Bar], label: str, *, first_us: int, last_us: int) -> Drawing:
-    """Bars of counts (from and to in µs since 1970) over the time from ``first_us`` to ``last_us``."""
+    """Draws bars of counts, whose limits are in µs since 1970, over the time from ``first_us`` to ``last_us``."""
     up = count_axis(max(count for *_, count in bars))
     frame = _Frame(time_axis(first_us, last_us), up, _when(first_us, "follower's commit"), "writes", 2 * _WIDTH)
     return _plot(frame, label, [_bar(frame, bar, f"{bar[2]:,}") for bar in bars])
 
 
 def points(drawn: Sequence[Point], label: str) -> Drawing:
-    """Points of counts over time, each in the colour of its verdict."""
+    """Draws counts over time as points, each in the colour of its verdict."""
     across = time_axis(drawn[0][0], drawn[-1][0])
     frame = _Frame(across, count_axis(max(1, *(count for _, count, *_ in drawn))), _when(drawn[0][0], "audit"),
                    "rows and definitions that differ", 2 * _WIDTH)  # fmt: skip
@@ -188,7 +189,8 @@ def points(drawn: Sequence[Point], label: str) -> Drawing:
 
 
 def _shape(name: str, text: str = "", title: str = "", **attributes: str | float) -> Shape:
-    """An element of SVG. The attribute ``class_`` becomes ``class``; numbers get one decimal, as precise as a pixel."""
+    """An SVG element. The attribute ``class_`` becomes ``class``; floats are written with one decimal, which is enough
+    for a pixel."""
     named = {key.rstrip("_").replace("_", "-"): _exact(value) for key, value in attributes.items()}
     return Shape(name, named, text, title)
 
@@ -233,7 +235,7 @@ def _marks(frame: _Frame) -> Iterable[Shape]:
 
 def _bar(frame: _Frame, bar: Bar, title: str) -> Shape:
     start, end, count = bar
-    x, y = frame.x(start), min(frame.y(count), _BASE - 1.5)  # at least visible: one in a million too
+    x, y = frame.x(start), min(frame.y(count), _BASE - 1.5)  # even the bar of one in a million is visible
     width = max(2.0, frame.x(end) - x - 1)
     return _shape("rect", title=title, x=x, y=y, width=width, height=_BASE - y, class_="bar")
 

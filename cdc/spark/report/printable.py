@@ -1,6 +1,6 @@
-"""Turns values of a database into text that is safe to show: visible, short, without control characters. Pure.
+"""Converts values of a database to text that is safe to show: visible, short, without control characters. Pure.
 
-Formats times and durations in µs for the page, the terminal and the sentences of a report. Pure.
+Also formats times and durations in µs for the page, the terminal and the sentences of a report.
 """
 
 import json
@@ -34,28 +34,28 @@ _UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (MS, "ms"))
 
 
 def time_of(us: float) -> datetime:
-    """A time in µs since 1970 in UTC."""
-    # Seconds and µs separately: a float of the seconds since 1970 has too few digits for exact µs.
+    """Converts a time in µs since 1970 to a datetime in UTC."""
+    # Seconds and µs are converted separately: a float of the seconds since 1970 has too few digits for exact µs.
     return datetime.fromtimestamp(int(us) // SECOND, UTC).replace(microsecond=int(us) % SECOND)
 
 
 def moment(us: int) -> str:
-    """A time in µs since 1970 in UTC, to the second."""
+    """Formats a time in µs since 1970 in UTC, with seconds."""
     return f"{time_of(us):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def day(us: int) -> str:
-    """The day of a time in µs since 1970, in UTC."""
+    """Formats the day of a time in µs since 1970, in UTC."""
     return f"{time_of(us):%Y-%m-%d}"
 
 
 def clock(us: int) -> str:
-    """A time in µs since 1970 in UTC, to the ms."""
+    """Formats a time in µs since 1970 in UTC, with ms."""
     return f"{time_of(us):%Y-%m-%d %H:%M:%S.%f}"[:-3]
 
 
 def duration(us: float) -> str:
-    """A duration in µs with three digits and a unit: ``3.2 ms``, ``-1.5 s``, ``250 µs``."""
+    """Formats a duration in µs with three digits and a unit, such as ``3.2 ms``, ``-1.5 s`` or ``250 µs``."""
     for size, unit in _UNITS:
         if abs(us) >= size:
             return f"{_digits(us / size)} {unit}"
@@ -73,9 +73,9 @@ _AROUND = 24
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A text in three parts, of which the ``middle`` differs from that of another text.
+    """A text in three parts; its ``middle`` differs from the middle of another text.
 
-    ``length`` is the length of the whole text in characters where parts are shortened, else None.
+    ``length`` is the length of the whole text in characters if its parts may be shortened, else None.
     """
 
     before: str
@@ -85,17 +85,17 @@ class Cut:
 
 
 def value_text(text: str | None) -> str:
-    """A value of an image in readable form; images have JSON texts, and no entry for NULL."""
+    """Formats a value of an image for readers; images contain JSON texts, and None for NULL."""
     return visible(display(NULL if text is None else json.loads(text)))
 
 
 def cut(text: str, length: int = _SHOWN) -> str:
-    """The first ``length`` characters of a text and the length of the whole, or the text itself if it is not longer."""
+    """Cuts a text after ``length`` characters, and adds the length of the whole text; a shorter text is not changed."""
     return text if len(text) <= length else f"{text[:length]}… ({len(text):,} characters)"
 
 
 def differing(one: str, other: str) -> tuple[Cut, Cut]:
-    """Two texts, each with the part that differs in the middle; long texts are shortened around that part."""
+    """Splits two texts so that their differing parts are in the middle; long texts are shortened around these parts."""
     before = _alike(one, other)
     after = _alike(one[before:][::-1], other[before:][::-1])
     first, second = (_around(text, before, len(text) - after) for text in (one, other))
@@ -103,7 +103,7 @@ def differing(one: str, other: str) -> tuple[Cut, Cut]:
 
 
 def _alike(one: str, other: str) -> int:
-    """The number of characters that both start with."""
+    """The length of the beginning that both texts share, in characters."""
     at = 0
     for first, second in zip(one, other, strict=False):
         if first != second:
@@ -113,7 +113,7 @@ def _alike(one: str, other: str) -> int:
 
 
 def _around(text: str, start: int, end: int) -> Cut:
-    """``text`` with the part from ``start`` to ``end`` in the middle."""
+    """Splits ``text`` so that the part from ``start`` to ``end`` is in the middle."""
     before, middle, after = text[:start], text[start:end], text[end:]
     if len(text) <= _SHOWN:
         return Cut(before, middle, after)

@@ -1,4 +1,4 @@
-"""Makes the document of an audit from its outcome: each section once, for the page and for the terminal."""
+"""Builds the document of an audit from its outcome: each section is built once, for both the page and the terminal."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -65,7 +65,8 @@ EXPLAINED = {
 
 
 def document(audit: Audit, verdicts: Sequence[PastVerdict] = ()) -> Document:
-    """The whole report; ``verdicts`` are those of all audits on the same state, oldest first, including this audit."""
+    """The whole report; ``verdicts`` are the verdicts of all audits on the same state, including ``audit``, oldest
+    first."""
     more = " Everything above is also in report.json"
     rows = f"; {PARQUET} has all drifted rows" if audit.drifted_rows else ""
     return Document(
@@ -100,12 +101,12 @@ def _number(number: int) -> Cell:
 
 
 def _more(count: int, shown: int, where: str = "") -> str:
-    """A note that only the first ``shown`` of ``count`` are listed, if so."""
+    """A note that only the first ``shown`` of ``count`` items are listed; empty if all are listed."""
     return f"The first {shown:,} of {count:,}{where}." if count > shown else ""
 
 
 def _verdicts(verdicts: Sequence[PastVerdict]) -> Section:
-    """The number of rows and definitions that differed at each audit; nothing for a single audit."""
+    """The number of rows and definitions that differed at each audit; empty for a single audit."""
     title = "Verdicts so far"
     if len(verdicts) < 2:
         return Section(title)
@@ -126,7 +127,7 @@ def _point(verdict: PastVerdict) -> Point:
 
 
 def _compared(audit: Audit) -> Section:
-    """Both topics: their servers, the records read, and the times at which these were committed."""
+    """Describes both topics: their servers, the records that were read, and the commit times of these records."""
     headings = ("", "server", "topic", "records", "sequences", "committed", "newest commit log entry")
     rows, lines = [], []
     for side, topic in (("leader", audit.leader), ("follower", audit.follower)):
@@ -151,7 +152,7 @@ def _compared(audit: Audit) -> Section:
 
 
 def _offsets(audit: Audit) -> Iterator[Table]:
-    """The offsets read from each partition."""
+    """The range of offsets that was read from each partition."""
     rows = [
         (Cell(name, "name"), _number(first), _number(end - 1))
         for topic in (audit.leader, audit.follower)
@@ -164,7 +165,7 @@ def _offsets(audit: Audit) -> Iterator[Table]:
 
 
 def _tables(found: Sequence[CountedTable]) -> Section:
-    """The tables, drifted ones first, up to a limit."""
+    """The compared tables, drifted tables first, up to a limit."""
     if not found:
         return Section("Tables")
     ordered = drifted_first(list(found))
@@ -203,7 +204,7 @@ def _counts(each: CountedTable) -> Sequence[Cell]:
 
 
 def _accepted(audit: Audit) -> Section:
-    """The entries of ``--accept``, and what each has removed from the verdict."""
+    """The entries of ``--accept``, and the drift that each has removed from the verdict."""
     rows, lines = [], []
     for each in audit.accepted:
         what, drift = ", ".join(each.what), accepted_drift(each)
@@ -218,12 +219,12 @@ def _accepted(audit: Audit) -> Section:
 
 
 def _listed(title: str, table: Table, lines: Sequence[str | Table] = ()) -> Section:
-    """A section of one table; nothing is shown if it has no rows."""
+    """A section with one table, which is left out if it has no rows."""
     return Section(title, [table] if table.rows else [], lines)
 
 
 def _under_copy(audit: Audit) -> Section:
-    """The tables whose copy is not complete; on the terminal they are among the reasons or in a sentence."""
+    """The tables whose copy is not complete; on the terminal they are in a reason or a sentence instead."""
     rows = [
         (Cell(f"{each.database}.{each.table}", "name"),
          Cell("has to begin" if each.began is None else f"sequence {each.began:,}"))
@@ -278,7 +279,8 @@ def _drifted(audit: Audit) -> Section:
 
 
 def _difference(row: DriftedRow) -> Difference:
-    """A drifted row with its columns: key and differing ones first; beyond a limit equal ones are only counted."""
+    """A drifted row with its columns: first the key's columns and the columns that differ; equal columns beyond a limit
+    are only counted."""
     names = list(dict.fromkeys([*row.identity, *row.columns, *(row.leader_image or {}), *(row.follower_image or {})]))
     shown = [name for at, name in enumerate(names) if at < _COLUMNS_SHOWN or name in row.columns]
     leader, follower = binlog_position(row.leader_last), binlog_position(row.follower_last)
@@ -313,7 +315,7 @@ def _value(row: DriftedRow, side: str, name: str) -> Cut | None:
 
 
 def _row_lines(row: DriftedRow) -> Iterator[str]:
-    """A drifted row with its cause and the values that differ, of long values the part that differs."""
+    """A drifted row with its cause and the values that differ; long values are shortened to the part that differs."""
     count = f" ({row.rows} times)" if row.rows > 1 else ""
     identity = (f"{name}={cut(value_text(text), _VALUE_ON_TERMINAL)}" for name, text in row.identity.items())
     yield f"{row.kind}{count} in {row.database}.{row.table}: {', '.join(identity)}"
@@ -328,7 +330,7 @@ def _row_lines(row: DriftedRow) -> Iterator[str]:
 
 
 def _foreign(audit: Audit) -> Section:
-    """Writes that did not come from the leader: a plot over time, and the first ones one by one."""
+    """Foreign writes, which did not come from the leader: a plot over time, and a list of the first writes."""
     title = f"Foreign writes: {audit.foreign_writes:,}"
     if not audit.foreign_writes:
         return Section(title)
@@ -352,7 +354,7 @@ def _foreign(audit: Audit) -> Section:
 
 
 def _foreign_over_time(audit: Audit, label: str) -> Iterator[Figure]:
-    """The number of foreign writes over the time that the follower's topic covers."""
+    """A plot of the number of foreign writes over the time that the follower's topic covers."""
     first_us, last_us = audit.follower.first_us, audit.follower.last_us
     if first_us is not None and last_us is not None:
         yield Figure([time_line(audit.foreign_over_time, label, first_us=first_us, last_us=last_us)])
@@ -385,7 +387,8 @@ def _breaks(audit: Audit) -> Section:
 
 
 def _discontinued(audit: Audit) -> Section:
-    """Rows with a before image that does not match their previous image: a client changed them with the binlog off."""
+    """Rows with a before image that does not match their previous image: a client changed these rows with the binlog
+    off."""
     rows = [
         (Cell(each.side), Cell(f"{each.database}.{each.table}", "name"), Cell(_identity(each.identity), "name"),
          _number(each.times), Cell(binlog_position(each.last), "name"),
@@ -437,7 +440,7 @@ def _figures(quantiles: Quantiles) -> Sequence[Cell]:
 
 
 def _caveats(lag: Lag) -> str:
-    """The caveats about the figures: clocks that differ, and times that are unknown."""
+    """A note about the limits of the figures: clocks may differ, and some times may be unknown."""
     clocks = (
         "Each stage is measured with the clocks of two machines: if they differ, it is longer or shorter by the "
         "difference, and may be negative."
@@ -462,7 +465,7 @@ def _stage_figure(lag: Lag, name: str) -> Figure:
 
 
 def _slowest_tables(lag: Lag) -> Table:
-    """The quantiles by table, the slowest first."""
+    """The quantiles by table, the slowest tables first."""
     others = [name for name in STAGES if name != WHOLE]
     columns = [
         Column("table"),

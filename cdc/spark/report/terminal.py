@@ -1,4 +1,4 @@
-"""Renders a report as lines for a terminal: in the order of the page, shorter, and no wider than the terminal."""
+"""Renders a report as lines for a terminal, in the order of the page, but shorter and no wider than the terminal."""
 
 from collections.abc import Iterator
 from itertools import accumulate
@@ -15,7 +15,8 @@ _NARROWEST = 40  # columns
 
 
 def terminal(audit: Audit, *, width: int = 0) -> Iterator[str]:
-    """The report's lines, the verdict first, of at most ``width`` columns (at least 40); 0 for no limit."""
+    """The report's lines, the verdict first. Lines have at most ``width`` columns, or 40 if ``width`` is smaller; a
+    ``width`` of 0 is no limit."""
     width = max(width, _NARROWEST) if width else 0
     for line in _lines(document(audit), width):
         yield from _wrapped(visible(line), width)
@@ -35,7 +36,8 @@ def _lines(report: Document, width: int) -> Iterator[str]:
 
 
 def _aligned(table: Table, width: int) -> Iterator[str]:
-    """A table with names aligned left and numbers right; names are shortened to ``width``. Nothing without rows."""
+    """The lines of a table, with names aligned left and numbers aligned right; names are shortened to fit ``width``. No
+    lines for a table without rows."""
     if not table.rows:
         return
     shown = [at for at, column in enumerate(table.columns) if column.terminal is not None]
@@ -52,12 +54,12 @@ def _aligned(table: Table, width: int) -> Iterator[str]:
 
 
 def _columns(text: str) -> int:
-    """The number of a terminal's columns that ``text`` occupies."""
+    """The number of columns that ``text`` occupies on a terminal."""
     return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
 
 
 def _shortened(text: str, room: int) -> str:
-    """``text`` without its middle if it is wider than ``room``: names often differ at one of their ends."""
+    """Removes the middle of ``text`` if it is wider than ``room``: names often differ at one of their ends."""
     if _columns(text) <= room:
         return text
     head, tail = text, ""
@@ -71,7 +73,8 @@ def _shortened(text: str, room: int) -> str:
 
 
 def _wrapped(line: str, width: int) -> Iterator[str]:
-    """``line`` in parts of at most ``width`` columns, broken at spaces if possible, those after the first indented."""
+    """Breaks ``line`` into parts of at most ``width`` columns, at spaces if possible, and indents all parts after the
+    first."""
     indent = " " * (len(line) - len(line.lstrip()) + 4)
     while width and len(line) > (end := _fitting(line, width)):
         space = line.rfind(" ", len(indent) + 1, end + 1)
@@ -83,6 +86,6 @@ def _wrapped(line: str, width: int) -> Iterator[str]:
 
 def _fitting(line: str, width: int) -> int:
     """The number of characters of ``line``, at least one, that fit in ``width`` columns."""
-    # Each character is measured only once, since a value or a statement in a line may have many thousands.
+    # Each character is measured only once, since a value or a statement in a line may have thousands of characters.
     columns = accumulate(map(_columns, line))
     return max(1, next((at for at, end in enumerate(columns) if end > width), len(line)))

@@ -1,1 +1,1 @@
-"""Saves on disk what an audit read, so that the next one reads only newer records."""
+"""Saves the results of an audit on disk, so that the next audit reads only newer records."""

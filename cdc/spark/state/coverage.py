@@ -1,7 +1,8 @@
-"""Describes what a state holds, what an audit covered beyond it, and which part of that the next audit needs.
+"""Describes the contents of a state, the part of the topics that an audit covered beyond it, and the records that later
+audits need.
 
-All records of a side before the sequence ``next`` are **covered**: the leader's up to the watermark, the follower's up
-to the end of its last complete transaction. The next audit reads the records after them again.
+All records of a side before the sequence ``next`` are **covered**: the leader's records up to the watermark, and the
+follower's records up to the end of its last complete transaction. The next audit reads the records after them again.
 """
 
 from collections.abc import Mapping
@@ -39,7 +40,7 @@ __all__ = [
 
 SIDES = (LEADER, FOLLOWER)
 
-# The tables of the consumer that ``streams.consumer_notes`` reads; its others change with each of its commits.
+# Selects the consumer's tables that ``streams.consumer_notes`` reads. Its other tables change with each of its commits.
 _NOTES = f"database = '{CHECKPOINT_DATABASE}' AND table IN ('ledger', 'conflicts', 'copies')"
 _CHUNK = "(chunk IS NOT NULL AND NOT coalesce(chunk.repair, false))"
 _NEEDED_LATER = f"valid AND (query IS NOT NULL OR {_CHUNK} OR ({_NOTES}))"
@@ -47,18 +48,20 @@ _NEEDED_LATER = f"valid AND (query IS NOT NULL OR {_CHUNK} OR ({_NOTES}))"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What earlier audits covered and saved.
+    """The state that earlier audits saved.
 
-    Where to continue, per side: ``next``, the first sequence not covered; ``offsets``, where to read each partition of
-    its topics; ``arrivals``, where to read its commit log.
+    Some fields determine, for each side, where the next audit continues: ``next`` is the first sequence that is not
+    covered; ``offsets`` are the offsets from which to read each partition of the side's topics; ``arrivals`` is the
+    offset from which to read the side's commit log.
 
-    Rows: ``layers`` has both sides' columns (``row_drift.JOINED``) by ``generation``, as ``state.layers`` describes,
-    with ``rows`` rows in the first layer and ``above`` in the later ones. ``open`` has the hashes of the rows that a
-    report lists one by one, ``opened`` of them. The ``tally`` counts all rows.
+    Some fields describe rows: ``layers`` contains both sides' columns (``row_drift.JOINED``), and the ``generation`` of
+    each row's layer (``state.layers``). The first layer contains ``rows`` rows, and the later layers contain ``above``
+    rows. ``open`` contains the hashes of the rows that a report lists one by one; their number is ``opened``. The
+    ``tally`` counts all rows.
 
-    Streams, from their beginning: their ``contents``, the ``transactions`` and their ``ids`` (None if not all are
-    known), the watermark ``mark``, how long transactions took (``transit``), and of the ``records`` those that later
-    audits need, ``kept`` of them.
+    The other fields describe the streams from their beginning: their ``contents``, the ``transactions`` and their
+    ``ids`` (None if not all ids are known), the watermark (``mark``), how long transactions took (``transit``), and the
+    ``records`` that later audits need; their number is at most ``kept``.
     """
 
     next: Mapping[str, int]
@@ -80,19 +83,19 @@ class Held:
 
     @property
     def covered(self) -> int:
-        """The number of records that were covered: there are at most as many transactions."""
+        """The number of covered records; there are at most as many transactions."""
         return sum(each.records for each in self.contents.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """What an audit covered and the state does not hold yet.
+    """The part of the topics that an audit covered, and that is not in the state yet.
 
-    ``ends`` are the last sequences covered. ``records`` and ``transactions`` (with their ``ids``) are those that this
-    audit read, up to the ends of ``spans``; ``arrivals`` has the times at which they were in Kafka. ``contents``,
-    ``tally``, ``mark`` and ``transit`` describe the streams from their beginning. ``rows`` have both sides' columns:
-    all rows or, if ``touched``, the touched ones. ``open`` has the hashes of the rows that a report lists one by one,
-    None without any.
+    ``ends`` are the last covered sequences. This audit read ``records`` and ``transactions`` (with their ``ids``) up to
+    the ends of ``spans``; ``arrivals`` contains the times at which the records were in Kafka. ``contents``, ``tally``,
+    ``mark`` and ``transit`` describe the streams from their beginning. ``rows`` contains both sides' columns of all
+    rows or, if ``touched``, of the touched rows. ``open`` contains the hashes of the rows that a report lists one by
+    one; it is None if there are no such rows.
     """
 
     ends: Mapping[str, int]
@@ -111,10 +114,10 @@ class Covered:
 
 
 def can_be_resumed(transactions: DataFrame, before: Held | None, *, upto: int) -> bool:
-    """Whether the leader's records up to sequence ``upto`` can be covered: whether one of its transactions ends there.
+    """Whether the leader's records up to sequence ``upto`` can be covered: one of its transactions must end there.
 
-    None ends there while the follower is between the statement of a CREATE TABLE … SELECT and its rows.
-    ``transactions`` are those that ``before`` does not cover.
+    No transaction ends there while the follower is between the statement of a CREATE TABLE … SELECT and its rows.
+    ``transactions`` are the transactions that ``before`` does not cover.
     """
     ends_there = transactions.where(f"side = '{LEADER}' AND state = 'whole' AND final = {upto}")
     covered = before.next[LEADER] - 1 if before else -1
@@ -130,9 +133,10 @@ def rows_upto(rows: DataFrame, column: str, ends: Mapping[str, int]) -> DataFram
 
 
 def needed_later(covered: Covered) -> DataFrame:
-    """The records that later audits need: statements, the consumer's notes, and those of broken before images.
+    """The records that later audits need: statements, the consumer's notes, and records with broken before images,
+    whose position in Kafka a report contains.
 
-    A report shows the position in Kafka of the latter. Chunks are needed too, but not their rows, which the fold has.
+    Chunks are needed too, but without their rows, which are in the fold.
     """
     needed = covered.records.where(_NEEDED_LATER).withColumn("rows", F.expr("IF(chunk IS NULL, rows, NULL)"))
     if not any(covered.tally.breaks.values()):
@@ -144,7 +148,8 @@ def needed_later(covered: Covered) -> DataFrame:
 
 
 def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, int]]:
-    """Per side and partition the offset of the first record that is not covered, or the end if all are covered."""
+    """The offset of the first record that is not covered, or the end if all records are covered, by side and
+    partition."""
     found = {
         side: {partition_name(partition): at for partition, at in held.offsets[side].items()} if held else {}
         for side in SIDES
@@ -159,14 +164,14 @@ def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, in
         if row["new"] is not None:
             found[side][name] = row["new"]
         elif side not in covered.spans or covered.spans[side].limit is not None:
-            # Records beyond the limit exist that were not read.
+            # Records beyond the limit exist, which were not read.
             found[side][name] = row["last"] + 1
     return found
 
 
 def arrivals_after(covered: Covered, held: Held | None) -> dict[str, int]:
-    """Per side the offset of the last covered entry of the commit log, after which the records of
-    the next entry begin."""
+    """The offset of the last covered entry of the commit log, by side. The next entry's records begin after the records
+    of this entry."""
     last = rows_upto(covered.arrivals, "upto", covered.ends).groupBy("side").agg(F.max("offset"))
     return {**(held.arrivals if held else {}), **dict(map(tuple, last.collect()))}
 
@@ -174,7 +179,7 @@ def arrivals_after(covered: Covered, held: Held | None) -> dict[str, int]:
 def ids_after(covered: Covered, held: Held | None) -> TransactionIds | None:
     """The ids of all covered transactions, None if there are too many prefixes."""
     known = held.ids if held else {}
-    if held and known is None:  # a version of cdc saved it that did not keep them
+    if held and known is None:  # a version of cdc that kept no ids saved the state
         known = with_ranges({}, id_ranges(held.transactions, records=held.covered).result(), held.next)
     return with_ranges(known, covered.ids, covered.ends)
 
@@ -182,13 +187,13 @@ def ids_after(covered: Covered, held: Held | None) -> TransactionIds | None:
 def contents_to_json(covered: Covered) -> dict[str, dict[str, Any]]:
     """The contents as JSON, with the counts of the covered records only.
 
-    Names and times may include records after them; the next audit reads those again.
+    Names and times may include later records, which the next audit reads again.
     """
     bodies = {}
     for side, contents in covered.contents.items():
         end = covered.ends[side]
         if contents.first is not None and contents.first <= end:
-            # The stream was found complete, so the number of its records follows from their sequences.
+            # The stream is known to be complete, so the number of its records follows from their sequences.
             cut = replace(contents, records=end + 1 - contents.first, last=end, rows=0, fingerprint=None, shapes={})
             bodies[side] = {
                 **asdict(cut),
@@ -200,7 +205,7 @@ def contents_to_json(covered: Covered) -> dict[str, dict[str, Any]]:
 
 
 def contents_from_json(body: Mapping[str, Any]) -> Contents:
-    """The contents of one side from their JSON."""
+    """Parses one side's contents from JSON (``contents_to_json``)."""
     return Contents(**{
         **body,
         "resources": frozenset(body["resources"]),
@@ -210,14 +215,14 @@ def contents_from_json(body: Mapping[str, Any]) -> Contents:
 
 
 def verdict_to_json(covered: Covered) -> dict[str, Any]:
-    """The tally, the watermark and the transit without its bins, as JSON."""
+    """The tally, the watermark and the transit times without their bins, as JSON."""
     took, mark = covered.transit, replace(covered.mark, open_from=None)
     transit = took and {name: getattr(took, name) for name in ("transactions", "first_us", "last_us")}
     return {"tally": asdict(covered.tally), "mark": asdict(mark), "transit": transit}
 
 
 def verdict_from_json(body: Mapping[str, Any], bins: DataFrame | None) -> dict[str, Any]:
-    """The tally, the watermark and the transit with its ``bins``, by the names of the fields of ``Held``."""
+    """The tally, the watermark and the transit times with their ``bins``, as fields of ``Held``."""
     tally = Tally([Table(**line) for line in body["tally"]["lines"]], body["tally"]["breaks"])
     transit = Transit(**body["transit"], bins=bins) if bins is not None else None
     return {"tally": tally, "mark": Watermark(**body["mark"]), "transit": transit}

@@ -1,4 +1,4 @@
-"""Recognizes the files of a state in its folder, on any file system, and removes old ones."""
+"""Recognizes the files of a state in its folder, on any file system, and removes old files."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -9,14 +9,14 @@ from cdc.spark.folders.folder import ASIDE, Entry, Folder
 __all__ = ["HISTORY", "LOCK", "POINTER", "files", "remove_all_but", "require_state_folder"]
 
 POINTER, HISTORY, LOCK = "state.json", "history.jsonl", "lock"
-# Including those of earlier formats, so that files are recognized which a crash of an earlier version left.
+# Includes the parts of earlier formats, to recognize files that a crash of an earlier version of cdc left.
 _PARTS = frozenset({"rows", "open", "transit", "transactions", "records", "leader", "follower"})
 _GENERATION = re.compile("[1-9][0-9]*")  # a generation's folder
-_PARQUET = re.compile(r"part-.*|[._].*")  # in a Parquet folder: data files, and those that Spark ignores
+_PARQUET = re.compile(r"part-.*|[._].*")  # matches, in a Parquet folder, data files and files that Spark ignores
 
 
 def require_state_folder(folder: Folder) -> None:
-    """Raises UserError if ``folder`` has no state, but files that no audit writes."""
+    """Raises UserError if ``folder`` contains no state, but files that no audit writes."""
     found = folder.entries("")
     if any(entry.name == POINTER for entry in found):
         return
@@ -50,7 +50,7 @@ def remove_all_but(folder: Folder, parts: Mapping[str, Collection[int]]) -> None
 
 
 def _is_generation(folder: Folder, entry: Entry) -> bool:
-    """Whether the folder has only a generation's files, all of them or those that were written before a crash."""
+    """Whether the folder contains nothing but a generation's files, perhaps only the files written before a crash."""
     if not _GENERATION.fullmatch(entry.name) or not entry.is_folder:
         return False
     return all(

@@ -1,4 +1,4 @@
-"""Keeps the verdicts of the audits on a state as JSON lines in its folder; the oldest ones are dropped."""
+"""Keeps the verdicts of all audits on a state as JSON lines in the state's folder; drops the oldest verdicts."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _KEPT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PastVerdict:
-    """An audit's time (``at``, ISO 8601, in UTC), exit status and counts."""
+    """The verdict of an audit: its time (``at``, ISO 8601, in UTC), its exit status and its counts."""
 
     at: str
     exit_status: int
@@ -26,14 +26,14 @@ class PastVerdict:
 
 
 def remembered(folder: Folder, newest: PastVerdict) -> list[PastVerdict]:
-    """Adds the ``newest`` verdict to the state in ``folder`` and returns all, oldest first. Raises OSError."""
+    """Adds the ``newest`` verdict to the state in ``folder``; returns all verdicts, oldest first. Raises OSError."""
     known = [*_read(folder.read(HISTORY) or ""), newest][-_KEPT:]
     folder.replace(HISTORY, "".join(f"{json.dumps(asdict(each))}\n" for each in known), private=True)
     return known
 
 
 def _read(text: str) -> Iterator[PastVerdict]:
-    """The verdicts in the lines of a text. Damaged lines are left out: they only leave a gap in a plot."""
+    """Parses the lines of ``text`` as verdicts. Ignores damaged lines, which only leave a gap in a plot."""
     for line in text.splitlines():
         try:
             yield PastVerdict(**json.loads(line))

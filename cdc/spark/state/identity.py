@@ -1,4 +1,5 @@
-"""Identifies the topics, renames and filters of a state: a state of others, or of another format, is refused."""
+"""Identifies the topics, renames and filters of a state, and refuses a state of other topics, renames, filters or
+format."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,17 +14,18 @@ __all__ = ["START_OVER", "identity", "parse_pointer"]
 START_OVER = "remove the folder to audit from the beginning, or name another"
 
 _FORMAT = 5  # the format of the folder, independent of the version of cdc
-# Maps each older format that can still be read to a function from its state.json to that of the next format.
+# Maps each older format that can still be read to a function that converts its state.json to the next format.
 _UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    # Since format 4, records contain copies of tables; those of earlier audits have none.
+    # Since format 4, records contain copies of tables; records of earlier audits contain none.
     3: lambda pointer: pointer | {"format": 4},
-    # Since format 5, rows have the before image of their first change; those of earlier audits do not.
+    # Since format 5, rows contain the before image of their first change; rows of earlier audits do not.
     4: lambda pointer: pointer | {"format": 5},
 }
 
 
 def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[str, Any]:
-    """The format, topics, renames and filters that a state must have been saved with to be used with the profiles."""
+    """The format, topics, renames and filters with which a state must have been saved, to be used with these
+    profiles."""
     found: dict[str, Any] = {"format": _FORMAT}
     for side, profile in profiles.items():
         names = profile.kafka.topics()
@@ -35,7 +37,8 @@ def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[
 
 
 def parse_pointer(text: str, identity: Mapping[str, Any], *, where: str) -> dict[str, Any]:
-    """The parsed ``text`` of state.json. Raises UserError if it is damaged or has another ``identity``."""
+    """Parses ``text``, the content of state.json. Raises UserError if it is damaged, or if the state has another
+    ``identity``."""
     try:
         pointer: dict[str, Any] = json.loads(text)
         while pointer["format"] in _UPGRADES:

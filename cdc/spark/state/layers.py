@@ -1,14 +1,15 @@
-"""Decides which stored rows of a state an audit has to load, and reads the newest version of each.
+"""Decides which stored rows of a state an audit has to load, and reads the newest version of each row.
 
-A state stores both sides' rows in **layers**: the first has all rows, each later one the rows that were touched since.
-Rows are looked up by the hash of their identity, by which the fold sorts them. The newest layer with a hash has all
-rows of that hash, so two rows of the same hash are never in different layers. The files of a layer are sorted by the
-hash, each has a range of hashes, and their pages are small: few other rows are read with those that are looked up.
+A state stores both sides' rows in **layers**: the first layer contains all rows, and each later layer contains the rows
+that were touched since the layer before. Rows are looked up by the hash of their identity, the sort key of the fold.
+The newest layer with a hash contains all rows with this hash, so the newest versions of two rows with the same hash are
+never in different layers. The files of a layer are sorted by the hash, each contains a range of hashes, and their pages
+are small. So a look-up reads few other rows.
 
-**Touched** rows are those whose hash occurs in a record read since, and those that drifted or have a before image that
-does not continue the row, since each audit reports them one by one. An audit loads, folds, compares and saves the
-touched rows only. It folds all rows again where a statement altered, moved or dropped a table with stored rows, and
-where many rows were touched.
+A row is **touched** if its hash occurs in a record that was read since, or if each audit reports it one by one: because
+it drifted, or because it has a before image that does not continue the row. An audit loads, folds, compares and saves
+only the touched rows. It folds all rows again if a statement altered, moved or dropped a table with stored rows, or if
+many rows were touched.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -34,19 +35,23 @@ __all__ = [
 _MOST_LOOKED_UP = 1_000_000  # hashes of touched rows and of later layers, which are broadcast to all executors
 _MOST_SEARCHED = 10_000  # hashes for which pages are searched; with more hashes, most pages contain one
 PAGES = {"parquet.page.row.count.limit": 128}  # options of Parquet for the pages of a layer
-# For a filter with single values Parquet searches its pages for each of them, but for a set only by its least and
-# largest value. Spark makes a set of lists that are longer than this limit, by default ten values.
+# For a filter with single values Parquet searches its pages for each value; for a filter with a set it compares only
+# the least and the largest value. Spark turns a list of values into a set if it is longer than this limit, which is ten
+# by default.
 _LISTED, _LIST_LIMIT = 500, "spark.sql.parquet.pushdown.inFilterThreshold"
 
 
 def few_touched(before: Held, rows: int) -> bool:
-    """Whether looking up the touched rows costs less than folding all; ``rows`` is their number in the new records."""
+    """Whether looking up the touched rows costs less than folding all rows.
+
+    ``rows`` is the number of rows in the new records.
+    """
     return before.above + before.opened + rows <= min(_MOST_LOOKED_UP, before.rows)
 
 
 def searched(before: Held, rows: int) -> bool:
-    """Whether pages are searched for the touched rows; ``rows`` is their number in the new records."""
-    # A change of a row's key touches two.
+    """Whether pages are searched for the touched rows; ``rows`` is the number of rows in the new records."""
+    # A change of a row's key touches two rows.
     return before.opened + 2 * rows <= _MOST_SEARCHED
 
 
@@ -54,26 +59,23 @@ def lines_read(before: Held, rows: int) -> int:
     """The number of records, transactions and rows that an audit reads from a state, without the pages that it
     searches.
 
-    ``rows`` is the number of touched rows in the new records. No statement moved or altered a table in ``before``.
+    ``rows`` is the number of rows in the new records. Assumes that no statement moved or altered a table in ``before``.
     """
     transactions = before.covered if before.mark.foreign or before.opened or before.ids is None else 0
     return before.kept + transactions + (0 if searched(before, rows) else before.rows + before.above)
 
 
 def tables_unchanged(held: Collection[Name], lives: Iterable[Segment]) -> bool:
-    """Whether no statement altered, moved or dropped one of the tables ``held``; ``lives`` are all segments since then.
+    """Whether no statement altered, moved or dropped one of the tables ``held``, which have stored rows.
 
-    Tables without stored rows may have changed.
+    ``lives`` are all lineage segments since the state was saved. Other tables may have changed.
     """
     names = (((each.database, each.table), each) for each in lives)
     return all((each.first, each.end, each.owner) == (0, END, name) for name, each in names if name in held)
 
 
 def newest_rows(layers: DataFrame) -> DataFrame:
-    """The newest version of each row in ``layers``.
-
-    The column ``generation`` orders the layers; it is dropped.
-    """
+    """The newest version of each row in ``layers``, without the column ``generation``, which orders the layers."""
     layers = in_one_part(layers)
     first = layers.agg(F.min("generation").alias("first"))
     later = layers.select("hash", "generation").join(F.broadcast(first), F.col("generation") > F.col("first"))
@@ -82,9 +84,10 @@ def newest_rows(layers: DataFrame) -> DataFrame:
 
 
 def rows_of(layers: DataFrame, hashes: DataFrame, *, few: bool) -> DataFrame:
-    """The newest version of each row in ``layers`` with one of the ``hashes``, which are distinct.
+    """The newest version of each row in ``layers`` that has one of the ``hashes``, which are distinct.
 
-    ``few``: they are at most ``_MOST_SEARCHED``, and only pages of the layers' files that may have one are read.
+    ``few``: there are at most about ``_MOST_SEARCHED`` hashes. Then only those pages of the layers' files are read that
+    may contain one of the hashes.
     """
     layers = in_one_part(layers)
     if few:
@@ -96,13 +99,14 @@ def rows_of(layers: DataFrame, hashes: DataFrame, *, few: bool) -> DataFrame:
 
 
 def sorted_layer(rows: DataFrame) -> DataFrame:
-    """The ``rows`` of a layer, so that each file has a range of hashes, and is sorted by them."""
+    """Sorts the ``rows`` of a layer, so that each file contains a range of hashes in ascending order."""
     one = is_tiny(rows) or rows.sparkSession.conf.get("spark.sql.shuffle.partitions") == "1"
     return (rows.coalesce(1) if one else rows.repartitionByRange("hash")).sortWithinPartitions("hash")
 
 
 def _is_one_of(column: str, values: Sequence[int]) -> str:
-    """SQL for whether a column has one of the ``values``, as lists of which Parquet searches each value."""
+    """SQL that is true if ``column`` is one of the ``values``; the lists in it are short, so that Parquet searches for
+    each value."""
     lists = (values[at : at + _LISTED] for at in range(0, len(values), _LISTED))
     return " OR ".join(f"{column} IN ({', '.join(map(str, each))})" for each in lists) or "false"
 

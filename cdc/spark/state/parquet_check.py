@@ -1,7 +1,7 @@
 """Writes a DataFrame as Parquet and checks that the driver finds every row that the executors wrote.
 
 An executor writes to the path on its own machine. If that folder is not shared with the driver, the files are lost
-without an error: the driver commits the files it finds, which may be none.
+without an error: the driver commits the files that it finds, and it may find none.
 """
 
 import threading
@@ -15,19 +15,20 @@ from cdc.spark.folders.folder import Folder
 
 __all__ = ["rows_in", "write"]
 
-# Whole class names, since each part of a dotted name alone would be looked up in 300 jars.
+# Classes are looked up by their whole names: Py4J would look up each part of a dotted name in 300 jars.
 _CLASSES = (
     "org.apache.hadoop.fs.Path", "org.apache.parquet.hadoop.util.HadoopInputFile",
     "org.apache.parquet.hadoop.ParquetFileReader",
 )  # fmt: skip
-_OBSERVATION_SECONDS = 60.0  # Spark delivers the observed count within that time or never
+_OBSERVATION_SECONDS = 60.0  # Spark delivers the observed count within this time or never
 
 
 def write(frame: DataFrame, folder: Folder, name: str, *, option: str, pages: Mapping[str, int] | None = None) -> int:
-    """Writes ``frame`` to a new folder ``name`` in ``folder`` that only its owner can read; returns the number of rows.
+    """Writes ``frame`` to the new folder ``name`` in ``folder``, which only its owner can read; returns the number of
+    rows.
 
-    ``pages`` are options of Parquet for the size of pages. Raises UserError if the driver does not find all rows;
-    ``option`` is the command-line option for the folder.
+    ``pages`` are Parquet options for the size of pages; ``option`` is the command-line option that names the folder.
+    Raises UserError if the driver does not find all rows, or cannot protect the files from other users.
     """
     observation = Observation()
     frame.observe(observation, F.count(F.lit(1)).alias("rows")).write.options(**pages or {}).parquet(folder.uri(name))
@@ -53,9 +54,10 @@ def write(frame: DataFrame, folder: Folder, name: str, *, option: str, pages: Ma
 
 
 def _observed(observation: Observation) -> int | None:
-    """The rows that Spark counted while writing; None if it does not report them, as when its event queue is full."""
+    """The number of rows that Spark counted while writing; None if Spark does not report it, for instance because its
+    event queue is full."""
     found: list[int] = []
-    # Observation.get has no timeout.
+    # Observation.get has no timeout, so another thread waits for it.
     waiting = threading.Thread(target=lambda: found.append(int(observation.get["rows"])), name="rows", daemon=True)
     waiting.start()
     waiting.join(_OBSERVATION_SECONDS)
@@ -63,12 +65,12 @@ def _observed(observation: Observation) -> int | None:
 
 
 def rows_in(spark: SparkSession, folder: Folder, name: str) -> int:
-    """The number of rows in the Parquet files of ``name`` in ``folder``, by their footers, which the driver reads."""
+    """The number of rows in the Parquet files of ``name`` in ``folder``, from their footers, which the driver reads."""
     jvm = spark._jvm
     assert jvm is not None  # it exists as long as the context
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     rows = 0
-    # Whole class names, since each part of a dotted name alone would be looked up in 300 jars.
+    # One look-up for each class, by its whole name.
     hadoop_paths, files, readers = (getattr(jvm, name) for name in _CLASSES)
     for entry in folder.entries(name):
         if not entry.name.endswith(".parquet"):

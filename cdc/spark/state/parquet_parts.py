@@ -1,4 +1,5 @@
-"""Reads the Parquet parts of a state, checked against state.json, and merges them with those of a new generation."""
+"""Reads the Parquet parts of a state, checks them against state.json, and merges them with the parts of a new
+generation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from cdc.spark.state.parquet_check import rows_in
 
 __all__ = ["ParquetParts", "part_key"]
 
-_MOST_GENERATIONS = 16  # generations of a part; beyond that some are merged into one
+_MOST_GENERATIONS = 16  # if a part has this number of generations, some are merged into the next one
 
 
 def part_key(generation: int, name: str) -> str:
@@ -29,9 +30,10 @@ def part_key(generation: int, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ParquetParts:
-    """The parts of a state in ``folder``. ``pointer`` lists them: the content of state.json, None without a state.
+    """The parts of a state in ``folder``. ``pointer``, the content of state.json, lists them; it is None without a
+    state.
 
-    ``checked`` remembers which parts were found complete, since only the process that holds the lock writes to them.
+    ``checked`` remembers which parts were found complete: only the process that holds the lock writes parts.
     """
 
     spark: SparkSession
@@ -41,22 +43,23 @@ class ParquetParts:
 
     @property
     def generations(self) -> dict[str, list[int]]:
-        """By the name of each part the generations that are valid, oldest first."""
+        """Maps the name of each part to its valid generations, oldest first."""
         return self.pointer["parts"] if self.pointer else {}
 
     def files(self, parts: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
-        """The number of files and their size in bytes, by part and generation."""
+        """Maps each part and generation to its number of files and their size in bytes."""
         keys = [part_key(at, name) for name, found in parts.items() for at in found]
         return {key: files(self.folder, key) for key in keys}
 
     def counts(self, parts: Mapping[str, Sequence[int]]) -> dict[str, int]:
-        """The number of rows by part and generation, where the version of cdc that saved it counted them."""
+        """Maps each part and generation to its number of rows, if the version of cdc that saved it counted the rows."""
         known = self.pointer.get("counts", {}) if self.pointer else {}
         keys = (part_key(number, name) for name, numbers in parts.items() for number in numbers)
         return {key: known[key] for key in keys if key in known}
 
     def lines(self, name: str) -> int:
-        """The most rows that a part may have: the number of all records if the version that saved it did not count."""
+        """The number of rows in a part, or an upper bound: the number of all records, if the version of cdc that saved
+        a generation did not count its rows."""
         assert self.pointer is not None
         keys = [part_key(number, name) for number in self.generations[name]]
         known = self.pointer.get("counts", {})
@@ -77,7 +80,7 @@ class ParquetParts:
         return self._read(name, self.generations[name])
 
     def require_all_transactions(self, transactions: DataFrame, *, where: str) -> None:
-        """Raises UserError if an earlier version, which did not count the rows it wrote, lost some of them."""
+        """Raises UserError if an earlier version of cdc, which did not count the rows that it wrote, lost some."""
         assert self.pointer is not None
         if self.checked.get("all") or self.counts(self.generations).keys() == self.pointer["files"].keys():
             return
@@ -93,8 +96,8 @@ class ParquetParts:
         self.checked["all"] = True
 
     def new_parts(self, held: Held | None, covered: Covered, number: int) -> dict[str, tuple[int, DataFrame]]:
-        """Maps each part's name to a pair: the number of its oldest generations that stay valid, and the rows of
-        generation ``number``, which replaces the rest.
+        """Maps each part's name to a pair: the number of old generations that stay valid, counted from the oldest, and
+        the rows of generation ``number``, which replaces the other generations.
         """
         new = {"rows": self._new_layer(covered.rows, held if covered.touched else None, number)}
         if covered.open is not None:
@@ -112,10 +115,10 @@ class ParquetParts:
         return new
 
     def _remaining(self, name: str, there: Sequence[int]) -> int:
-        """How many of a part's oldest generations are not merged: if there are too many, those that are more than
-        twice as large as all after them.
+        """How many of a part's generations are not merged, counted from the oldest.
 
-        So each row is written again a logarithmic number of times, however large the state grows.
+        If there are too many generations, a generation is not merged if it is more than twice as large as all later
+        ones together. So each row is written again a logarithmic number of times, however large the state grows.
         """
         if len(there) < _MOST_GENERATIONS:
             return len(there)
@@ -144,8 +147,8 @@ class ParquetParts:
         """Whether the driver finds as many rows as were written."""
         key = part_key(number, name)
         if key not in self.checked:
-            # Earlier versions did not notice when executors wrote into folders of their own machines: such a part has
-            # no file, while an empty part has one.
+            # Earlier versions of cdc did not notice if executors wrote to folders of their own machines. Then a part
+            # has no file, while an empty part has one.
             wanted = self.counts({name: [number]}).get(key)
             self.checked[key] = (
                 files(self.folder, key)[0] > 0 if wanted is None else rows_in(self.spark, self.folder, key) == wanted
@@ -155,6 +158,6 @@ class ParquetParts:
     def _read(self, name: str, generations: Sequence[int]) -> DataFrame:
         assert self.pointer is not None
         schema = with_new_fields(StructType.fromJson(self.pointer["schemas"][name]))
-        # Whatever Spark's settings are, an executor that does not find a file must fail.
+        # An executor that does not find a file must fail, whatever Spark's settings are.
         strict = self.spark.read.schema(schema).options(ignoreMissingFiles=False, ignoreCorruptFiles=False)
         return strict.parquet(*(self.folder.uri(part_key(each, name)) for each in generations))

@@ -1,21 +1,23 @@
-"""Loads what earlier audits saved in the ``--state`` folder, and saves what an audit adds to it.
+"""Loads the state that earlier audits saved in the ``--state`` folder, and saves the results of an audit in it.
 
-What later audits need of the records that are covered (``state.coverage``) is saved as Parquet, in **parts** by
-**generation**:
+The data about covered records that later audits need (``state.coverage``) is saved as Parquet files. Each audit adds a
+**generation**, which consists of **parts**:
 
     1/rows          a layer (``state.layers``) of both sides' rows, one line for each row's identity
     1/open          the hashes of the rows that a report lists one by one; the newest generation replaces earlier ones
     1/transit       how long transactions took (``lag.transit``); the newest generation replaces earlier ones
     1/transactions  the transactions (``streams.transactions``) that this generation was the first to cover
-    1/records       of its records: the statements, the rows of the consumer's notes, and those whose position in Kafka
-                    a report shows
+    1/records       some records of these transactions: the statements, the chunks of table copies without their rows,
+                    the rows of the consumer's notes, and the records whose position in Kafka a report contains
     history.jsonl   the verdicts (``state.history``), which no audit needs
-    state.json      which generations of each part are valid and how large their files are, which topics, renames and
-                    filters they belong to, where to continue reading, the contents of the topics, the last verdict
+    state.json      the valid generations of each part and the sizes of their files; the topics, renames and filters of
+                    the state; the places at which the next audit continues to read; the contents of the topics; and the
+                    last verdict
 
-Invariant: a new generation is written and flushed to disk completely before ``state.json`` names it, by one rename. So
-a crash leaves either the old state or the new one. The next audit removes generations that ``state.json`` does not
-name. A folder that has no ``state.json`` but other files is refused before anything is written to it.
+Invariant: a new generation is written and flushed to disk completely before one rename puts the ``state.json`` that
+lists it in place. So a crash leaves either the old state or the new state. The next audit removes generations that
+``state.json`` does not list. A folder that contains no ``state.json`` but other files is refused before anything is
+written to it.
 """
 
 import json
@@ -63,10 +65,10 @@ class StateStore:
 
     @classmethod
     def open(cls, spark: SparkSession, folder: Path | str | Folder, identity: Mapping[str, Any]) -> Self:
-        """Opens the state in ``folder``, a path or a URI, which is created if missing.
+        """Opens the state in ``folder``, a path or a URI; creates the folder if it does not exist.
 
-        ``identity`` names the topics, renames and filters that the state must have been saved with. Raises UserError if
-        it was saved with others, is damaged or in use, or if the folder has other files but no state.
+        ``identity`` contains the topics, renames and filters with which the state must have been saved. Raises
+        UserError if it was saved with others, is damaged or in use, or if the folder contains other files but no state.
         """
         try:
             found = _folder(spark, folder)
@@ -92,7 +94,8 @@ class StateStore:
         return state
 
     def remembered(self, verdict: PastVerdict) -> list[PastVerdict]:
-        """The verdicts of the audits on this state, oldest first, with this one, which is added. Raises OSError."""
+        """Adds ``verdict`` to the verdicts of the audits on this state, and returns all, oldest first. Raises
+        OSError."""
         return remembered(self._folder, verdict)
 
     def close(self) -> None:
@@ -100,10 +103,9 @@ class StateStore:
         self._lock.close()
 
     def load(self, topics: Mapping[str, Mapping[str, str]]) -> Held | None:
-        """The contents of the state, or None if none was saved. ``topics`` are Kafka's present ids of the topics, by
-        side.
+        """Loads the state; None if no state was saved yet. ``topics`` are the topics' present ids in Kafka, by side.
 
-        Raises UserError if a topic has another id than when the state was saved, or files were changed since.
+        Raises UserError if a topic's id is not the same as when the state was saved, or if files were changed since.
         """
         pointer = self._parts.pointer
         if pointer is None:
@@ -132,14 +134,15 @@ class StateStore:
         )
 
     def save(self, held: Held | None, covered: Covered, topics: Mapping[str, Mapping[str, str]]) -> None:
-        """Saves what this audit ``covered`` beyond ``held`` as a new generation; the state is unchanged if that fails.
+        """Saves the part of the topics that this audit ``covered`` beyond ``held`` as a new generation.
 
-        ``topics`` are per side Kafka's ids of its topics. Raises UserError, OSError and Spark's exceptions.
+        If that fails, the state is unchanged. ``topics`` are the topics' ids in Kafka, by side. Raises UserError,
+        OSError and Spark's exceptions.
         """
         if held is not None and all(held.next[side] == end + 1 for side, end in covered.ends.items()):
             return
-        # Without a lock, or if another process got it while this one was suspended, the generations may be another
-        # process's.
+        # Without a lock, or if another process took the lock while this process was suspended, another process may have
+        # written the generations in the folder.
         if self._read() != self._parts.pointer:
             raise UserError(
                 "another audit saved the state since this one read it",
@@ -147,12 +150,12 @@ class StateStore:
                 where=self._where(),
                 hint="let one audit at a time use it, then start this one again",
             )
-        # The number of the new generation may be that of one which could not be removed earlier.
+        # The folder may contain a generation with the new number, if an earlier attempt to remove it failed.
         self._remove_unnamed()
         try:
             self._save(held, covered, topics)
         except Exception:
-            # The new generation may have filled the disk, on which the report has to be written next.
+            # The new generation may have filled the disk on which the report is written next.
             self._remove_unnamed()
             raise
         self._remove_unnamed()
@@ -175,7 +178,7 @@ class StateStore:
         parts = {name: [*before.get(name, [])[:remaining], number] for name, (remaining, _) in new.items()}
         below = held if covered.touched else None
         known = {**self._parts.counts(parts), **counts}
-        # An earlier version did not count this layer, which has at most as many.
+        # An upper bound for the rows of a layer that an earlier version of cdc did not count.
         most = below.above if below else 0
         self._point_to(number, {
             **self._identity,
@@ -209,7 +212,7 @@ class StateStore:
                     )
 
     def _read(self) -> dict[str, Any] | None:
-        """The content of state.json, None without one. Raises UserError."""
+        """The content of state.json; None if the file does not exist. Raises UserError."""
         try:
             text = self._folder.read(POINTER)
         except OSError as error:
@@ -219,17 +222,17 @@ class StateStore:
         return None if text is None else parse_pointer(text, self._identity, where=self._where())
 
     def _point_to(self, generation: int, pointer: dict[str, Any]) -> None:
-        """Makes the new generation valid: flushes all of it to disk, then replaces state.json with
-        one that names it."""
+        """Makes the new ``generation`` valid: flushes all of it to disk, then replaces state.json by ``pointer``, which
+        lists it."""
         self._folder.flush(str(generation))
         try:
             self._folder.replace(POINTER, json.dumps(pointer, indent=1, sort_keys=True) + "\n", private=True)
         finally:
-            # The rename made it valid, even if flushing the folder failed.
+            # The rename has made the generation valid, even if flushing the folder failed.
             self._parts = replace(self._parts, pointer=self._read())
 
     def _remove_unnamed(self) -> None:
-        """Removes the generations and parts that state.json does not name."""
+        """Removes the generations and parts that state.json does not list."""
         remove_all_but(self._folder, self._parts.generations)
 
     def _where(self) -> str:
@@ -237,7 +240,7 @@ class StateStore:
 
 
 def _folder(spark: SparkSession, given: Path | str | Folder) -> Folder:
-    """The folder that the user names by a path, or by a URI of a file system that Hadoop's API reaches."""
+    """The folder at a path, or at a URI of a file system that Hadoop's API can access."""
     if isinstance(given, Path):
         return LocalFolder(given.absolute())
     if not isinstance(given, str):

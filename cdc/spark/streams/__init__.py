@@ -1,1 +1,1 @@
-"""Examines each topic by itself: its contents, transactions, watermark and integrity."""
+"""Examines each topic by itself: its contents, its transactions, its watermark and its integrity."""

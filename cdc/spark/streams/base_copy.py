@@ -2,8 +2,8 @@
 after it.
 
 The follower's log does not contain the rows of the base copy, or contains them as writes of another client. So the
-audit compares only the leader's transactions that the copy did not hold, and the follower's transactions after the
-consumer's note of the copy, which commits with its first checkpoint.
+audit compares only the leader's transactions that the base copy does not contain, and the follower's transactions after
+the consumer's note of the base copy, which commits with the consumer's first checkpoint.
 """
 
 from dataclasses import dataclass, replace
@@ -22,11 +22,11 @@ __all__ = ["BaseCopy", "base_copy_of"]
 
 @dataclass(frozen=True, slots=True)
 class BaseCopy:
-    """The base copy ``held`` these transactions; ``at`` is the follower's sequence of the consumer's note.
+    """The base copy contains the transactions ``held``; ``at`` is the follower's sequence of the consumer's note.
 
-    Records by which the leader's producer copies tables into the stream have no GTID. The base copy contains their
-    rows, and the consumer skips them, if no transaction before them is new: these are the records up to the leader's
-    sequence ``upto``.
+    Records with which the leader's producer copies tables into the stream have no GTID. If all transactions before such
+    a record are in the base copy, so are the record's rows, and the consumer skips the record. These are the records up
+    to the leader's sequence ``upto``.
     """
 
     held: GtidSet
@@ -40,7 +40,7 @@ class BaseCopy:
         return act.sequence <= self.upto if act.transaction.startswith(COPYING) else act.transaction in self.held
 
     def among(self, transactions: DataFrame) -> "BaseCopy":
-        """The base copy with ``upto``, computed from all ``transactions`` of both sides."""
+        """Returns the base copy with ``upto``, which is computed from all ``transactions`` of both sides."""
         new = transactions.where(
             f"side = '{LEADER}' AND transaction NOT LIKE '{COPYING}%' AND NOT {self.passed_over()}"
         )
@@ -48,7 +48,7 @@ class BaseCopy:
         return replace(self, upto=END if first is None else first - 1)
 
     def passed_over(self) -> str:
-        """SQL for whether a record of the leader belongs to a transaction that the base copy contains."""
+        """SQL that is true for a record of the leader if the base copy contains its transaction."""
         number = "try_cast(substring_index(transaction, ':', -1) AS BIGINT)"
         source = "left(transaction, length(transaction) - length(substring_index(transaction, ':', -1)) - 1)"
         cases = " ".join(

@@ -1,15 +1,16 @@
 """Finds the beginnings and ends of table copies in the leader's records, and chunks that do not continue a copy.
 
-A chunk has all rows of a table with keys after one key up to another, as they are at its place in the stream. The audit
-does not compare keys, which only MySQL can, by their collations. It need not: from a copy's first chunk on, the stream
-contains each change of the table, and the chunks contain each row that was not changed since.
+A chunk contains all rows of a table whose keys are after one key and up to another, as they are at the chunk's place in
+the stream. The audit does not compare keys, since only MySQL knows the order of their collations. It need not: from a
+copy's first chunk on, the stream contains each change of the table, and the chunks contain each row that was not
+changed since.
 
 A table without a key is copied as a whole, in pieces. With the first piece the consumer removes all rows of the table,
-including those that the follower's log lacks. From there on the follower's log is complete, like the leader's.
+including rows that are missing in the follower's log. From then on the follower's log is complete, like the leader's.
 
 The records of a repair, which contain the rows of some keys, begin and end no copy.
 
-A server's own stream contains all of its rows already, so chunks in the follower's topic, by which it is copied to
+A server's own stream contains all of its rows already. So chunks in the follower's topic, which copy its tables to
 followers of its own, are left out (``streams.contents.statements``, ``comparison.histories``).
 """
 
@@ -47,9 +48,10 @@ def copy_ends(records: DataFrame) -> list[Act]:
 
 
 def replacements(records: DataFrame, transactions: DataFrame) -> list[Act]:
-    """The places at which the consumer replaced all rows of a table without a key by a copy's first rows, or by none.
+    """The follower's sequences at which the consumer removed all rows of a table without a key, to replace them by the
+    rows of a copy.
 
-    ``transactions`` are the follower's among ``records``.
+    ``transactions`` are the transactions of ``records``.
     """
     begun = _chunks(records).where("key IS NULL AND chunk.after IS NULL").select("database", "table", "sequence")
     rows = [row.asDict() for row in begun.collect()]
@@ -69,10 +71,10 @@ def replacements(records: DataFrame, transactions: DataFrame) -> list[Act]:
 
 
 def lost_chunks(records: DataFrame, acts: Sequence[Act], *, after: int = -1) -> list[Break]:
-    """Chunks after sequence ``after`` that don't begin at the key up to which the chunk before went.
+    """Finds chunks after sequence ``after`` that don't begin at the key at which the chunk before them ended.
 
-    Chunks of tables that were dropped or copied again later don't count: ``acts`` are the leader's statements and the
-    ends of copies.
+    Chunks of tables that were dropped or copied again later don't count. ``acts`` are the leader's statements, and the
+    beginnings and ends of copies.
     """
     along = Window.partitionBy("database", "table").orderBy("sequence")
     before = F.lag("chunk").over(along)
@@ -102,7 +104,7 @@ def _detail(row: Row) -> str:
 
 
 def _counting(acts: Sequence[Act], names: Iterable[Name]) -> Mapping[Name, list[tuple[int, int]]]:
-    """For each name the sequences (first, end) between which the records belong to a table that still exists."""
+    """Maps each name to the sequences (first, end) between which its records belong to a table that still exists."""
     found: dict[Name, list[tuple[int, int]]] = {}
     for each in lineage({*names, *named_tables(acts)}, acts):
         if each.owner:

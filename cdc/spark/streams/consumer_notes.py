@@ -1,7 +1,7 @@
-"""Marks unusual changes for the fold: foreign writes, and records that the consumer's ledger and conflicts tables
-name.
+"""Marks unusual changes for the fold: foreign writes, and records that are listed in the consumer's tables ``ledger``
+and ``conflicts``.
 
-A **mark** describes a change. The fold keeps for each row the mark of the last change that has one:
+A **mark** describes a change. The fold keeps for each row the mark of its last marked change. The kinds of marks:
 
     foreign    on the follower: the change did not come through the consumer
     conflict   on the follower: the consumer removed the row because the leader's row conflicts with it; on the leader:
@@ -9,10 +9,10 @@ A **mark** describes a change. The fold keeps for each row the mark of the last 
     skipped    on the leader: an operator skipped the record on the follower (a row of ``cdc.ledger``)
     chunk      on the leader: no change, but a chunk of a copy of the table contains the row
 
-Its fields are the change's position (``sequence``, ``file``, ``position``, ``transaction``, ``ts_us`` in µs since
-1970), the ``kind``, ``at``, and ``note``, the consumer's text. ``at`` is a sequence: on the leader the follower's
-sequence at which the note was written; on the follower the sequence of the leader's record in conflict, or the end of
-the foreign transaction.
+A mark contains the change's position (``sequence``, ``file``, ``position``, ``transaction``, ``ts_us`` in µs since
+1970), the ``kind``, ``at``, and ``note``, the consumer's text. ``at`` is a sequence. In a mark of the leader it is the
+follower's sequence at which the note was written. In a mark of the follower it is the sequence of the leader's record
+in conflict, or the last sequence of the foreign transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from cdc.spark.streams.transactions import FOREIGN
 
 __all__ = ["MARK", "Ledger", "Skip", "copies", "ledger", "marked", "marks", "skipped_records"]
 
-# The type of the column ``mark``, kept in a state as ``leader_marked`` and ``follower_marked``.
+# The type of the column ``mark``, which a state keeps as ``leader_marked`` and ``follower_marked``.
 MARK = (
     "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT, transaction: STRING, ts_us: BIGINT, "
     "kind: STRING, at: BIGINT, note: STRING>"
@@ -43,7 +43,7 @@ _REASON = f"left(concat_ws('; removed ', reason, nullif(removed, '')), {_SHOWN})
 class Skip:
     """A leader record that an operator skipped on the follower (``cdc-consumer --skip``).
 
-    ``statement`` describes the record, ``note`` the follower's error.
+    ``statement`` describes the record, and ``note`` describes the follower's error.
     """
 
     sequence: int
@@ -53,9 +53,11 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The follower's ledger of the leader's statements: ``not_run`` has the state (skipped or not applied) of those
-    that the follower did not apply, by their sequence, ``numbered`` the sequence of those that it ran or was about to
-    run, by their numbered GTID (``cdc.model.statement_gtid``).
+    """The follower's ledger of the leader's statements.
+
+    ``not_run`` maps the sequence of each statement that the follower did not apply to its state: skipped or not
+    applied. ``numbered`` maps the numbered GTID (``cdc.model.statement_gtid``) of each statement that the follower ran,
+    or was about to run, to its sequence.
     """
 
     not_run: Mapping[int, str] = field(default_factory=dict)
@@ -63,14 +65,15 @@ class Ledger:
 
 
 def skipped_records(records: DataFrame, *, resource: str, limit: int) -> Query[list[Skip]]:
-    """The first ``limit`` records of the leader ``resource`` that the ledger calls skipped, in the leader's order."""
+    """The first ``limit`` records of the leader ``resource`` that are skipped according to the ledger, in the leader's
+    order."""
     rows = _ledger_rows(records, resource).where("state = 'skipped'").select("sequence", "statement", "note")
     first = rows.distinct().orderBy("sequence").limit(limit)
     return Query(first, lambda found: [Skip(**row.asDict()) for row in found])
 
 
 def ledger(records: DataFrame, resource: str) -> Query[Ledger]:
-    """The ledger for the leader ``resource``. There are few statements: they fit into the driver."""
+    """The ledger for the leader ``resource``. There are few statements, so they fit into the driver."""
     rows = _ledger_rows(records, resource).selectExpr(
         "sequence",
         "IF(state IN ('skipped', 'not applied'), state, NULL) AS not_run",
@@ -89,7 +92,7 @@ def _ledger(rows: Sequence[Row]) -> Ledger:
 
 
 def copies(records: DataFrame, resource: str) -> list[tuple[str, int]]:
-    """The GTID sets of the follower's base copy, with the follower's sequences of the notes."""
+    """The GTID sets in the consumer's notes of the follower's base copy, with the follower's sequence of each note."""
     rows = _images(records, "copies", resource)
     return [(row[0], row[1]) for row in rows.select(_cell("gtid_set", "String"), "at").collect()]
 
@@ -97,16 +100,17 @@ def copies(records: DataFrame, resource: str) -> list[tuple[str, int]]:
 def marks(
     records: DataFrame, transactions: DataFrame, *, resource: str, noted: bool, foreign: bool
 ) -> Mapping[str, DataFrame | None]:
-    """Each side's marks for ``marked``, by its own sequences or transactions; None if there are none.
+    """Each side's marks for ``marked``, with the sequences or transactions of the marked changes; None if there are no
+    marks.
 
-    ``noted``: the consumer's tables have conflicts or skipped records; ``foreign``: there are foreign transactions.
+    ``noted``: the consumer's tables contain conflicts or skipped records; ``foreign``: there are foreign transactions.
     """
     found: dict[str, DataFrame | None] = {LEADER: None, FOLLOWER: None}
     on_follower = []
     if noted:
         conflicts = _conflicts(records, resource)
         found[LEADER] = _notes(_ledger_rows(records, resource), conflicts)
-        # If one transaction has several conflicts, the mark is about one that removed other rows.
+        # If a transaction had several conflicts, the mark describes a conflict that removed other rows, if any did.
         chief = F.struct(F.col("removed") != "", "at", "sequence", F.expr(_REASON).alias("note"))
         last = conflicts.groupBy("transaction").agg(F.max(chief).alias("of"))
         conflict = F.struct(F.col("of.sequence").alias("at"), F.lit("conflict").alias("kind"), "of.note")
@@ -123,7 +127,7 @@ def marks(
 
 
 def marked(rows: DataFrame, marks: DataFrame | None) -> DataFrame:
-    """``rows`` (of ``compare.fold``) with a column ``mark``, NULL for an ordinary change."""
+    """Adds the column ``mark`` to ``rows`` (see ``compare.fold``); it is NULL for an ordinary change."""
     chunk = F.expr(f"CAST(IF(stated, struct({', '.join(_CHANGE)}, 'chunk', NULL, NULL), NULL) AS {MARK})")
     if marks is None:
         return rows.withColumn("mark", chunk)
@@ -135,7 +139,7 @@ def marked(rows: DataFrame, marks: DataFrame | None) -> DataFrame:
 
 
 def _notes(ledger: DataFrame, conflicts: DataFrame) -> DataFrame:
-    """The latest note for each of the leader's sequences that was skipped or met a conflict."""
+    """The latest note about each sequence of the leader that was skipped or caused a conflict."""
     skipped = ledger.where("state = 'skipped'")
     skipped = skipped.select("sequence", "at", F.lit("skipped").alias("kind"), F.expr(f"left(note, {_SHOWN})"))
     notes = skipped.union(conflicts.select("sequence", "at", F.lit("conflict"), F.expr(_REASON)))
@@ -144,8 +148,8 @@ def _notes(ledger: DataFrame, conflicts: DataFrame) -> DataFrame:
 
 
 def _ledger_rows(records: DataFrame, resource: str) -> DataFrame:
-    """The follower's ledger for the leader ``resource``: sequence, GTID, state, statement, note, and ``at``, the
-    follower's own sequence of the ledger row.
+    """The follower's ledger for the leader ``resource``, with the columns sequence, GTID, state, statement, note, and
+    ``at``, the follower's own sequence of the ledger row.
     """
     rows = _images(records, "ledger", resource)
     return rows.select(
@@ -170,7 +174,8 @@ def _conflicts(records: DataFrame, resource: str) -> DataFrame:
 
 
 def _images(records: DataFrame, table: str, resource: str) -> DataFrame:
-    """The rows that were inserted or changed for the leader ``resource`` in one of the consumer's own tables."""
+    """The rows about the leader ``resource`` that were inserted or changed in ``table``, a table of the consumer's
+    own."""
     own = f"valid AND side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}'"
     rows = records.where(own).where((F.col("table") == table) & F.col("rows").isNotNull())
     rows = rows.select("columns", "transaction", F.col("sequence").alias("at"), F.explode("rows.after").alias("image"))

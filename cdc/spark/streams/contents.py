@@ -1,4 +1,5 @@
-"""Surveys the contents of both topics: counts, sequences, times, tables and the effects of statements."""
+"""Surveys the contents of both topics: the counts, sequences, times and tables of their records, and the effects of
+statements."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,17 +20,17 @@ from cdc.sql.maintenance import MAINTAIN
 __all__ = ["Changes", "Contents", "Shape", "changes_at", "joined", "offsets", "statements", "survey"]
 
 
-# If each sequence from the first to the last occurs once, all hashes cancel out except those of the first sequence and
-# of the one after the last.
+# If each sequence from the first to the last occurs once, all hashes cancel out except the hash of the first sequence
+# and the hash of the sequence after the last.
 _FINGERPRINT = "bit_xor(xxhash64(sequence) ^ xxhash64(try_add(sequence, 1)))"
 _OF_ENDS = "xxhash64(min(sequence)), xxhash64(try_add(max(sequence), 1))"
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One shape of a table's records (``streams.row_digests``), and the ``first`` and ``last`` sequence that has it.
+    """A shape of a table's records (``streams.row_digests``), and the ``first`` and ``last`` sequence of this shape.
 
-    ``number`` is None if no digests can be made of them, ``key`` is None in a table without a key.
+    ``number`` is None if no digests can be computed from these records; ``key`` is None for a table without a key.
     """
 
     number: int | None
@@ -40,17 +41,19 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """One topic's records: counts, first and last sequence (None in an empty topic), resources and tables named.
+    """Describes one topic's records: their number, the number of broken records, the first and last sequence (None in
+    an empty topic), and the resources and tables that occur.
 
     ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the topic contains the
-    consumer's ledger; ``conflicts``: its table of resolved conflicts; ``copied``: its note of the base copy.
-    ``silent_keys``: the server does not log changes that its foreign keys make; ``unchecked`` has for each table the
-    last sequence of rows that were changed with foreign key checks off. ``own``: records of a database with the name of
-    the consumer's own are in it; ``chunks``: chunks of copies of tables are. A state keeps these fields.
+    consumer's ledger; ``conflicts``: the topic contains the consumer's table of conflicts; ``copied``: the topic
+    contains the consumer's note of the base copy. ``silent_keys``: the server does not log changes that its foreign
+    keys make. ``unchecked`` maps each table to the last sequence of rows that were changed with foreign key checks off.
+    ``own``: the topic contains records of a database with the name of the consumer's own database; ``chunks``: it
+    contains chunks of table copies. A state keeps these fields.
 
-    The number of ``rows``, the ``fingerprint`` of the sequences (0, except for collisions of 64 bits, only if each from
-    the first to the last is there an odd number of times), and each table's ``shapes`` are only known of records that
-    were read together.
+    The number of ``rows``, the ``fingerprint`` of the sequences, and each table's ``shapes`` are only known for records
+    that were read together. Except for collisions of 64 bits, the fingerprint is 0 only if each sequence from the first
+    to the last occurs an odd number of times.
     """
 
     records: int
@@ -79,7 +82,8 @@ class Contents:
 
 
 def survey(records: DataFrame) -> Query[Mapping[str, Contents]]:
-    """Each side's contents, without the consumer's own tables; a side whose topic is empty is absent."""
+    """Maps each side to the contents of its topic, without the consumer's own tables; a side whose topic is empty is
+    absent."""
     shape = F.expr(f"IF(rows IS NULL, NULL, {SHAPE})").alias("shape")
     groups = records.groupBy("side", "valid", "resource", "database", "table", shape).agg(
         F.count("*").alias("records"),
@@ -154,7 +158,8 @@ def _shape(group: Row) -> Shape:
 
 
 def joined(before: Mapping[str, Contents], since: Mapping[str, Contents]) -> Mapping[str, Contents]:
-    """The contents of both topics: ``before`` is of the records of earlier audits, ``since`` of the new ones."""
+    """Adds up the contents of both topics: ``before`` describes the records of earlier audits, ``since`` the new
+    records."""
     both = {side: _and_then(before[side], since[side]) for side in before.keys() & since.keys()}
     return {**before, **since, **both}
 
@@ -183,15 +188,15 @@ def _and_then(one: Contents, two: Contents) -> Contents:
 
 
 def offsets(records: DataFrame, side: str, sequences: Iterable[int]) -> Mapping[int, tuple[str, int]]:
-    """Partition and offset by sequence, for those of one side's ``sequences`` that are in ``records``."""
+    """Maps the ``sequences`` of one side that are in ``records`` to their partition and offset."""
     held = records.where(F.col("side") == side).where(F.col("sequence").isin(sorted(set(sequences))))
     return {row["sequence"]: (row["partition"], row["offset"]) for row in held.collect()}
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Facts about changes, by side and sequence: the commit times, in µs since 1970, and the columns of their rows in
-    order, the key's first. Either may be unknown.
+    """Maps the side and sequence of changes to their commit time (``times``), in µs since 1970, and to the columns of
+    their rows in order, the key's columns first (``columns``). Either may be unknown.
     """
 
     times: Mapping[tuple[str, int], int]
@@ -199,9 +204,10 @@ class Changes:
 
 
 def changes_at(records: DataFrame, transactions: DataFrame, wanted: Mapping[str, Collection[int]]) -> Changes:
-    """The changes with the ``wanted`` sequences of each side.
+    """The times and columns of the changes with the ``wanted`` sequences of each side.
 
-    Earlier audits keep few ``records`` for later ones, but all ``transactions`` (``streams.transactions``).
+    The commit times of earlier audits' records are those of their ``transactions`` (``streams.transactions``): a state
+    keeps all transactions, but few ``records``.
     """
     chosen = [(F.col("side") == side) & F.col("sequence").isin(sorted(each)) for side, each in wanted.items() if each]
     if not chosen:
@@ -222,9 +228,10 @@ def changes_at(records: DataFrame, transactions: DataFrame, wanted: Mapping[str,
 
 
 def statements(records: DataFrame) -> Query[Mapping[str, list[Act]]]:
-    """The effects of each side's statements, unordered. They are few compared with rows and fit into the driver.
+    """The effects of each side's statements, unordered. They are few compared with rows, and fit into the driver.
 
-    Statements that a producer writes when it copies a table did not run on its server: the follower's are left out.
+    Statements that a producer writes when it copies a table did not run on its server. In the follower's topic they are
+    left out.
     """
     acts = (
         records.where("valid AND query IS NOT NULL AND affects IS NOT NULL")

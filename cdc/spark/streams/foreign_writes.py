@@ -1,4 +1,5 @@
-"""Lists and counts over time the follower's transactions that did not come through the consumer (foreign writes)."""
+"""Lists the follower's transactions that did not come through the consumer (foreign writes), and counts them over
+time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ def foreign_writes(transactions: DataFrame, *, limit: int) -> Query[list[Foreign
 
 
 def all_foreign_writes(transactions: DataFrame) -> DataFrame:
-    """All foreign transactions with the fields of ForeignWrite, all tables of each, and its time as a timestamp."""
+    """All foreign transactions, with the fields of ForeignWrite, but with all tables and the time as a timestamp."""
     return transactions.where(FOREIGN).select(
         "transaction",
         *("start.sequence", "start.file", "start.position"),
@@ -60,8 +61,8 @@ def _listed(foreign: Sequence[Row]) -> list[ForeignWrite]:
 
 
 def foreign_times(transactions: DataFrame, *, first_us: int, last_us: int) -> Query[list[tuple[int, int, int]]]:
-    """Counts the foreign transactions between both times (µs since 1970), in parts of equal length:
-    (from, to, count)."""
+    """Counts the foreign transactions in parts of equal length between both times (µs since 1970). A part is (from, to,
+    count)."""
     part_us = (last_us - first_us) // _PARTS + 1
     part = F.expr(f"(ts_us - {first_us}L) DIV {part_us}L")
     found = transactions.where(FOREIGN).groupBy(part.alias("part")).count()

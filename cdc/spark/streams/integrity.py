@@ -19,7 +19,7 @@ _FEW = 1_000_000
 
 @dataclass(frozen=True, slots=True, order=True)
 class Break:
-    """One break of a stream, at an offset of a partition (topic/number).
+    """A break of a stream, at an ``offset`` of a ``partition`` (topic/number).
 
     ``kind`` is ``gap``, ``repeat``, ``torn`` (an incomplete transaction) or ``broken`` (not a record of this stream).
     """
@@ -33,13 +33,13 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Integrity:
-    """The number of breaks of each (side, kind), and the first few of each."""
+    """The number of breaks of each (side, kind), and the first few breaks as examples."""
 
     counts: Mapping[tuple[str, str], int]
     examples: list[Break]
 
     def with_more(self, breaks: Sequence[Break]) -> "Integrity":
-        """These breaks and ``breaks``."""
+        """Adds ``breaks`` to the counts and examples."""
         counts = Counter(self.counts)
         counts.update((each.side, each.kind) for each in breaks)
         return Integrity(counts, sorted([*self.examples, *breaks[:_EXAMPLES]]))
@@ -47,8 +47,8 @@ class Integrity:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """The part that earlier audits checked: each side's next sequence (``next``), and its transactions, None if
-    certainly none of them occurs again.
+    """The part that earlier audits checked: each side's ``next`` sequence, and the ``transactions`` of both sides, None
+    if it is certain that none of them occurs again.
     """
 
     next: Mapping[str, int]
@@ -64,11 +64,11 @@ def integrity(
     earlier: Earlier | None = None,
     incomplete: bool = True,
 ) -> Integrity:
-    """The breaks in both streams, from their ``records``, ``transactions`` and ``contents``.
+    """Finds the breaks in the ``records``, ``transactions`` and ``contents`` of both streams.
 
-    ``resources`` names the server whose records each side's topic should have. A stream that does not start at sequence
-    0 is not a gap here: the caller checks for retention. ``incomplete``: False if all ``transactions`` are known to be
-    complete, which saves a pass over them.
+    ``resources`` maps each side to the server whose records its topic should contain. A stream that does not start at
+    sequence 0 has no gap there: the caller checks for retention. ``incomplete`` is False if all ``transactions`` are
+    known to be complete, which saves a pass over them.
     """
     next_ones = earlier.next if earlier else {}
     parts = [_incomplete(transactions)] if incomplete else []
@@ -91,9 +91,9 @@ def integrity(
 
 
 def _has_every_sequence(contents: Mapping[str, Contents], next_ones: Mapping[str, int]) -> bool:
-    """Whether each side has every sequence from its first to its last exactly once, as nearly all streams do.
+    """Whether each side contains every sequence from its first to its last exactly once, as nearly all streams do.
 
-    Their number and their fingerprint show it, without reading the records.
+    The number of sequences and their fingerprint show it, without another pass over the records.
     """
     for side, each in contents.items():
         if each.first is not None:
@@ -116,7 +116,7 @@ def _incomplete(transactions: DataFrame) -> DataFrame:
 
 
 def _repeated(transactions: DataFrame, earlier: DataFrame, *, few: bool) -> DataFrame:
-    """Transactions that are among the ``earlier`` ones too. ``few``: all of ``transactions`` fit into memory."""
+    """The ``transactions`` that also occur in ``earlier``. ``few``: all of ``transactions`` fit into memory."""
     text = "transaction %s: it came before, and comes again with sequence %d to %d"
     known_by = ["side", "transaction"]
     before = earlier.select(known_by)
@@ -143,8 +143,8 @@ def _broken(records: DataFrame, resources: Mapping[str, str]) -> DataFrame:
 
 
 def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFrame:
-    """Finds gaps and repeats: each record has a number n and announces n+1; a record whose number none announced
-    follows a gap."""
+    """Finds gaps and repeats. Each record has a number n and announces n+1; if no record announced the number of a
+    record, this record follows a gap."""
     here = F.struct("sequence", F.lit(True).alias("here"), "partition", "offset")
     next_one = F.struct((F.col("sequence") + 1).alias("sequence"), F.lit(False).alias("here"), "partition", "offset")
     numbers = records.where("valid").select("side", F.explode(F.array(here, next_one)).alias("number"))
@@ -155,7 +155,7 @@ def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFr
         F.max(F.when(F.col("here"), F.struct("offset", "partition"))).alias("at"),
         F.min(F.when(F.col("here"), F.struct("offset", "partition"))).alias("before"),
     )
-    # Earlier audits have read each number before ``resumed`` once, and the record that announced ``resumed``.
+    # Earlier audits have read each number before ``resumed`` once, including the record that announced ``resumed``.
     resumed = F.coalesce(*(F.when(F.col("side") == side, number) for side, number in next_ones.items()), F.lit(0))
     counted = counted.withColumns({
         "times": F.col("times") + F.expr("int(times > 0)") * (F.col("sequence") < resumed).cast("int"),

@@ -1,4 +1,4 @@
-"""Checks the preconditions of a verdict: finds the reasons in topics and profiles why an audit could not judge."""
+"""Checks the preconditions of a verdict: finds reasons in the topics and profiles why the audit could not judge."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,11 +26,12 @@ _LISTED = 10
 
 @dataclass(frozen=True, slots=True)
 class Preconditions:
-    """The facts that are checked before the comparison; ``profiles``, ``contents``, ``acts`` and ``limits`` by side.
+    """The facts that are checked before the comparison; ``profiles``, ``contents``, ``acts`` and ``limits`` are by
+    side.
 
-    ``acts`` are the effects of statements, and ``sequences`` finds those of the leader's that the follower ran.
-    ``limits`` are the sequences before which all records should have been read, None if not known
-    (``input.spans.Span``). ``gap`` are the leader sequences (after, up to) for which the follower's log is missing
+    ``acts`` are the effects of statements, and ``sequences`` finds the leader's statements that the follower ran.
+    ``limits`` are the sequences before which all records should have been read, None if they are not known
+    (``input.spans.Span``). ``gap`` are the leader sequences (after, up to) between which the follower's log is missing
     (``watermark.unlogged_gap``).
     """
 
@@ -47,9 +48,9 @@ class Preconditions:
 
 
 def unmet(checked: Preconditions) -> list[str]:
-    """All reasons why an audit of these streams could not judge, for the user; none if it can.
+    """All reasons why an audit of these streams could not judge, as texts for the user; empty if it can judge.
 
-    A missing checkpoint or log is not reported if its topic lacks records, or leaves them out.
+    A missing checkpoint or log is not reported if records are missing in its topic, or filters leave them out.
     """
     profiles, leader = checked.profiles, checked.contents.get(LEADER)
     reasons, whole, own = list[str](), set[str](), checked.scope.schema
@@ -71,7 +72,7 @@ def unmet(checked: Preconditions) -> list[str]:
 
 
 def _breaks(profile: Profile, side: str, integrity: Integrity) -> Iterator[str]:
-    """Each kind of break in the stream of one side."""
+    """Reports each kind of break in the stream of one side."""
     for (of, kind), count in sorted(integrity.counts.items()):
         if of != side:
             continue
@@ -83,7 +84,7 @@ def _breaks(profile: Profile, side: str, integrity: Integrity) -> Iterator[str]:
 
 
 def _incomplete_topic(profile: Profile, contents: Contents | None, limit: int | None) -> Iterator[str]:
-    """A topic with records of another server, or without records that expired."""
+    """Reports a topic that contains records of another server, or whose records expired in part."""
     if contents is None:
         return
     topic = profile.kafka.topic
@@ -99,7 +100,7 @@ def _incomplete_topic(profile: Profile, contents: Contents | None, limit: int | 
 def _left_out_records(
     follower: Profile, leader: Contents | None, acts: Sequence[Act], scope: Scope, renames: Renames
 ) -> Iterator[str]:
-    """Records that the leader's topic has and the follower's can't have, by the filters of its producer."""
+    """Reports records of the leader's topic that the filters of the follower's producer leave out of its topic."""
     filters, tables = follower.filters, leader.tables if leader else frozenset()
     left_out = {
         f"{database}.{table}"
@@ -115,7 +116,7 @@ def _left_out_records(
 
 
 def _own_of_leader(leader: Contents | None, acts: Sequence[Act], scope: Scope) -> Iterator[str]:
-    """A database of the leader that has the name of the consumer's own."""
+    """Reports a database of the leader that has the name of the consumer's own database."""
     own = scope.schema
     if scope.lets_in_own and (_has_own(leader, own) or any(_names_database(act, own) for act in acts)):
         yield (
@@ -143,7 +144,7 @@ def _left_out_names(act: Act, filters: Filters, renames: Renames) -> set[str]:
 
 
 def _missing_log(topic: str, watermark: Watermark, gap: tuple[int, int] | None) -> Iterator[str]:
-    """A follower's topic that does not have all transactions that it applied."""
+    """Reports a follower's topic that does not contain all transactions that the follower applied."""
     if watermark.begins is not None and watermark.begins > -1:
         yield (
             f"topic {topic} begins when the follower was at sequence {watermark.begins} of the leader already: "
@@ -157,7 +158,7 @@ def _missing_log(topic: str, watermark: Watermark, gap: tuple[int, int] | None) 
 
 
 def _unknown_renames(acts: Mapping[str, Sequence[Act]], sequences: StatementSequences) -> Iterator[str]:
-    """Statements that the follower ran on databases of other names, though no renames are known."""
+    """Reports a statement that the follower ran on databases of other names, though no renames are known."""
     sequence = renamed_statement(acts.get(LEADER, ()), acts.get(FOLLOWER, ()), sequences=sequences)
     if sequence is not None:
         yield (
@@ -169,8 +170,9 @@ def _unknown_renames(acts: Mapping[str, Sequence[Act]], sequences: StatementSequ
 def _checkpoint(
     profiles: Mapping[str, Profile], leader: Contents | None, watermark: Watermark, whole: Collection[str]
 ) -> Iterator[str]:
-    """A follower without a checkpoint, or with one that is not a position in the leader's topic; ``whole`` are the
-    sides whose topics lack no records, which would explain it.
+    """Reports a follower without a checkpoint, or with a checkpoint that is not a position in the leader's topic.
+
+    ``whole`` are the sides whose topics are complete: missing records would explain both.
     """
     resource, end = profiles[LEADER].mysql_resource_name, leader.end if leader else -1
     if watermark.sequence is None or watermark.highest is None:

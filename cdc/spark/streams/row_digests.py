@@ -1,20 +1,20 @@
-"""Makes digests of changes: 64-bit numbers instead of texts for the row that was changed and for its images.
+"""Computes digests of changes: 64-bit numbers instead of texts for the row that was changed and for its images.
 
-Spark can aggregate numbers where they are read, in compiled code; otherwise it would have to shuffle and sort the
-images. The columns of ``digests``:
+Spark can aggregate numbers in the tasks that read them, in compiled code; it would have to shuffle and sort images. The
+columns of ``digests``:
 
     by_leader   whether the leader made the change
     number      of the table, its index in the names passed to ``numbered``
     keyed       whether the table has a key
-    identity    of the row: the hash of its key's values, in a keyless table the hash of the image
-    ordinal     higher for later changes: made of the record's sequence and the row in it; removed before added
-    removed     the hash of the image that the change removes, NULL for none
-    added       the hash of the image that it adds, NULL for none
-    era         0 if no ALTER followed, else negative: how many did
+    identity    of the row: the hash of its key's values; in a table without a key the hash of the image
+    ordinal     its place in the stream (``row_places``), higher for later changes
+    removed     the hash of the image that the change removes, or NULL
+    added       the hash of the image that the change adds, or NULL
+    era         0 if no ALTER followed, else the negative number of ALTERs that followed
 
-They are hashes of values as they were logged, without the columns' names. So two rows have different digests only if
-all records of a table have the same key, and two images only if their records have one **shape**: the same columns in
-the same order, and the same key. Images of different eras may have different shapes, and are not compared.
+Values are hashed as they were logged, without the columns' names. So digests identify rows only if all records of the
+table have the same key, and they identify images only if the records have one **shape**: the same columns in the same
+order, and the same key. Images of different eras may have different shapes, and are not compared.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,17 +27,16 @@ from cdc.spark.ddl.lineage import Name, Segment, with_eras
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import LEADER
 from cdc.spark.input.small_data import beside
+from cdc.spark.streams.row_places import MOST_ROWS, PLACE, steps
 
-__all__ = ["HIGHEST_SEQUENCE", "IDENTITY_OF_CHANGE", "KEY", "SHAPE", "UNFIT", "digests", "numbered"]
+__all__ = ["IDENTITY_OF_CHANGE", "KEY", "SHAPE", "UNFIT", "digests", "numbered"]
 
 _KEY_COLUMNS = 4  # Spark compiles expressions for a fixed number of columns only
-_ROW_BITS = 23
-HIGHEST_SEQUENCE = (1 << 62 - _ROW_BITS) - 1
 
-# For a record with rows: its shape, its key, and whether it has too many key columns or rows for digests.
+# SQL for a record with rows: its shape, its key, and whether it has too many key columns or rows for digests.
 SHAPE = "xxhash64(columns, key IS NULL, key)"
 KEY = "IF(key IS NULL, NULL, xxhash64(key))"
-UNFIT = f"size(key) > {_KEY_COLUMNS} OR size(rows) > {1 << _ROW_BITS}"
+UNFIT = f"size(key) > {_KEY_COLUMNS} OR size(rows) > {MOST_ROWS}"
 
 _AT = [f"int(array_position(columns, get(key, {number}))) - 1" for number in range(_KEY_COLUMNS)]
 _HASHED = "IF({image} IS NULL, NULL, xxhash64({image}))"
@@ -48,15 +47,16 @@ def _known_by(image: str, at: Sequence[str]) -> str:
     return _KNOWN_BY.format(image=image, values=", ".join(f"get({image}, {position})" for position in at))
 
 
-# The identity of one of ``compare.fold``'s changes.
+# SQL for the identity of a change in ``compare.fold``.
 IDENTITY_OF_CHANGE = _known_by("IF(removes, before, after)", _AT)
 
+_STEPS = steps("old != new", removed="0", added="1", both="2")
 _POSITIONS = [f"at_{number}" for number in range(_KEY_COLUMNS)]
 _NUMBERED = "side STRING, database STRING, table STRING, first BIGINT, end BIGINT, number INT, era INT"
 
 
 def numbered(spark: SparkSession, lineage: Mapping[str, Sequence[Segment]], names: Sequence[Name]) -> DataFrame:
-    """The lineage segments of both sides for the tables in ``names``, numbered by their index in it."""
+    """The lineage segments of both sides for the tables in ``names``; ``number`` is a table's index in ``names``."""
     numbers = {name: number for number, name in enumerate(names)}
     rows = [
         {"side": side, "database": each.database, "table": each.table, "first": each.first, "end": each.end,
@@ -67,9 +67,10 @@ def numbered(spark: SparkSession, lineage: Mapping[str, Sequence[Segment]], name
 
 
 def digests(records: DataFrame, lineage: DataFrame) -> DataFrame:
-    """The changes of the valid ``records`` of both sides to rows of the tables in ``lineage`` (see ``numbered``).
+    """Computes the digests of the changes that the valid ``records`` of both sides make to rows of the tables in
+    ``lineage`` (see ``numbered``).
 
-    As in ``compare.fold``, an UPDATE of the identity removes one row and adds another.
+    As in ``compare.fold``, an UPDATE that changes the identity removes one row and adds another.
     """
     rows = records.where("valid AND rows IS NOT NULL").where(F.col("database") != CHECKPOINT_DATABASE)
     within = F.expr("sequence >= first AND sequence < end")
@@ -85,7 +86,7 @@ def digests(records: DataFrame, lineage: DataFrame) -> DataFrame:
     )
     hashed = rows.select(
         *("by_leader", "number", "era", "keyed"),
-        F.expr(f"shiftleft(sequence, {_ROW_BITS + 1}) + 2L * row").alias("ordinal"),
+        F.expr(PLACE).alias("ordinal"),
         F.expr(_known_by("image.before", _POSITIONS)).alias("old"),
         F.expr(_known_by("image.after", _POSITIONS)).alias("new"),
         F.expr(_HASHED.format(image="image.before")).alias("before"),
@@ -93,8 +94,8 @@ def digests(records: DataFrame, lineage: DataFrame) -> DataFrame:
     )
     # 0 removes, 1 adds, 2 does both if the change has both images. An outer explode: for an inner one Spark would
     # compute the array a second time, to filter out empty ones.
-    steps = hashed.withColumn("step", F.explode_outer(F.expr("IF(old != new, array(0, 1), array(2))")))
-    return steps.select(
+    stepped = hashed.withColumn("step", F.explode_outer(F.expr(_STEPS)))
+    return stepped.select(
         *("by_leader", "number", "era", "keyed"),
         F.expr("IF(step = 1, new, coalesce(old, new))").alias("identity"),
         F.expr("ordinal + IF(step = 1, 1L, 0L)").alias("ordinal"),

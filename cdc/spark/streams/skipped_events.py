@@ -1,11 +1,10 @@
-"""Finds schema drift from events that an operator let a producer skip (``cdc-producer --skip``), by the statements.
-Pure.
+"""Finds schema drift from events that an operator let a producer skip (``cdc-producer --skip``). Pure.
 
-Neither topic has these changes, so the rows in both are equal while the servers may differ: a skipped event counts as
-drift until the object that it names is dropped or replaced by a new one. ``CREATE TABLE … LIKE`` creates a new one with
-the same definition, so a skipped change of a definition counts for that copy too. ``ALTER TABLE … EXCHANGE PARTITION``
-moves rows between two tables without logging them, so a skipped event on one table counts for both. Once the table was
-copied into the stream completely, rows that were skipped before don't matter.
+Neither topic contains these changes, so the rows in both topics are equal while the servers may differ. So a skipped
+event counts as drift until statements drop the object that it names, or replace it by a new object. ``CREATE TABLE …
+LIKE`` creates a new table with the same definition, so a skipped change of a definition counts for that table too.
+``ALTER TABLE … EXCHANGE PARTITION`` moves rows between two tables without logging them, so a skipped event on one table
+counts for both. Once the table was copied into the stream completely, rows that were skipped before don't matter.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,10 +41,10 @@ def skipped_event_drift(skips: Iterable[Act], acts: Sequence[Act], *, side: str)
 
 
 def _last_names(kind: str, name: _Name, later: Iterable[Act], *, copies: bool) -> set[_Name]:
-    """The names that the object ``name`` has after the statements ``later``; with ``copies``, those of tables made LIKE
-    it, too."""
+    """The names that the object ``name`` has after the statements ``later``; with ``copies``, also the names of tables
+    that were created LIKE it."""
     names, begun = {name}, set[_Name]()
-    altering: tuple[int, _Name] | None = None  # the ALTER before: its sequence and table
+    altering: tuple[int, _Name] | None = None  # the sequence and the table of the ALTER before
     for act in later:
         other = _name(act.uri)
         if act.action == "AlterTable":
@@ -74,7 +73,7 @@ def _last_names(kind: str, name: _Name, later: Iterable[Act], *, copies: bool) -
 
 
 def _may_exist(statement: str) -> bool:
-    """Whether a CREATE may have found the object, and left or replaced it."""
+    """Whether the object may have existed before a CREATE statement, which kept or replaced it."""
     words = [token.word() for token in islice(tokens(statement, ansi_quotes=False), 5)]
     return words[1:2] == ["OR"] or words[2:5] == ["IF", "NOT", "EXISTS"] or words[1:2] != ["TABLE"]
 

@@ -1,7 +1,8 @@
-"""Keeps the ids of transactions as intervals of numbers by prefix, like a GTID set: an id outside of them is new.
+"""Keeps the ids of transactions as intervals of numbers for each prefix, like a GTID set, to recognize new ids.
 
-An id is a **prefix** and a number: a GTID's prefix is its server's UUID, with a tag if it has one, and the colon. An id
-without a number is a prefix alone, with the number 0. The set contains each id that occurred, and perhaps others.
+An id consists of a **prefix** and a number: a GTID's prefix is its server's UUID, its tag if there is one, and the
+colon. An id without a number is a prefix with the number 0. The intervals contain each id that occurred, and perhaps
+others: an id outside of the intervals is new.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,23 +16,23 @@ from cdc.spark.input.small_data import Query
 
 __all__ = ["IdRange", "TransactionIds", "all_new", "id_ranges", "ids_from_json", "ids_to_json", "with_ranges"]
 
-_MOST_RANGES = 20_000  # ranges that reach the driver
+_MOST_RANGES = 20_000  # the most ranges that the driver reads
 _MOST_INTERVALS = 1_000  # intervals that are kept for a prefix
-_EXACT = 4_096  # up to so many transactions, each is a range of its own, so that a few late ones are known to be new
+_EXACT = 4_096  # up to this number, each transaction is a range of its own, so that a few late ones are known to be new
 
 TransactionIds = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
 """By side and prefix the intervals of numbers, first and last, in ascending order."""
 
 _LAST_PART = "substring_index(transaction, ':', -1)"
-# A number in a form that servers do not write, such as one with leading zeros, counts as none.
+# A number in a form that servers do not write, such as a number with leading zeros, does not count as a number.
 _NUMBERED = f"coalesce(string(try_cast({_LAST_PART} AS BIGINT)) = {_LAST_PART}, false)"
 
 
 @dataclass(frozen=True, slots=True)
 class IdRange:
-    """Transactions of one side whose ids have a prefix and numbers from ``low`` to ``high``.
+    """Transactions of one side whose ids have the same prefix and numbers from ``low`` to ``high``.
 
-    ``first`` is the sequence with which the first of them in the stream ends.
+    ``first`` is the last sequence of the transaction among them that comes first in the stream.
     """
 
     side: str
@@ -42,7 +43,7 @@ class IdRange:
 
 
 def id_ranges(transactions: DataFrame, *, records: int) -> Query[list[IdRange] | None]:
-    """The ids of ``transactions``, of which there are at most ``records``; None if there are too many prefixes."""
+    """The ids of ``transactions``, whose number is at most ``records``; None if there are too many ranges."""
     width = 1 + records // _EXACT
     numbered = transactions.select(
         *("side", "final"),
@@ -62,7 +63,7 @@ def id_ranges(transactions: DataFrame, *, records: int) -> Query[list[IdRange] |
 
 
 def all_new(known: TransactionIds | None, ranges: Iterable[IdRange] | None) -> bool:
-    """Whether it is certain that no id of the ``ranges`` is among the ``known`` ones."""
+    """Whether it is certain that no id of the ``ranges`` is among the ``known`` ids."""
     if known is None or ranges is None:
         return False
     return not any(
@@ -75,10 +76,10 @@ def all_new(known: TransactionIds | None, ranges: Iterable[IdRange] | None) -> b
 def with_ranges(
     known: TransactionIds | None, ranges: Iterable[IdRange] | None, ends: Mapping[str, int]
 ) -> TransactionIds | None:
-    """The ``known`` ids and those in ``ranges`` of which a transaction ends at or before its side's sequence in
-    ``ends``; None if not all are known, or there are too many prefixes.
+    """Adds the ``ranges`` to the ``known`` ids if one of their transactions ends at or before its side's sequence in
+    ``ends``. None if not all ids are known, or if there are too many prefixes.
 
-    If there are many intervals, those with the smallest gaps between them are merged.
+    If a prefix has too many intervals, the intervals with the smallest gaps between them are merged.
     """
     if known is None or ranges is None:
         return None
@@ -90,12 +91,12 @@ def with_ranges(
 
 
 def ids_to_json(ids: TransactionIds | None) -> list[list[Any]] | None:
-    """The ids as JSON: side, prefix and intervals of each prefix."""
+    """The ids as JSON: a list of the side, the prefix and the intervals for each prefix."""
     return None if ids is None else [[*key, intervals] for key, intervals in sorted(ids.items())]
 
 
 def ids_from_json(body: Sequence[Sequence[Any]] | None) -> TransactionIds | None:
-    """The ids from their JSON."""
+    """Parses the result of ``ids_to_json``."""
     return None if body is None else {(side, prefix): [*map(tuple, found)] for side, prefix, found in body}
 
 
@@ -108,7 +109,7 @@ def _few(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _closed(intervals: Iterable[tuple[int, int]], gap: int) -> list[tuple[int, int]]:
-    """The intervals in ascending order; those of which one begins at most ``gap`` after another's end are one."""
+    """Sorts the intervals, and merges two if the second begins at most ``gap`` after the end of the first."""
     found: list[tuple[int, int]] = []
     for first, last in sorted(intervals):
         if found and first <= found[-1][1] + gap:

@@ -1,8 +1,8 @@
-"""Groups the records of both topics into transactions: one row each, with its state and its kind.
+"""Groups the records of both topics into transactions: one row per transaction, with its state and its kind.
 
-The consumer commits its checkpoint row with the rows it applies, and runs a leader's statement under a GTID of which
-its ledger has the sequence (``cdc.model.statement_gtid``). So each follower transaction shows its ``kind``, whatever
-its rows or its statement are:
+The consumer commits its checkpoint row with the rows that it applies, and runs a leader's statement under a GTID whose
+sequence is in its ledger (``cdc.model.statement_gtid``). So each follower transaction shows its ``kind``, whatever its
+rows or its statement are:
 
     applied       has a checkpoint row that the consumer moved, or the GTID of a statement: with it the follower
                   is equal to the leader at sequence ``upto``
@@ -12,8 +12,9 @@ its rows or its statement are:
                   copies a table of the follower, for followers of its own
     foreign       all others: writes that did not come through the consumer
 
-The consumer moves the checkpoint forward, and names the leader's transaction that it moves it to. A checkpoint row that
-keeps its sequence, or names another transaction, was changed by another client.
+The consumer moves the checkpoint forward, and writes the id of the leader's transaction to which it moves the
+checkpoint into the checkpoint row. If a checkpoint row keeps its sequence, or contains the id of another transaction,
+another client changed it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +48,7 @@ _KIND = f"""
         ELSE 'foreign'
     END
 """
-# Columns that are needed only to find checkpoints that another client moved.
+# Columns that are needed only for finding checkpoints that another client moved.
 _FOR_THE_SEARCH = ("changed_own", "claim")
 
 
@@ -58,16 +59,17 @@ def transactions(
     ends: Mapping[str, int],
     queries: Sequence[Callable[[DataFrame], Query[Any]]] = (),
 ) -> tuple[DataFrame, list[Any]]:
-    """One row per transaction of the valid ``records``, persisted, and the results of the ``queries`` on them.
+    """One row per transaction of the valid ``records``, cached, and the results of the ``queries`` on these rows.
 
-    ``sequences`` are of the leader whose checkpoints count, ``ends`` the last of each side. ``state`` is ``whole``,
-    ``torn`` (incomplete), or ``open`` for one that the topic's end cuts in two, since the producer writes large
-    transactions in parts. ``since`` (exclusive) and ``upto`` (inclusive) are the leader sequences that a follower's
-    transaction applied. ``kind`` is as in the module's docstring, NULL for the leader's transactions.
+    ``sequences`` belongs to the leader whose checkpoints count; ``ends`` are the last sequences of each side. ``state``
+    is ``whole``, ``torn`` (incomplete), or ``open`` if the topic's end cuts the transaction in two, since the producer
+    writes large transactions in parts. ``since`` (exclusive) and ``upto`` (inclusive) are the leader sequences that a
+    follower's transaction applied. ``kind`` is explained in the module's docstring; it is NULL for the leader's
+    transactions.
     """
     narrow = _narrow(records, sequences.resource)
     alone = F.expr("index = 0 AND last")
-    # On many servers most transactions have one record: these need no sort to find the records that belong together.
+    # On many servers most transactions consist of one record. They need no sort that brings their records together.
     grouped = in_one_part(_of_one_record(narrow.where(alone)).unionByName(_grouped(narrow.where(~alone))))
     found = cached(_classified(grouped, sequences, ends))
     (repeated, unproven), *results = run_batched(_needs_closer_look(found), *(each(found) for each in queries))
@@ -81,8 +83,8 @@ def transactions(
 
 
 def _needs_closer_look(transactions: DataFrame) -> Query[tuple[bool, bool]]:
-    """Whether a transaction may occur twice (two have the same hash), and whether a checkpoint names another leader
-    transaction than the one that ends at its sequence. Both are False for an undamaged stream.
+    """Whether a transaction may occur twice (two have the same hash), and whether a checkpoint contains a leader
+    transaction other than the transaction that ends at its sequence. Both are False for an undamaged stream.
     """
     once = "named_struct('hash', xxhash64(side, transaction), 'times', 1, 'ends', 0, 'claims', 0)"
     position = "named_struct('hash', xxhash64({}, {}), 'times', 0, 'ends', {}, 'claims', {})"
@@ -101,10 +103,11 @@ def _needs_closer_look(transactions: DataFrame) -> Query[tuple[bool, bool]]:
 
 
 def _with_moved(transactions: DataFrame, records: DataFrame) -> DataFrame:
-    """Sets the kind ``moved`` for transactions whose checkpoint names another transaction than the leader's record at
-    that sequence.
+    """Sets the kind ``moved`` for transactions whose checkpoint contains a transaction other than the transaction of
+    the leader's record at that sequence.
 
-    Records that copy a table belong to no transaction of the leader: there the checkpoint names an earlier one.
+    Records that copy a table belong to no transaction of the leader: there the checkpoint contains an earlier
+    transaction.
     """
     leader = records.where(f"valid AND side = '{LEADER}'")
     leader = leader.select(F.col("sequence").alias("upto"), F.col("transaction").alias("recorded"))
@@ -119,8 +122,8 @@ def _with_moved(transactions: DataFrame, records: DataFrame) -> DataFrame:
 
 
 def _narrow(records: DataFrame, resource: str) -> DataFrame:
-    """The columns of ``records`` that transactions are made of, without the rows' contents: these would be sorted too
-    when records are grouped by transaction.
+    """The columns of ``records`` from which transactions are built, without the rows' contents, which would be sorted
+    too when records are grouped by transaction.
     """
     touched = F.when(F.col("database") != CHECKPOINT_DATABASE, F.concat_ws(".", "database", "table"))
     return records.where("valid").select(
@@ -153,7 +156,7 @@ def _grouped(narrow: DataFrame) -> DataFrame:
 
 
 def _of_one_record(narrow: DataFrame) -> DataFrame:
-    """The result of ``_grouped`` for transactions that are one whole record each."""
+    """The result of ``_grouped`` for transactions that consist of one record each."""
     return narrow.select(
         *("side", "transaction"),
         F.lit(1).cast("bigint").alias("records"),
@@ -199,12 +202,14 @@ def _classified(grouped: DataFrame, sequences: StatementSequences, ends: Mapping
 
 
 def _former(resource: str) -> str:
-    """SQL for the sequence of a statement that an earlier version ran: those GTIDs count from 1, sequences from 0."""
+    """SQL for the sequence of a statement that an earlier version of ``cdc`` ran: its GTIDs count from 1, sequences
+    count from 0."""
     return f"try_cast(regexp_extract(transaction, '^{ddl_uuid(resource)}:([0-9]+)$', 1) AS BIGINT) - 1"
 
 
 def _noted(grouped: DataFrame, sequences: StatementSequences) -> DataFrame:
-    """``grouped`` with a column ``noted``: the leader's sequence that the ledger notes for the transaction, or NULL."""
+    """Adds the column ``noted`` to ``grouped``: the leader's sequence of the transaction according to the ledger, or
+    NULL."""
     if not sequences.noted:
         return grouped.withColumn("noted", F.lit(None).cast("bigint"))
     rows = [{"transaction": gtid, "noted": sequence} for gtid, sequence in sequences.noted.items()]
@@ -213,9 +218,10 @@ def _noted(grouped: DataFrame, sequences: StatementSequences) -> DataFrame:
 
 
 _IN_OWN_DATABASE = f"side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}'"
-# An earlier version created ``rewinds``, which a topic may still contain.
-_TABLES = "checkpoint|ledger|conflicts|copies|offsets|rewinds|seeds"
-# The statements by which the consumer creates its tables, and upgrades the ledger of an earlier version.
+# An earlier version of ``cdc`` created ``rewinds``, which may still be in a topic.
+_TABLES = "checkpoint|ledger|conflicts|copies|names|offsets|rewinds|seeds"
+# SQL that is true for the statements with which the consumer creates its tables, and upgrades the ledger of an earlier
+# version.
 _CREATES_OWN_TABLES = f"""
     coalesce(forall(affects, a -> a.action = 'CreateDatabase'
         OR (a.action = 'CreateTable' AND a.uri RLIKE '/({_TABLES})$')
@@ -237,15 +243,16 @@ def checkpoint(resource: str) -> str:
     """SQL for a struct with the checkpoint of the leader ``resource`` in a record of the checkpoint table; NULL for any
     other record.
 
-    Its fields: the leader sequences before (``since``) and after (``upto``) the change, and ``claim``, the leader
-    transaction that the row names. ``claim`` is empty if it names none, and NULL if the table has no such column.
+    The fields are the leader sequences before (``since``) and after (``upto``) the change, and ``claim``, the leader
+    transaction in the row. ``claim`` is empty if the row contains no transaction, and NULL if the table has no column
+    for it.
     """
     since = _cell("r.before", "sequence", "SignedInteger")
     upto = _cell("r.after", "sequence", "SignedInteger")
     claim = (
         f"IF(array_contains(columns, 'leader_gtid'), coalesce({_cell('r.after', 'leader_gtid', 'String')}, ''), NULL)"
     )
-    # The first row is inserted before anything is applied, and names no transaction.
+    # The first row is inserted before anything is applied, and contains no transaction.
     claim = f"IF(r.before IS NULL AND {upto} = '-1', NULL, {claim})"
     of_leader = f"filter(rows, r -> {_is_of('r.after', resource)})"
     position = f"named_struct('upto', bigint({upto}), 'since', coalesce(bigint({since}), -1), 'claim', {claim})"
@@ -258,10 +265,10 @@ def checkpoint(resource: str) -> str:
 
 
 def changed_by_others(resource: str) -> str:
-    """SQL for the full name of the consumer's own table that a record changes in a way the consumer of the leader
-    ``resource`` never does, except by moving its checkpoint; NULL for any other record.
+    """SQL for the full name of the consumer's own table that a record changes.
 
-    Rows that consumers of other leaders keep in the same tables are ignored.
+    NULL for a change that the consumer of the leader ``resource`` also makes without moving its checkpoint, and for a
+    record of any other table. Rows that consumers of other leaders keep in the same tables are ignored.
     """
     notes_an_intent = f"forall(rows, r -> r.before IS NULL AND {_cell('r.after', 'state', 'Enum')} = 'intent')"
     first_checkpoint = f"forall(rows, r -> r.before IS NULL AND {_cell('r.after', 'sequence', 'SignedInteger')} = '-1')"

@@ -1,4 +1,4 @@
-"""Finds the watermark, the leader sequence up to which the follower has applied, in both topics' transactions."""
+"""Finds the watermark in both topics' transactions: the leader sequence up to which the follower has applied."""
 
 from dataclasses import dataclass
 
@@ -16,11 +16,12 @@ _MOVES_CHECKPOINT = "kind IN ('applied', 'moved')"
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """The leader sequence of the follower's last state: -1 if nothing is applied yet, None without a checkpoint.
+    """The leader ``sequence`` of the follower's last state: -1 if nothing is applied yet, None without a checkpoint.
 
-    ``highest`` is the highest sequence the checkpoint ever had, ``begins`` its sequence where the follower's log
-    begins, ``open_from`` the follower's sequence at which a transaction begins that the topic's end cuts, ``foreign``
-    the number of foreign transactions, ``torn`` the number of incomplete ones on both sides.
+    ``highest`` is the highest sequence that the checkpoint ever had; ``begins`` is the checkpoint's sequence where the
+    follower's log begins. ``open_from`` is the follower's sequence at which a transaction begins that the topic's end
+    cuts in two. ``foreign`` is the number of foreign transactions, and ``torn`` is the number of incomplete
+    transactions on both sides.
     """
 
     sequence: int | None
@@ -45,7 +46,8 @@ def watermark(transactions: DataFrame) -> Query[Watermark]:
 
 
 def joined(before: Watermark, since: Watermark) -> Watermark:
-    """The watermark of all transactions: ``before`` is of those of earlier audits, ``since`` of the new ones."""
+    """The watermark of all transactions: ``before`` is the watermark of earlier audits' transactions, ``since`` the
+    watermark of new transactions."""
     latest = before if since.sequence is None else since
     return Watermark(
         sequence=latest.sequence,
@@ -58,20 +60,22 @@ def joined(before: Watermark, since: Watermark) -> Watermark:
 
 
 def unreached(transactions: DataFrame) -> Query[tuple[int, int] | None]:
-    """The lowest and the highest sequence at which an applied transaction starts and none ended; None if there is no
-    such sequence.
+    """The lowest and the highest sequence at which an applied transaction starts and no transaction ended; None if
+    there is no such sequence.
 
-    In nearly all logs there is only one, at which the log begins, so there is no gap.
+    In nearly all logs there is only one such sequence, at which the log begins; then there is no gap.
     """
     found = _starts(transactions).where("NOT reached").agg(F.min("at").alias("low"), F.max("at").alias("high"))
     return Query(found, lambda rows: None if rows[0]["low"] is None else (rows[0]["low"], rows[0]["high"]))
 
 
 def unlogged_gap(transactions: DataFrame, *, begins: int, reached: int | None = None) -> tuple[int, int] | None:
-    """The first leader sequences (after, up to) that the checkpoint passed without a logged transaction; None if none.
+    """The first leader sequences (after, up to) that the checkpoint passed without a logged transaction; None if there
+    is no such gap.
 
-    Each applied transaction starts at the sequence where another one ended. If one does not, the part of the log that
-    led there is missing. ``reached`` is a sequence at which an earlier transaction, not among these, ended.
+    Each applied transaction starts at the sequence where another transaction ended. If a transaction does not, the part
+    of the log that led there is missing. ``reached`` is a sequence at which an earlier transaction, which is not among
+    ``transactions``, ended.
     """
     applied, starts = transactions.where(_MOVES_CHECKPOINT), _starts(transactions)
     logged = "reached" if reached is None else f"(reached OR at = {reached})"
@@ -83,7 +87,8 @@ def unlogged_gap(transactions: DataFrame, *, begins: int, reached: int | None = 
 
 
 def _starts(transactions: DataFrame) -> DataFrame:
-    """The leader sequences ``at`` which applied transactions start or end, and whether one ended there: ``reached``."""
+    """The leader sequences at which applied transactions start or end (``at``), and whether a transaction ended there
+    (``reached``)."""
     limits = transactions.where(_MOVES_CHECKPOINT).select(
         F.explode(F.expr("array(struct(upto AS at, true AS end), struct(since AS at, false AS end))"))
     )

@@ -13,7 +13,8 @@ CREATE TABLE t (id INT PRIMARY KEY);
 CREATE DEFINER = nobody@nowhere VIEW seen AS SELECT 1;
 INSERT INTO t VALUES (2);
 -- @apply
--- @stops cdc-consumer 2 the user lacks SET_USER_ID; at … GRANT SET_USER_ID ON *.* TO 'cdc_narrow'@'%'
+-- @logged definer is not our user … GRANT SET_USER_ID ON *.* TO 'cdc_narrow'@'%'
+-- @stops cdc-consumer 3 SET_USER_ID … hint: on the follower: GRANT … SET_USER_ID
 -- @follower
 GRANT SET_USER_ID ON *.* TO cdc_narrow;
 -- @run cdc-consumer

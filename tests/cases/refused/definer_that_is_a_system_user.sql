@@ -1,5 +1,5 @@
--- A user with exactly the privileges that the consumer demands: a definer that is a system user stops it, with the GRANT
--- that lets it go on. The start says so before.
+-- A user with exactly the privileges that the consumer demands: a definer other than it stops it, and one that is a system
+-- user, with the GRANT that lets it go on. The start says so before.
 -- @profile consumer database = {user = "cdc_narrow", password = "narrow"}
 -- @follower
 DROP USER IF EXISTS cdc_narrow;
@@ -15,8 +15,11 @@ CREATE DEFINER = nobody@nowhere VIEW seen AS SELECT 1;
 CREATE DEFINER = root@localhost FUNCTION f() RETURNS INT DETERMINISTIC RETURN 1;
 INSERT INTO t VALUES (2, 'b');
 -- @apply
--- @stops cdc-consumer 2 the user lacks SET_ANY_DEFINER, ALLOW_NONEXISTENT_DEFINER; at … GRANT SET_ANY_DEFINER, ALLOW_NONEXISTENT_DEFINER ON *.* TO 'cdc_narrow'@'%'
+-- @logged definer is not our user … GRANT SET_ANY_DEFINER, ALLOW_NONEXISTENT_DEFINER ON *.* TO 'cdc_narrow'@'%'
+-- @stops cdc-consumer 3 SET_ANY_DEFINER … hint: on the follower: GRANT … where the server grants none … with another definer
 -- @follower
+SELECT COUNT(*) FROM system_definer.t;
+-- = [1]
 GRANT SET_ANY_DEFINER, ALLOW_NONEXISTENT_DEFINER ON *.* TO cdc_narrow;
 -- @run cdc-consumer
 -- @stops cdc-consumer 3 SYSTEM_USER privilege(s) … hint: on the follower: GRANT SYSTEM_USER ON *.* TO the user of the consumer's profile

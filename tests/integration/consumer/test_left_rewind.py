@@ -33,7 +33,8 @@ def test_a_rewind_that_has_not_ended(stage: Stage) -> None:
         "CREATE TABLE IF NOT EXISTS cdc.rewinds (resource VARCHAR(255) NOT NULL PRIMARY KEY, after_sequence BIGINT, "
         "upto BIGINT NOT NULL, filters LONGTEXT, at DATETIME(6))",
         f"INSERT INTO cdc.rewinds VALUES ('{stage.name}', 1, 4, '{{}}', NOW(6)), ('another', 1, 9, '{{}}', NOW(6))",
-        f"""UPDATE cdc.checkpoint SET sequence = 3, offsets = '{{"{partition}": {int(offset) - 1}}}' {place}""",
+        f"""UPDATE cdc.checkpoint SET sequence = 3, leader_file = NULL, offsets = '{{"{partition}": {int(offset) - 1}}}'
+        {place}""",
         "UPDATE t SET n = 'a' WHERE id = 2",
         "COMMIT",
     )

@@ -2,8 +2,10 @@
 
 import os
 import random
+import re
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +18,21 @@ from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.binlog import position
-from tests.checks.compare import content, numbers_given_twice
+from tests.checks.compare import content, in_lower_case, numbers_given_twice
 from tests.checks.folded import Fold, Rows, shown
 from tests.generators.random_history import Deed, RandomHistory
 from tests.generators.random_tables import LAX
 from tests.harness.programs import records, run_well, write_profile
 from tests.harness.seed import SEED
+from tests.harness.server_fixtures import MySqlFactory
 
 pytestmark = pytest.mark.integration
 
 DEEDS = int(os.environ.get("CDC_RANDOM_DEEDS", "80"))
 A_ROUND = 300  # deeds that share a database and a run of the programs
+_LOWER_CASE = "--lower-case-table-names=1"
+_NAMES = re.compile(r"(?<=[`.])(?:t[0-2]|a b|Group|таблица|v[01])(?=`)")
+Alike = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -75,15 +81,44 @@ def test_random_history(
         print(f"{sum(done.compared for done in rounds)} tables compared, all equal (CDC_SEED={SEED})")
 
 
-def check(done: Done, source: Path, target: Path, leader: MySql, follower: MySql) -> None:
-    """The round's records are what the leader showed, and the follower's tables are the leader's."""
+def in_random_case(chance: random.Random) -> Callable[[str], str]:
+    """Writes each name of a table or view anew, in upper and lower case as it comes."""
+    return lambda text: _NAMES.sub(lambda name: "".join(chance.choice((c.upper(), c.lower())) for c in name[0]), text)
+
+
+@pytest.mark.parametrize("leader_folds", [True, False], ids=["both_servers", "the_follower"])
+def test_random_history_where_names_are_in_lower_case(
+    tmp_path: Path, leader: MySql, kafka: Kafka, mysql_server: MySqlFactory, leader_folds: bool
+) -> None:
+    """A leader that has all names in lower case takes them in any; of one that has not, each name has one spelling."""
+    follower = mysql_server(_LOWER_CASE, server_id=42)
+    leader = mysql_server(_LOWER_CASE, server_id=41) if leader_folds else leader
+    chance = random.Random(f"{SEED} names")
+    spelled = in_random_case(chance) if leader_folds else lambda text: _NAMES.sub(lambda name: name[0].title(), text)
+    name = f"Names_{'both' if leader_folds else 'here'}"
+    shared = {"resource": name, "topic": name, "filters": {"include_dbs": [name]}}
+    source = write_profile(tmp_path, leader, kafka, name=name, producer={"start": "now"}, **shared)
+    target = write_profile(tmp_path, follower, kafka, name=f"{name}-target", **shared)
+    run_well("cdc-producer", source, "--until-current")
+    with (tmp_path / "names.sql").open("w") as log:
+        done = run_deeds(leader, name, chance, deeds=DEEDS // 2, log=log, spelled=spelled)
+    check(done, source, target, leader, follower, alike=in_lower_case)
+    assert done.compared > DEEDS // 4, f"CDC_SEED={SEED}"
+    with leader.root() as connection, connection.cursor() as cursor:
+        cursor.execute(f"DROP DATABASE {name}")
+
+
+def check(done: Done, source: Path, target: Path, leader: MySql, follower: MySql, alike: Alike = dict) -> None:
+    """The round's records are what the leader showed, and the follower's tables are the leader's, both as ``alike``
+    shows them.
+    """
     which, name = f"CDC_SEED={SEED}, {source.stem}", source.stem
     run_well("cdc-producer", source, "--until-current")
     found = records(source)
     compare(found, done.moments, which)
     logged = run_well("cdc-consumer", target, "--until-current")
     assert "conflicts=0" in logged, f"{which}: {logged}"
-    here, there = content(leader, name), content(follower, name)
+    here, there = alike(content(leader, name)), alike(content(follower, name))
     assert here.keys() == there.keys(), which
     for each in here:
         assert there[each] == here[each], f"{which}, {each}"
@@ -92,7 +127,9 @@ def check(done: Done, source: Path, target: Path, leader: MySql, follower: MySql
     done.compared = len(here) + sum(len(moment.tables) for moment in done.moments)
 
 
-def run_deeds(leader: MySql, database: str, chance: random.Random, *, deeds: int, log: Any) -> Done:
+def run_deeds(
+    leader: MySql, database: str, chance: random.Random, *, deeds: int, log: Any, spelled: Callable[[str], str] = str
+) -> Done:
     """Random deeds on the leader. What the server refuses is part of them: it leaves nothing in the log."""
     done = Done()
     history = RandomHistory(chance, vectors=mysql_programs().version >= (9,))
@@ -103,6 +140,7 @@ def run_deeds(leader: MySql, database: str, chance: random.Random, *, deeds: int
             cursor.execute(statement)
         for _ in range(deeds):
             deed = history.next()
+            deed = replace(deed, statements=[*map(spelled, deed.statements)])
             if deed.ddl:
                 done.moments.append(Moment(Position(*position(leader)), shown(watcher, database)))
             if taken(cursor, deed, done, log):

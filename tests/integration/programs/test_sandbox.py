@@ -13,8 +13,10 @@ from confluent_kafka.admin import NewTopic
 from cdc.config.profile import load
 from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mysql import MySql
+from cdc.sandbox.server.mariadb import MARIADB, maria_db
+from cdc.sandbox.server.mysql import MYSQL, MySql
 from cdc.sandbox.server.process import Process, wait_until
+from cdc.sandbox.servers import Servers
 from tests.harness.server_fixtures import KafkaFactory
 from tests.harness.wait import LIMIT_SECONDS
 
@@ -61,6 +63,38 @@ def test_a_new_server_is_fit_for_replication_and_outlives_kills(tmp_path: Path, 
         server.kill()
     for identity in ("@@server_uuid", "@@server_id"):
         assert _value(leader, f"SELECT {identity}") != _value(follower, f"SELECT {identity}")
+
+
+def test_a_new_mariadb_is_fit_for_replication_and_outlives_kills(tmp_path: Path) -> None:
+    server = maria_db(tmp_path / "mariadb", server_id=7).start()
+    try:
+        assert "MariaDB" in str(_value(server, "SELECT VERSION()"))
+        for setting, wanted in {
+            "server_id": 7,
+            "gtid_strict_mode": 1,
+            "binlog_format": "ROW",
+            "binlog_row_metadata": "FULL",
+            "binlog_row_image": "FULL",
+            "gtid_binlog_pos": "",
+        }.items():
+            assert _value(server, f"SELECT @@GLOBAL.{setting}") == wanted
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SHOW BINLOG EVENTS")
+            assert [event[2] for event in cursor.fetchall()] == ["Format_desc", "Gtid_list", "Binlog_checkpoint"]
+        with server.root() as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE DATABASE kept")
+        server.kill()
+        server.start()
+        assert _value(server, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'kept'") == 1
+    finally:
+        server.kill()
+
+
+def test_a_sandbox_knows_the_kind_of_its_leader(tmp_path: Path) -> None:
+    (tmp_path / ".cdc-sandbox").touch()
+    (tmp_path / "ports.json").write_text('{"leader": "mariadb", "leader_port": 1, "follower_port": 2, "kafka_port": 3}')
+    found = Servers.found(tmp_path)
+    assert (found.leader.dialect, found.follower.dialect, found.leader.port) == (MARIADB, MYSQL, 1)
 
 
 def test_a_setting_the_server_refuses_is_said_in_its_words(tmp_path: Path) -> None:

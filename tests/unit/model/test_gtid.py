@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.errors import UserError
-from cdc.model.gtid import GtidSet
+from cdc.model.gtid import GtidSet, is_gtid
 
 A = "11111111-1111-1111-1111-111111111111"
 B = "22222222-2222-2222-2222-222222222222"
@@ -120,3 +120,17 @@ def test_without_takes_out_one(added: list[tuple[str, int]], source: str, number
     less.add(f"{source}:{number}")
     result.add(f"{source}:{number}")
     assert less == result
+
+
+def test_gtids_of_mariadb_are_numbers_of_a_domain_and_a_server() -> None:
+    held = GtidSet.parse("0-1:1-5,3-11:2")
+    for gtid in ("0-1-6", "0-7-7"):
+        assert is_gtid(gtid)
+        held.add(gtid)
+    assert str(held) == "0-1:1-6,0-7:7,3-11:2"
+    assert "0-1-3" in held
+    assert "0-7-6" not in held
+    assert GtidSet.parse(str(held)) == held
+    assert str(held.without("0-1-3")) == "0-1:1-2:4-6,0-7:7,3-11:2"
+    assert not is_gtid("0-1")
+    assert not is_gtid("0-1-0")

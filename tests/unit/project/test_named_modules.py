@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 NAME = re.compile(r"``((?:[a-z_]\w*\.)+[a-z_]\w*)(?:\([^`]*\))?``")
 PLAIN = re.compile(r"\b((?:[a-z_]\w*\.)+[a-z_]\w*)\b")
 FILE_ENDINGS = ("json", "toml", "py", "sql")
-TABLES = ("cdc.checkpoint", "cdc.conflicts", "cdc.ledger")
+TABLES = ("cdc.checkpoint", "cdc.conflicts", "cdc.ledger", "cdc.names")
 
 
 def modules() -> dict[str, str]:

@@ -84,5 +84,9 @@ def test_which_columns_a_server_computes() -> None:
     assert "z" in of(create, "ALTER TABLE t RENAME COLUMN `x,(` TO Z")
     assert of("CREATE TABLE u (id INT, x INT AS (id))", "ALTER TABLE t ADD q INT") == frozenset()
     assert {"v", "w"} <= of("ALTER TABLE t MODIFY id INT, ADD COLUMN v INT AS (id), CHANGE v w INT AS (id)")
+    for clause in ("ADD COLUMN q INT", "ADD q INT", "MODIFY COLUMN q INT", "CHANGE COLUMN p q INT"):
+        # After the first clause, too, a bracket that is closed begins no definition.
+        assert "q" in of(f"ALTER TABLE d.t {clause} AS (id)"), clause
+        assert "q" in of(f"ALTER TABLE d.t ADD x DECIMAL(10, 2), {clause} AS (id)"), clause
     assert of("CREATE TABLE t LIKE u", "ALTER TABLE u ADD x INT AS (1)") == frozenset()
     assert of("CREATE TABLE u (x INT AS (1))", "CREATE TABLE t LIKE u") >= {"x"}

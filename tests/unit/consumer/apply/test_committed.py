@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from cdc.consumer.apply.committed import Committed, sequence_in
-from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import PromiseError
 
 
@@ -15,6 +15,7 @@ class Follower:
     def __init__(self, **sequences: int | None) -> None:
         self.sequences = sequences
         self.schema = "cdc"
+        self.offsets: list[tuple[Any, ...]] = []
         self.server = next(iter(sequences))
         self.connected = True
         self.changes_doubles = False
@@ -27,10 +28,13 @@ class Follower:
         self.connected = True
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        assert f"`{self.schema}`" in sql or f"'{self.schema}'" in sql
+        if "`offsets`" in sql:
+            return self.offsets
         if "`checkpoint`" not in sql:
             return []  # there is no other table
         sequence = self.sequences[self.server]
-        return [] if sequence is None else [("srv", "topic", "id", sequence, "{}", None)]
+        return [] if sequence is None else [("srv", "topic", "id", sequence, "{}", None, None, None)]
 
     def run(self, packet: list[bytes]) -> None:
         assert packet == [b"COMMIT"]
@@ -92,5 +96,17 @@ def test_a_server_without_the_checkpoint_is_refused() -> None:
     follower = Follower(a=7, b=None)
     state = committed(follower, 7)
     follower.fail_over()
-    with pytest.raises(PromiseError, match="another server answers at the follower's address"):
+    with pytest.raises(PromiseError, match="another server answers at the follower's address") as raised:
         state.connect()
+    assert raised.value.where == "cdc.checkpoint of 'srv', after sequence 7"
+    assert raised.value.hint
+
+
+def test_offsets_in_other_topics_are_those_of_the_server() -> None:
+    follower = Follower(a=7, b=4)
+    follower.offsets = [("other", 1, "id2", 30)]
+    before = Checkpoint("srv", "topic", "id", 7, {TopicIdPartition("other", 1, "id2"): 50})
+    state = Committed(cast("Any", follower), before)
+    follower.fail_over()
+    state.connect()
+    assert state.checkpoint.offsets == {TopicIdPartition("other", 1, "id2"): 30}

@@ -1,5 +1,6 @@
 """Which executor gets a batch: the parallel one only for full batches that are independent of those before them."""
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -8,6 +9,8 @@ from cdc.consumer.apply import execution
 from cdc.consumer.apply.execution import Execution
 from cdc.consumer.apply.planned_batch import PlannedBatch
 from cdc.consumer.source.assembler import Batch
+
+_STEPS, _TABLE, _SHAPE = cast("Any", ("a step",)), cast("Any", "a table"), cast("Any", "its shape")
 
 
 class Recorder:
@@ -27,7 +30,7 @@ class Recorder:
         self.log.append(f"{self.name} commits")
 
     def recover(self, checkpoint: object) -> None:
-        self.log.append(f"{self.name} recovers")
+        self.log.append(f"{self.name} recovers from {checkpoint}")
 
 
 class Stages:
@@ -39,12 +42,18 @@ class Stages:
         self.parallel = Recorder("parallel", self.log, usable=usable)
         self.execution = Execution(cast("Any", self.serial), cast("Any", self.parallel))
         self.kinds: list[dict[str, str] | None] = []
-        monkeypatch.setattr(execution, "row_operations", lambda *_: self.kinds.pop(0))
+        monkeypatch.setattr(execution, "row_operations", self._operations)
+
+    def _operations(self, steps: object, shape_of: Callable[[object], object]) -> dict[str, str] | None:
+        assert (steps, shape_of(_TABLE)) == (_STEPS, _SHAPE)
+        return self.kinds.pop(0)
 
     def put(self, number: int, *kinds: dict[str, str] | None, full: bool = True) -> list[str]:
         self.kinds = list(kinds)
         batch = Batch([], cast("Any", None), {}, full=full)
-        self.execution.put(PlannedBatch(batch, [], [], cast("Any", None), rows=number))
+        planned = PlannedBatch(batch, [], [], cast("Any", None), rows=number, steps=_STEPS, shapes={_TABLE: _SHAPE})
+        self.execution.put(planned)
+        assert planned.steps == ()  # they may be large
         found, self.log[:] = list(self.log), []
         return found
 
@@ -87,10 +96,10 @@ def test_after_a_failure_the_next_batches_are_serial(monkeypatch: pytest.MonkeyP
 
 def test_the_executor_that_was_running_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
     stages = Stages(monkeypatch)
-    stages.execution.recover(cast("Any", None))
+    stages.execution.recover(cast("Any", "5"))
     stages.parallel.running = True
-    stages.execution.recover(cast("Any", None))
-    assert stages.log == ["serial recovers", "parallel recovers"]
+    stages.execution.recover(cast("Any", "6"))
+    assert stages.log == ["serial recovers from 5", "parallel recovers from 6"]
 
 
 def test_after_a_lost_connection_a_batch_commits_before_a_run_begins(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,8 +39,8 @@ def test_two_databases_can_change_places() -> None:
 
 
 def test_a_name_that_is_taken_is_found() -> None:
-    assert names_database(record("CREATE VIEW v AS SELECT 1 FROM shop_copy.t", "CreateView"), "shop_copy")
-    assert not names_database(record("CREATE TABLE shop_copy (i INT)", "CreateTable"), "shop_copy")
+    assert names_database(record("CREATE VIEW v AS SELECT 1 FROM shop_copy.t", "CreateView"), "shop_copy", RENAMES)
+    assert not names_database(record("CREATE TABLE shop_copy (i INT)", "CreateTable"), "shop_copy", RENAMES)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from cdc.producer.copy.definition import above
 
-A, B, C, D = (("db", name) for name in "abcd")
+A, B, C, D, E = (("db", name) for name in "abcde")
 
 
 def test_foreign_keys_of_foreign_keys_count() -> None:
@@ -10,3 +10,7 @@ def test_foreign_keys_of_foreign_keys_count() -> None:
     assert above(A, follows) == {A, B, C}
     assert above(C, follows) == frozenset()
     assert above(D, follows) == {D}
+
+
+def test_each_branch_is_followed() -> None:
+    assert above(A, {A: {B, C}, B: {D}, C: {E}}) == {B, C, D, E}

@@ -82,6 +82,12 @@ def test_a_statement_names_everything_in_quotes() -> None:
     )
 
 
+def test_rows_come_in_the_order_of_the_whole_key() -> None:
+    columns = tuple(CopiedColumn(name, "int", nullable=False) for name in ("a", "b", "c"))
+    code = ChunkRows.of(TableDefinition("d", "t", columns, ("c", "a"), "PRIMARY", "", ""))
+    assert code.statement(None, 7).endswith(" ORDER BY t.`c`, t.`a` LIMIT 7")
+
+
 NONE = b"0;"
 
 
@@ -101,6 +107,18 @@ NONE = b"0;"
              '"subsecond":500000}}]},{"object":{"a":"ä","b":{"Date":{"year":2001,"month":2,"day":3}}}}]}}'),
         ),
         (
+            b"ARRAY", NONE, b"1;1 DECIMAL", '[1.5, 7, -7, 1.0, 1e30, "a", true, null]',
+            '{"JsonTyped":{"array":[{"Decimal":"1.5"},7,-7,1.0,1e+30,"a",true,null]}}',
+        ),
+        # The zone of a TIMESTAMP is that of the session that made the document.
+        (
+            b"OBJECT", b"2;1 DATETIME;2 TIMESTAMP", NONE,
+            '{"a": "2001-02-03 04:05:06.000000", "b": "2011-12-13 14:15:16.070000"}',
+            ('{"JsonTyped":{"object":{"a":{"DateTime":{"year":2001,"month":2,"day":3,"hour":4,"minute":5,"second":6,'
+             '"subsecond":0}},"b":{"LocalTimestamp":{"year":2011,"month":12,"day":13,"hour":14,"minute":15,"second":16,'
+             '"subsecond":70000}}}}}'),
+        ),
+        (
             b"ARRAY", NONE, b"2;1 BLOB;2 BLOB", '["base64:type15:/w==", "\\u0000a"]',
             '{"JsonTyped":{"array":[{"Opaque":{"type":15,"base64":"/w=="}},{"Opaque":{"type":253,"base64":"AGE="}}]}}',
         ),
@@ -117,6 +135,7 @@ def test_documents(kind: bytes, members: bytes, elements: bytes, text: str, want
         (None, b"{}"),  # a list longer than max_allowed_packet
         (b"2;1 DATE", b"{}"),  # a list that was cut
         (b"1;1 VECTOR", b'{"a": "base64:type242:AAAA"}'),
+        (b"1;1 MOMENT", b'{"a": "2001-02-03 04:05:06"}'),  # a type of a later server
     ],
 )
 def test_a_document_that_is_not_shown_exactly_is_refused(members: bytes | None, text: bytes | None) -> None:
@@ -164,3 +183,8 @@ def test_literals_of_keys(column: tuple[str, str], value: str, literal: str) -> 
 def test_what_is_no_value_of_a_key_makes_no_literal(value: str) -> None:
     with pytest.raises(ValueError):
         key_literals([CopiedColumn("k", "int", nullable=False)], [value])
+
+
+def test_bytes_that_are_not_base64_make_no_literal() -> None:
+    with pytest.raises(ValueError):
+        key_literals([CopiedColumn("k", "varbinary", nullable=False, charset="binary")], ['{"Blob":"A\'!=="}'])

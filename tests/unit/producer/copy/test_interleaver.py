@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from cdc.config.filters import FilterChange, Filters
+from cdc.errors import UserError
 from cdc.model.commit_entry import Entry, Partial
 from cdc.model.position import Position
 from cdc.producer.copy.interleaver import Interleaver
 from cdc.producer.copy.requests import Request
-from cdc.producer.copy.state import Pending
+from cdc.producer.copy.state import Pending, RecordState
 from cdc.producer.decode.changes import (
     Begin,
     Change,
@@ -58,6 +59,24 @@ def statement(text: str) -> Statement:
     return Statement(EVENT, "d", text, effects, {})
 
 
+class Sink:
+    """Kafka's transactions, or ``visible`` records of chunks that a killed producer has written without them."""
+
+    def __init__(self, visible: list[str]) -> None:
+        self._visible = visible
+
+    @property
+    def has_visible(self) -> bool:
+        return bool(self._visible)
+
+    @property
+    def visible_chunk(self) -> str | None:
+        return self._visible[0] if self._visible else None
+
+    def count_chunk(self) -> None:
+        del self._visible[0]
+
+
 class Stream:
     """Takes the changes of an interleaver as the stream does: ``done`` names them, ``states`` are those of copies."""
 
@@ -67,18 +86,20 @@ class Stream:
         self.states: list[CopyState] = []
         self.counted: dict[str, int] = {}
         self.then: dict[str, Callable[[], None]] = {}  # what happens, once, after something is done
+        self.visible: list[str] = []
+        self.router: Any = SimpleNamespace(next_sequence=8)
+        self.decoded_by: list[Callable[[str, str], bool]] = []
 
     def take(self, *changes: Change) -> list[str]:
         """What becomes of these changes of the decoder."""
         self.done.clear()
-        decoder: Any = SimpleNamespace(decode=self._decoded, filter_by=lambda _: self.done.append("decoder filters"))
-        sink: Any = SimpleNamespace(has_visible=False, visible_chunk=None)
-        router: Any = SimpleNamespace(next_sequence=8)
+        decoder: Any = SimpleNamespace(decode=self._decoded, filter_by=self._filter_by)
+        sink: Any = Sink(self.visible)
         copies = Interleaver(
             self._copying.copier,
             decoder=decoder,
             progress=self._copying.progress,
-            router=router,
+            router=self.router,
             sink=sink,
             count=lambda **counts: self.counted.update(counts),
         )
@@ -89,6 +110,10 @@ class Stream:
             self.then.pop(self.done[-1], lambda: None)()
         return self.done
 
+    def _filter_by(self, wants_table: Callable[[str, str], bool]) -> None:
+        self.done.append("decoder filters")
+        self.decoded_by.append(wants_table)
+
     def _decoded(self, changes: tuple[Change, ...]) -> Iterator[Change]:
         for change in changes:
             self.done.append(f"decoded {type(change).__name__}") if self._copying.copier.widened else None
@@ -97,12 +122,21 @@ class Stream:
     def _name(self, change: Change) -> str:
         if isinstance(change, Copied):
             self.states.append(change.state)
+            self._require_state_in_record(change)
             return written(change.content)
         if isinstance(change, CopyState):
             self.states.append(change)
             return f"{' '.join(name for _, name in sorted(change.incomplete))} left" + ", now" * change.at_once
         empty = isinstance(change, RowsTransaction) and not change.rows
         return f"{'empty ' if empty else ''}{type(change).__name__}"
+
+    def _require_state_in_record(self, change: Copied) -> None:
+        """A producer that is killed goes on from what the record says."""
+        progress, now = self._copying.progress, change.state.filters
+        kept = RecordState.parse(change.header)
+        assert change.position == progress.position
+        assert (kept.pending.to_json(), kept.filters) == (change.state.entry, now.listed() if now else None)
+        assert kept.executed == (progress.gtid_text if now else "")
 
 
 def test_a_chunk_comes_behind_the_transaction_that_ends_at_its_place_and_before_what_commits_it() -> None:
@@ -210,5 +244,35 @@ def test_the_next_change_is_decoded_by_the_filters_that_hold_from_there_on(comes
         else ["decoded RowsTransaction", "RowsTransaction", *place, "Idle"]
     )
     assert stream.take(comes, IDLE)[: len(expected)] == expected
+    assert [wants("d", "anything") for wants in stream.decoded_by] == [True]
     assert [state.filters for state in stream.states] == [WIDENED.after]
     assert copying.progress.filters == WIDENED.after.listed()
+
+
+def test_chunks_that_readers_see_already_are_counted_and_not_written_again() -> None:
+    copying = Copying(Pending(again=(T, U)))
+    stream = Stream(copying)
+    chunks = [replace(Pending(again=(T, U)), after=(number(2),), written=1, rows=2), Pending(again=(U,), written=2)]
+    stream.visible = [RecordState(each).text() for each in chunks]
+    copying.find(Request([T], 5))  # what an earlier run has taken up is known only after them
+    assert stream.take(IDLE, IDLE) == ["t u left", "u left", "Idle", "t u left, now", "Idle"]
+    assert (stream.visible, stream.router.next_sequence) == ([], 10)
+    assert [state.entry for state in stream.states[:2]] == [each.to_json() for each in chunks]
+
+
+def test_a_chunk_that_readers_see_has_the_filters_of_this_start() -> None:
+    stream = Stream(Copying(widened=WIDENED))
+    stream.visible = [RecordState(Pending(), "other filters", "").text()]
+    with pytest.raises(UserError) as raised:
+        stream.take(IDLE)
+    assert (raised.value.code, raised.value.where) == ("CDC-FILTERS-CHANGED-AGAIN", "profile key filters")
+    stream = Stream(Copying(widened=WIDENED))
+    stream.visible = [RecordState(Pending(), WIDENED.after.listed(), "").text()]
+    assert stream.take(IDLE) == ["decoded Idle", "decoder filters", " left", "Idle"]
+    assert [state.filters for state in stream.states] == [WIDENED.after]
+
+
+def test_what_was_executed_before_other_filters_comes_first() -> None:
+    stream = Stream(Copying(widened=WIDENED))
+    stream.visible = [RecordState(Pending(), WIDENED.after.listed(), f"{UUID}:1").text()]
+    assert stream.take(IDLE, whole(1, 1, at=50))[-3:] == ["RowsTransaction", "decoder filters", " left"]

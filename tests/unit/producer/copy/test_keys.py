@@ -37,8 +37,11 @@ def test_a_repair_of_no_such_keys_is_refused() -> None:
         ('{"String":"é"}', '{"SignedInteger":1}', True), ('{"String":"é"}', '{"UnsignedInteger":1}', True),
         ('{"String":"😀"}', '{"SignedInteger":1}', False), ('{"Text":{"charset":"sjis","base64":""}}', "1", False),
         ('{"String":"a"}', '{"String":"1"}', False), ('{"String":"a"}', '"Null"', False), ('"Null"', "{}", False),
-        ('{"String":1}', '{"SignedInteger":1}', False),
+        ('{"String":1}', '{"SignedInteger":1}', False), ('{"String":"a"}', '{"SignedInteger":1,"Float":1}', False),
     ):  # fmt: skip
         assert (unfit(made, Keys(T, ("a", "b"), ((value, other),))) is None) == fits
-    assert unfit(replace(DEFINITION, whole=True), keys_of(1)) is not None
+    assert unfit(made, Keys(T, ("a", "b"), (('{"String":"a"}', '"Null"'),))) == (
+        '"Null" is no value of its column b (int)'
+    )
+    assert unfit(replace(DEFINITION, whole=True), keys_of(1)) == "its key names no range of rows"
     assert "its key is (id), the report's (b)" in str(unfit(DEFINITION, Keys(T, ("b",), (("1",),))))

@@ -1,6 +1,7 @@
 """Which tables are still to be copied, after chunks and statements."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -135,3 +136,15 @@ def test_a_table_that_is_asked_for_amid_its_copy_is_copied_once_more() -> None:
         amid = amid.chunk_written(None, 1)
         assert (amid.after, amid.rows) == (None, 0)
     assert amid.chunk_written(None, 0).tables == (A,)
+
+
+def test_a_statement_on_a_table_that_waits_leaves_the_others() -> None:
+    """The copy of the first one continues."""
+    pending = Pending(fresh=(A, B, C), again=(A, B), after=("1",), rows=9)
+    renamed = ("db", "d")
+    assert _after(pending, "RENAME TABLE c TO d") == replace(pending, fresh=(A, B, renamed))
+    assert _after(pending, "RENAME TABLE b TO d") == replace(pending, fresh=(A, renamed, C), again=(A, renamed))
+    assert _after(pending, "DROP TABLE b") == replace(pending, fresh=(A, C), again=(A,))
+    pending = Pending(again=(A, B, C, A), after=("1",), rows=9)
+    assert _after(pending, "DROP TABLE b") == replace(pending, again=(A, C, A))
+    assert _after(pending, "RENAME TABLE c TO d") == replace(pending, again=(A, B, renamed, A))

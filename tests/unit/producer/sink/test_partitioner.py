@@ -62,6 +62,15 @@ def test_a_record_that_is_refused_is_not_counted() -> None:
     assert entry(spread) == before
 
 
+def test_topics_are_known_once_they_are_open() -> None:
+    spread = Partitioner(None, open_topics=partitions_of)
+    assert not spread.knows({"a"})
+    spread.open({"a", "b"})
+    assert spread.knows({"a", "b"})
+    assert spread.knows({"a"})
+    assert not spread.knows({"a", "c/d"})
+
+
 def test_entries_of_one_topic_are_as_they_were() -> None:
     assert b"last" not in START.to_json()
     assert b"shown" not in START.to_json()

@@ -1,0 +1,188 @@
+"""Gives the leader's names in lower case to a follower with ``lower_case_table_names = 1``. Pure.
+
+To such a server ``Pet`` and ``pet`` are one table, and to a leader with 0 they are two. So the leader's spelling of
+each name is remembered, in the follower itself (module ``names``): another spelling of a name in use is refused,
+whether a statement makes the second table, means one that the leader has not, or rows come for it.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from cdc.config.table_globs import named
+from cdc.consumer.errors import Unapplicable
+from cdc.consumer.plan.packets import Statement
+from cdc.consumer.state import names
+from cdc.consumer.state.names import Name
+from cdc.model.folding import folded
+from cdc.model.record import SKIPPED, Record, Uri
+from cdc.sql.effects import LEADER_ONLY
+
+__all__ = ["Spellings"]
+
+_ENDS = ("uri", "to", "like")
+_TABLES = ("Table", "View", "Index")
+
+
+class _Change(NamedTuple):
+    """At ``sequence`` the leader began to use a name in this spelling; None: it has the name no more."""
+
+    sequence: int
+    name: Name
+    spelled: str | None
+
+
+class Spellings:
+    """The leader's spelling of each name that the follower has, as of the record that came last.
+
+    They are kept in the database ``schema``. ``passes(uri)`` decides by folded names whether an object is for this
+    follower.
+    """
+
+    def __init__(self, schema: str, resource: str, *, passes: Callable[[Uri], bool]) -> None:
+        self._place = schema, resource
+        self._passes = passes
+        self._spelled: dict[Name, str] = {}
+        self._settled: dict[Uri, Uri] = {}  # tables whose rows need no more checks, with their folded names
+        self._changes: deque[_Change] = deque()  # those that may not be committed yet
+        self._refused: dict[int, tuple[Uri, Uri]] = {}  # by sequence: a statement's name, and the one in use
+
+    @property
+    def question(self) -> str:
+        """The query for the names, as of the follower's checkpoint."""
+        return names.known(*self._place)
+
+    def begin(self, found: Iterable[Sequence[Any]]) -> None:
+        """Goes on from the checkpoint whose names are ``found``, the rows of ``question``."""
+        self._spelled = {(str(database), str(table)): str(spelled) for database, table, spelled in found}
+        self._settled.clear()
+        self._changes.clear()
+        self._refused.clear()
+
+    def folded(self, record: Record) -> Record:
+        """The record with the follower's names, to be called for each in the order of the stream.
+
+        Raises Unapplicable for rows of a table that is another one here.
+        """
+        if record.operation in ("Query", SKIPPED):
+            if record.operation == "Query":
+                self._see(record)
+            return _folded_statement(record)
+        uri = self._settled.get(record.uri)
+        if uri is None:
+            uri = record.uri.folded()
+            if self._passes(uri):
+                self._see_rows(record)
+            self._settled[record.uri] = uri
+        return record if uri == record.uri else replace(record, uri=uri)
+
+    def check(self, record: Record) -> None:
+        """Raises Unapplicable for a statement on a name that is in use in another spelling."""
+        if (found := self._refused.get(record.sequence)) is not None:
+            raise _two(record, *found)
+
+    def notes(self, *, after: int, through: int) -> list[Statement]:
+        """The statements that note the changes of the records after the sequence ``after``, up to ``through``."""
+        last = {each.name: each.spelled for each in self._changes if after < each.sequence <= through}
+        made = [names.remember(*self._place, name, spelled) for name, spelled in last.items() if spelled is not None]
+        gone = [name for name, spelled in last.items() if spelled is None]
+        made += [names.forget(*self._place, gone)] if gone else []
+        return [Statement(text.encode()) for text in made]
+
+    def committed(self, sequence: int) -> None:
+        """Forgets the changes up to ``sequence``, which the follower has committed."""
+        while self._changes and self._changes[0].sequence <= sequence:
+            self._changes.popleft()
+
+    def _see_rows(self, record: Record) -> None:
+        found: dict[Name, str | None] = {}
+        if (other := self._take(found, record.uri, whole=True)) is not None:
+            raise _two(record, record.uri, other)
+        self._change(record.sequence, found)
+
+    def _see(self, record: Record) -> None:
+        """Follows what a statement does to names; one that is refused changes none."""
+        found: dict[Name, str | None] = {}
+        for action, *ends in self._effects(record):
+            whole = action.endswith(_TABLES)
+            for uri in ends:
+                if (other := self._take(found, uri, whole=whole)) is not None:
+                    self._refused[record.sequence] = uri, other
+                    return
+                if uri is ends[0] and action in ("DropTable", "DropView", "RenameTable"):
+                    found[_name(uri)] = None
+            if action == "DropDatabase":
+                database = folded(ends[0].database)
+                found.update(dict.fromkeys(name for name in self._spelled if name[0] == database))
+                found[database, ""] = None
+        self._change(record.sequence, found)
+
+    def _effects(self, record: Record) -> Iterator[tuple[Any, ...]]:
+        """The actions on objects that are for this follower, each with their URIs: of now, and after a RENAME."""
+        for affect in record.affects:
+            ends = [Uri.parse(affect[end]) for end in ("uri", "to") if end in affect]
+            if affect["action"].endswith(LEADER_ONLY) or not all(self._passes(uri.folded()) for uri in ends):
+                continue
+            yield affect["action"], *ends
+
+    def _take(self, found: dict[Name, str | None], uri: Uri, *, whole: bool) -> Uri | None:
+        """Adds the names of ``uri`` to ``found``; with ``whole`` also the table's. Returns the object that has such a
+        name in another spelling; None if there is none.
+        """
+        database = (folded(uri.database), ""), uri.database
+        table = [(_name(uri), uri.table)] if whole and uri.table is not None else []
+        for name, spelled in (database, *table):
+            former = found[name] if name in found else self._spelled.get(name)
+            if former is not None and former != spelled:
+                return Uri(uri.resource, uri.database, former) if name[1] else Uri(uri.resource, former)
+            found[name] = spelled
+        return None
+
+    def _change(self, sequence: int, found: dict[Name, str | None]) -> None:
+        for name, spelled in found.items():
+            if self._spelled.get(name) == spelled:
+                continue
+            self._changes.append(_Change(sequence, name, spelled))
+            if spelled is None:
+                del self._spelled[name]
+                self._settled.clear()
+            else:
+                self._spelled[name] = spelled
+
+
+def _name(uri: Uri) -> Name:
+    return folded(uri.database), folded(uri.table or "")
+
+
+def _folded_statement(record: Record) -> Record:
+    affects = tuple(map(_folded_affect, record.affects))
+    context = record.context
+    if context and "database" in context:
+        context = context | {"database": folded(context["database"])}
+    return replace(record, uri=record.uri.folded(), affects=affects, context=context)
+
+
+def _folded_affect(affect: dict[str, Any]) -> dict[str, Any]:
+    whole = affect["action"].endswith(_TABLES)
+
+    def new(text: str) -> str:
+        uri = Uri.parse(text)
+        return str(uri.folded() if whole else uri._replace(database=folded(uri.database)))
+
+    return affect | {end: new(affect[end]) for end in _ENDS if affect.get(end)}
+
+
+def _two(record: Record, uri: Uri, other: Uri) -> Unapplicable:
+    """The error for ``record``, which names ``uri``, where the follower's object of that name is the leader's
+    ``other``."""
+    kind = "database" if other.table is None else "table"
+    names_ = [each.database if other.table is None else named(each.database, each.table or "") for each in (other, uri)]
+    return Unapplicable(
+        f"the follower has lower_case_table_names = 1, so the leader's {names_[0]} and {names_[1]} would be one {kind}",
+        code="CDC-FOLLOWER-NAMES-MEET",
+        record=record,
+        hint=f"rename one of them on the leader, leave both out with the consumer's [filters] until it is past that, "
+        "and have them copied when they are let in again (cdc-producer PROFILE --copy); or use a follower that was "
+        f"initialised with 0. Where the leader has no {names_[1]}, there is nothing to do here",
+    )

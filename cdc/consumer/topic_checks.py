@@ -1,0 +1,132 @@
+"""Checks that the topics continue the follower's checkpoint."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from cdc.consumer.source.reader import Place, Topic
+from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
+from cdc.errors import PromiseError, UserError
+from cdc.kafka.first_partition import FIRST
+
+__all__ = ["First", "check_topics", "continued"]
+
+First = Callable[[], int | None]
+# A follower that keeps its executed GTIDs would skip the statements of the new topic as executed.
+_FRESH = (
+    "start with a new topic and a fresh follower: drop its schema cdc (consumer.schema) and the replicated "
+    "databases, and run RESET BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another "
+    "mysql_resource_name in all profiles"
+)
+_AGAIN = (
+    "the brokers lost records: start cdc-producer, which writes them again if the leader still has them, then this "
+    f"program; if it can't, {_FRESH}"
+)
+
+
+class Places(Protocol):
+    """``KafkaReader.places``."""
+
+    def __call__(self, topic: Topic, *, before: int) -> Iterator[Place]: ...
+
+
+def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoint:
+    """The checkpoint, with the offset from which the only partition of ``topic`` continues it.
+
+    The topic must still have the record that the follower applied last, unless retention has deleted it. If brokers
+    lost records, a producer writes them again from the leader's binlog: at other offsets, and under the same numbers if
+    nothing else has changed. Raises UserError if the topic ends before that record, PromiseError if another record has
+    its number.
+    """
+    partition, sequence = TopicIdPartition(topic.name, FIRST, topic.id), checkpoint.sequence
+    offset, high = checkpoint.offsets.get(partition, 0), topic.ranges[FIRST][1]
+    if sequence < 0:
+        return checkpoint
+    place, is_newest = _find(sequence, places(topic, before=offset))
+    moved = offset > high or not is_newest
+    if place is not None and place.sequence < sequence and offset < high:
+        place, is_newest = _find(sequence, places(topic, before=high))
+        moved = True
+    if place is not None and place.sequence < sequence and is_newest:
+        raise UserError(
+            f"the follower is ahead of the topic: it has applied record {sequence}, the topic ends with record "
+            f"{place.sequence}",
+            code="CDC-FOLLOWER-AHEAD",
+            where=f"topic {topic.name}, partition {FIRST}, offset {place.offset}",
+            hint=_AGAIN,
+        )
+    # Where retention has deleted the record, or a gap hides it, the records behind show whether the stream continues.
+    if place is None or place.sequence < sequence:
+        return checkpoint
+    if place.position is not None and checkpoint.position not in (None, place.position):
+        raise PromiseError(
+            f"record {sequence} is not the one that the follower has applied: it is from leader position "
+            f"{place.position}, the applied one was from {checkpoint.position}",
+            code="CDC-TOPIC-OTHER-RECORDS",
+            where=f"topic {topic.name}, partition {FIRST}, offset {place.offset}",
+            hint=f"the brokers lost records, and others were written in their place: {_FRESH}",
+        )
+    return replace(checkpoint, offsets={**checkpoint.offsets, partition: place.offset}) if moved else checkpoint
+
+
+def _find(sequence: int, places: Iterator[Place]) -> tuple[Place | None, bool]:
+    """The first of ``places`` up to ``sequence``, and whether it is the first of all; None if there is none."""
+    for number, place in enumerate(places):
+        if place.sequence <= sequence:
+            return place, number == 0
+    return None, False
+
+
+def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topic], *, first: First | None) -> None:
+    """Raises UserError if the topics do not continue the checkpoint: another topic, deleted records, or an end before
+    the checkpoint.
+
+    ``topic`` is the one whose id the checkpoint has: the single topic, or the commit log. ``others`` are the other
+    topics of the checkpoint that exist. ``first()`` returns the sequence of the oldest record in the topic, None if it
+    is not known. ``first`` is None for many topics: there a missing sequence is noticed only while reading them.
+    """
+    if (checkpoint.topic, checkpoint.topic_id) != (topic.name, topic.id):
+        raise UserError(
+            f"the follower's checkpoint is of topic {checkpoint.topic} (id {checkpoint.topic_id}), "
+            f"this is another one (id {topic.id})",
+            code="CDC-FOLLOWER-OTHER-TOPIC",
+            where=f"topic {topic.name}",
+            hint=f"set kafka.topic and kafka.layout as they were; if it was deleted and created again, {_FRESH}",
+        )
+    offsets = {TopicIdPartition(topic.name, number, topic.id): 0 for number in topic.ranges} | dict(checkpoint.offsets)
+    for partition, offset in offsets.items():
+        there = topic if partition.topic == topic.name else others.get(partition.topic)
+        _check_partition(partition, offset, there, checkpoint.sequence, first)
+
+
+def _check_partition(
+    partition: TopicIdPartition, offset: int, topic: Topic | None, sequence: int, first: First | None
+) -> None:
+    where = f"topic {partition.topic}, partition {partition.number}"
+    if topic is None or topic.id != partition.topic_id or partition.number not in topic.ranges:
+        raise UserError(
+            "the topic was deleted, or created again",
+            code="CDC-FOLLOWER-OTHER-TOPIC",
+            where=f"{where}, after sequence {sequence}",
+            hint=_FRESH,
+        )
+    low, high = topic.ranges[partition.number]
+    if offset > high:
+        raise UserError(
+            f"the checkpoint is ahead of the topic: it is at offset {offset}, the topic ends at {high}",
+            code="CDC-FOLLOWER-BEHIND-RETENTION",
+            where=f"{where}, after sequence {sequence}",
+            hint=_AGAIN,
+        )
+    if first is None or offset >= low:
+        return
+    # The deleted records may all be applied: the marker that ends the last record's Kafka transaction has an offset
+    # after it.
+    oldest = first()
+    if high > offset + 1 if oldest is None else oldest > sequence + 1:
+        raise UserError(
+            f"retention has deleted records: the checkpoint is at offset {offset}, the topic begins at {low}",
+            code="CDC-FOLLOWER-BEHIND-RETENTION",
+            where=f"{where}, sequence {sequence + 1} is needed",
+            hint=f"raise the topic's retention.ms and retention.bytes, then {_FRESH}",
+        )

@@ -1,0 +1,1 @@
+"""What differs between the leaders of MySQL and of MariaDB: settings, positions, events, types."""

@@ -1,0 +1,209 @@
+"""Queries a MariaDB leader's settings, GTIDs and binlog files; refuses one that can't be followed faithfully.
+
+A MariaDB has no UUID. Its identity is its ``server_id``, and its history is compared at each start:
+``BINLOG_GTID_POS`` returns the GTIDs at a position, and NULL if no event begins there. With ``gtid_strict_mode`` the
+sequence numbers of a domain grow, so that its last GTID stands for all before.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pymysql
+
+from cdc.errors import UserError
+from cdc.model.commit_entry import Entry
+from cdc.model.gtid import GtidSet, gtid_parts
+from cdc.model.position import Position
+from cdc.producer.binlog.leader import (
+    Leader,
+    connected_cursor,
+    first_known,
+    inspected,
+    missing_grant,
+    not_followed,
+    settings_problems,
+    unlogged_replica,
+)
+from cdc.producer.flavor.mariadb_events import Session, sql_mode
+
+__all__ = ["executed_before", "inspect", "is_mariadb", "newest_of_each_domain", "with_history"]
+
+_TESTED = (10, 11)
+_DENIED = frozenset({1142, 1227})
+_NO_BINARY_LOG = 1381
+_PERMANENT = "and the same in the server's option file"
+_SETTINGS = {
+    "log_bin": ("ON", "start the server with --log-bin"),
+    "binlog_format": ("ROW", f"SET GLOBAL binlog_format = ROW, {_PERMANENT}"),
+    "binlog_row_metadata": ("FULL", f"SET GLOBAL binlog_row_metadata = FULL, {_PERMANENT}"),
+    "binlog_row_image": ("FULL", f"SET GLOBAL binlog_row_image = FULL, {_PERMANENT}"),
+    # Without it, the numbers of a domain need not grow, and its last GTID would not stand for those before.
+    "gtid_strict_mode": ("ON", f"SET GLOBAL gtid_strict_mode = ON, {_PERMANENT}"),
+    "binlog_alter_two_phase": ("OFF", f"SET GLOBAL binlog_alter_two_phase = OFF, {_PERMANENT}"),
+    "lower_case_table_names": ("0", "only a new server can have another value"),
+    # What a follower makes of CREATE TABLE must not depend on settings that MariaDB does not log.
+    "default_storage_engine": ("InnoDB", f"SET GLOBAL default_storage_engine = InnoDB, {_PERMANENT}"),
+    "old_mode": ("UTF8_IS_UTF8MB3", f"SET GLOBAL old_mode = 'UTF8_IS_UTF8MB3', {_PERMANENT}"),
+}  # fmt: skip
+_IDENTITY = ("version", "server_id", "sql_mode")
+_UTF8MB4_DEFAULT = "utf8mb4_general_ci"
+_FRESH_COPY = "give the producer a new topic and the follower a fresh copy of this leader"
+
+
+def is_mariadb(version: str) -> bool:
+    return "mariadb" in version.lower()
+
+
+def inspect(cursor: Any, *, name: str, problems: list[UserError] | None) -> Leader:
+    """The leader's state; raises as ``cdc.producer.binlog.leader.inspect`` does."""
+    variables = _variables(cursor)
+    _require_version(variables["version"], name)
+    return inspected(cursor, _problems(cursor, variables, name), _ask, name=name, problems=problems)
+
+
+def _require_version(version: str, name: str) -> None:
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) != _TESTED:
+        raise UserError(
+            f"the server is MariaDB {version}",
+            code="CDC-LEADER-VERSION",
+            where=name,
+            hint=f"of MariaDB, {_TESTED[0]}.{_TESTED[1]} is supported; the leader may also be MySQL 8.0 or newer",
+        )
+
+
+def _problems(cursor: Any, variables: Mapping[str, str], name: str) -> UserError | None:
+    problems = list(settings_problems(variables, _SETTINGS))
+    missing = [missing_grant(cursor, privilege) for privilege in _missing_grants(cursor)]
+    if not missing:
+        problems += unlogged_replica(cursor)
+        default = _default_of_utf8mb4(cursor)[1]
+        if default != _UTF8MB4_DEFAULT:
+            problems.append(f"utf8mb4 has the default collation {default}; it must be {_UTF8MB4_DEFAULT}")
+    return not_followed(name, problems + missing)
+
+
+def _missing_grants(cursor: Any) -> list[str]:
+    """Tries a statement for each privilege. Only the dump itself needs REPLICATION SLAVE."""
+    lacking = []
+    for privilege, statement in (("BINLOG MONITOR", "SHOW BINARY LOGS"), ("SLAVE MONITOR", "SHOW REPLICA STATUS")):
+        try:
+            cursor.execute(statement)
+        except pymysql.MySQLError as error:
+            if error.args[0] == _NO_BINARY_LOG:
+                return []  # reported as the setting log_bin
+            if error.args[0] not in _DENIED:
+                raise
+            lacking.append(privilege)
+    return lacking
+
+
+def _ask(cursor: Any, name: str) -> Leader:
+    variables = _variables(cursor)
+    cursor.execute(
+        "SELECT id, character_set_name, full_collation_name "
+        "FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
+    )
+    collations = {number: (charset, collation) for number, charset, collation in cursor.fetchall()}
+    cursor.execute("SHOW BINARY LOGS")
+    logs = tuple((row[0], int(row[1])) for row in cursor.fetchall())
+    file, offset, only, ignored = first_known(cursor, "SHOW MASTER STATUS")[0]
+    if only or ignored:
+        raise UserError(
+            "the leader does not log all databases",
+            code="CDC-LEADER-LOGS-PART",
+            where=name,
+            hint="start it without binlog_do_db and binlog_ignore_db, and use filters in the profile",
+        )
+    position = Position(file, int(offset))
+    cursor.execute("SELECT @@GLOBAL.sql_mode + 0")
+    session = Session(sql_mode(int(cursor.fetchone()[0])), _default_of_utf8mb4(cursor)[0])
+    return Leader(
+        name=name,
+        version=variables["version"],
+        server_uuid=f"MariaDB server_id {variables['server_id']}",
+        server_id=int(variables["server_id"]),
+        gtid_on=False,
+        executed=executed_before(_gtids_at(cursor, position) or ""),
+        purged=executed_before(_gtids_at(cursor, Position(logs[0][0], 4)) or ""),
+        position=position,
+        logs=logs,
+        collations=collations,
+        session=session,
+    )
+
+
+def _variables(cursor: Any) -> dict[str, str]:
+    names = ", ".join(f"'{name}'" for name in (*_SETTINGS, *_IDENTITY))
+    cursor.execute(f"SHOW GLOBAL VARIABLES WHERE variable_name IN ({names})")
+    return dict(cursor.fetchall())
+
+
+def _default_of_utf8mb4(cursor: Any) -> tuple[int, str]:
+    """The number and the name of the collation that utf8mb4 has if none is named."""
+    cursor.execute(
+        "SELECT c.id, c.collation_name FROM information_schema.character_sets AS s "
+        "JOIN information_schema.collations AS c ON c.collation_name = s.default_collate_name "
+        "WHERE s.character_set_name = 'utf8mb4'"
+    )
+    number, collation = cursor.fetchone()
+    return int(number), collation
+
+
+def _gtids_at(cursor: Any, position: Position) -> str | None:
+    """The last GTID of each domain before the position; None if no event of the leader's binlog begins there."""
+    cursor.execute("SELECT BINLOG_GTID_POS(%s, %s)", (position.file, position.offset))
+    found = cursor.fetchone()[0]
+    return None if found is None else str(found)
+
+
+def executed_before(position: str) -> GtidSet:
+    """The transactions up to a GTID position of MariaDB, the last GTID of each domain."""
+    gtids = [gtid_parts(gtid.strip()) for gtid in position.split(",") if gtid.strip()]
+    return GtidSet.parse(",".join(f"{source}:1-{number}" for source, number in gtids))
+
+
+def newest_of_each_domain(executed: GtidSet) -> dict[str, tuple[int, str]]:
+    """The highest number of each domain, and the server that it is of."""
+    found: dict[str, tuple[int, str]] = {}
+    for source, intervals in executed.intervals():
+        domain, _, server = source.partition("-")
+        found[domain] = max(found.get(domain, (0, "")), (intervals[-1][1], server))
+    return found
+
+
+def with_history(settings: dict[str, Any], leader: Leader, newest: Entry | None, entry: Entry) -> Entry:
+    """``entry`` with the GTIDs before its position; ``newest`` is that of the commit log, None if there is none.
+
+    Raises UserError if the leader has others there than the commit log, Disconnected.
+    """
+    with connected_cursor(settings, leader.name) as cursor:
+        gtids = _gtids_at(cursor, entry.position)
+    where = f"{leader.name}, position {entry.position}"
+    if gtids is None and newest is None:
+        raise UserError(
+            "no event of the leader's binlog begins at this position",
+            code="CDC-LEADER-NO-POSITION",
+            where=where,
+            hint="write the file and position that the copy names, or take a newer copy",
+        )
+    if gtids is None:
+        raise UserError(
+            "the leader lost binlogs or was replaced: no event of its binlog begins where we have read up to",
+            code="CDC-LEADER-REPLACED",
+            where=where,
+            hint=f"point the profile at the old leader, or {_FRESH_COPY}",
+        )
+    there = executed_before(gtids)
+    if newest is None:
+        return replace(entry, gtid_set=str(there))
+    ours = GtidSet.parse(entry.gtid_set)
+    if newest_of_each_domain(ours) != newest_of_each_domain(there):
+        raise UserError(
+            f"the leader lost binlogs or was replaced: it has {gtids or 'no GTID'} here, we have replicated {ours}",
+            code="CDC-LEADER-REPLACED",
+            where=where,
+            hint=f"point the profile at the old leader, or {_FRESH_COPY}",
+        )
+    return entry

@@ -1,0 +1,81 @@
+"""Rewrites MariaDB's statements for a MySQL follower where that is certain, else marks why it can't be done. Pure.
+
+MySQL refuses most statements that only MariaDB has, which stops the consumer. This module handles those that MySQL
+would accept and understand differently:
+
+- JSON is another name of LONGTEXT in MariaDB; a JSON column of MySQL would not keep the leader's text.
+- MariaDB executes ``/*M! … */``, which is a comment to MySQL.
+- REFERENCES in the definition of a column makes a foreign key, which MySQL before 9.0 ignores.
+"""
+
+from dataclasses import replace
+from itertools import pairwise
+
+from cdc.producer.decode.query_event import LoggedStatement
+from cdc.sql.tokens import Span, spans
+
+__all__ = ["rewritten"]
+
+_TEXT = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+_OF_COLUMNS = frozenset({"CreateTable", "AlterTable"})
+# Words behind which a name comes, so that JSON is one there.
+_BEFORE_NAMES = frozenset({
+    "ADD", "AFTER", "ALTER", "CHANGE", "COLUMN", "CONSTRAINT", "DROP", "EXISTS", "INDEX", "KEY", "MODIFY", "TABLE",
+    "TO",
+})  # fmt: skip
+# What comes before a column's name, and so two places before its type.
+_BEFORE_COLUMNS = frozenset({"ADD", "COLUMN", "EXISTS", "MODIFY"})
+
+
+def rewritten(statement: LoggedStatement) -> LoggedStatement:
+    """Returns ``statement`` as a follower may execute it, or with the reason in its effects why no follower may."""
+    if not any(effect.action in _OF_COLUMNS for effect in statement.effects):
+        return _doubted(statement, "it has a comment that only MariaDB executes") if _has_own(statement) else statement
+    if _has_own(statement):
+        return _doubted(statement, "it has a comment that only MariaDB executes")
+    modes = str(statement.context.get("sql_mode", "")).split(",")
+    found = list(
+        spans(
+            statement.text,
+            ansi_quotes="ANSI_QUOTES" in modes,
+            backslash_escapes="NO_BACKSLASH_ESCAPES" not in modes,
+        )
+    )
+    words = [span.token.word() for span in found]
+    keys = sum(pair == ("FOREIGN", "KEY") for pair in pairwise(words))
+    if words.count("REFERENCES") > keys:
+        return _doubted(statement, "a foreign key is in the definition of a column, where MySQL before 9.0 ignores it")
+    types = [at for at, word in enumerate(words) if word == "JSON" and not _is_name(found, at)]
+    if not types:
+        return statement
+    if statement.exact is not None or "CHANGE" in words or not all(_is_type(found, at) for at in types):
+        return _doubted(statement, "JSON is another name of LONGTEXT in MariaDB, and a type of its own in MySQL")
+    text = statement.text
+    for at in reversed(types):
+        text = text[: found[at].start] + _TEXT + text[found[at].end :]
+    return replace(statement, text=text)
+
+
+def _has_own(statement: LoggedStatement) -> bool:
+    return bool(statement.effects) and "/*M!" in statement.text
+
+
+def _is_name(found: list[Span], at: int) -> bool:
+    """Whether JSON at this place is certainly a name or a function."""
+    before = found[at - 1].token if at else None
+    after = found[at + 1].token if at + 1 < len(found) else None
+    if after is not None and after.kind == "mark" and after.text in ("(", "."):
+        return True
+    return before is None or before.kind == "mark" or before.word() in _BEFORE_NAMES
+
+
+def _is_type(found: list[Span], at: int) -> bool:
+    """Whether JSON at this place is certainly the type of the column that is named before it."""
+    if at < 2 or found[at - 1].token.kind not in ("word", "quoted"):
+        return False
+    before = found[at - 2].token
+    return before.word() in _BEFORE_COLUMNS or (before.kind == "mark" and before.text in ("(", ","))
+
+
+def _doubted(statement: LoggedStatement, reason: str) -> LoggedStatement:
+    return replace(statement, effects=tuple(effect._replace(unfaithful=reason) for effect in statement.effects))

@@ -1,0 +1,61 @@
+"""The settings and the first start of a MariaDB server, which is a leader only."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cdc.errors import UserError
+from cdc.sandbox.fetch.mysql_programs import MySqlPrograms, mariadb_programs
+from cdc.sandbox.server.mysql import Dialect, MySql, grants, server_command
+
+__all__ = ["MARIADB", "maria_db"]
+
+_SETTINGS = (
+    "--skip-name-resolve",
+    "--bind-address=127.0.0.1",
+    "--innodb-buffer-pool-size=128M",
+    "--performance-schema=OFF",
+    "--max-connections=200",
+    "--character-set-server=utf8mb4",
+    # The settings that cdc-producer requires of a leader.
+    "--log-bin=binlog",
+    "--log-slave-updates=ON",
+    "--gtid-strict-mode=ON",
+    "--binlog-format=ROW",
+    "--binlog-row-metadata=FULL",
+    "--binlog-row-image=FULL",
+    "--log-bin-trust-function-creators=ON",
+)
+_TABLES = ("mysql_system_tables.sql", "mysql_performance_tables.sql", "mysql_system_tables_data.sql")
+_SHARED = ("share/mysql", "share/mariadb", "share")
+
+
+def maria_db(folder: Path, **options: Any) -> MySql:
+    """A server of MariaDB; ``options`` are those of ``MySql``."""
+    return MySql(folder, find=mariadb_programs, dialect=MARIADB, **options)
+
+
+def _initialise(programs: MySqlPrograms, folder: Path, chosen: Sequence[str]) -> None:
+    data = folder / "data"
+    data.mkdir()
+    shared = _shared_files(programs)
+    statements = ["CREATE DATABASE mysql;", "USE mysql;"]
+    statements += [(shared / name).read_text() for name in _TABLES]
+    # The tables of privileges are read now; accounts can't be created before.
+    statements += ["FLUSH PRIVILEGES;", MARIADB.grants.read_text()]
+    command = [*server_command(programs, data), *chosen, "--bootstrap", "--skip-log-bin"]
+    done = subprocess.run(command, check=False, input="\n".join(statements), capture_output=True, text=True)
+    if done.returncode or "ERROR:" in done.stderr:
+        raise UserError(f"mariadbd cannot initialise its data: {done.stderr[-300:]}", code="CDC-SANDBOX-START")
+
+
+def _shared_files(programs: MySqlPrograms) -> Path:
+    base = Path(programs.options[0].partition("=")[2])
+    for name in _SHARED:
+        if (base / name / _TABLES[0]).exists():
+            return base / name
+    raise UserError("MariaDB's system tables are missing", code="CDC-SANDBOX-START", where=str(base))
+
+
+MARIADB = Dialect(_SETTINGS, grants("mariadb_grants.sql"), _initialise)

@@ -1,0 +1,86 @@
+"""Brokers that lose acknowledged records, as after an unclean election of a leader: what they had is put back to an
+earlier state. The producer writes them again from the leader's binlog, which does not have the rows of a copy.
+"""
+
+import shutil
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.long_runs import in_long_runs
+from tests.harness.pair import Pair
+from tests.harness.programs import refused, run_well
+from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
+
+pytestmark = pytest.mark.integration
+
+TABLES = ("lost.a", "lost.b")
+MODES: dict[str, dict[str, Any]] = {
+    "single": {}, "plain": {"transactions": False}, "per_table": {"layout": "per_table"},
+}  # fmt: skip
+LOST = {
+    "records": ("lost-0", "lost_a-0"),
+    "log": ("lost.commits-0",),
+    "copy": ("lost-0", "lost_a-0"),
+    "both": ("lost-0", "lost_a-0", "lost_b-0", "lost.commits-0"),
+}
+CASES = [case for case in product(MODES, LOST, (True, False)) if case != ("single", "records", True)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "lost", "applied"), [("single", "records", True), *(in_long_runs(*case) for case in CASES)]
+)
+def test_a_broker_that_has_lost_acknowledged_records(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, mode: str, lost: str, applied: bool
+) -> None:
+    """``applied``: the follower has applied what is lost."""
+    broker, settings = kafka_broker(), {"kafka": MODES[mode]}
+    pair = Pair.make(
+        tmp_path, mysql_server(server_id=1), mysql_server(server_id=2), broker, name="lost",
+        source=settings, target=settings,
+    )  # fmt: skip
+    pair.on_leader("CREATE DATABASE lost", *(f"CREATE TABLE {table} (i INT PRIMARY KEY)" for table in TABLES))
+    insert(pair, 1)
+    pair.replicate()
+    broker.stop()
+    partitions = [broker.folder / "data" / name for name in LOST[lost]]
+    partitions = [each for each in partitions if each.exists()]
+    for each in partitions:
+        shutil.copytree(each, tmp_path / "earlier" / each.name)
+    broker.start()
+    insert(pair, *range(2, 8))
+    run_well("cdc-producer", pair.source, "--until-current", *(["--copy", "lost.a"] if lost == "copy" else []))
+    if applied:
+        run_well("cdc-consumer", pair.target, "--until-current")
+    broker.stop()
+    for each in partitions:
+        shutil.rmtree(each)
+        shutil.copytree(tmp_path / "earlier" / each.name, each)
+    broker.start()
+
+    insert(pair, 8)
+    if lost == "copy":
+        line = refused("cdc-producer", pair.source, "--until-current", status=3)
+        assert "1 records of a copy after sequence 4 are lost" in line
+    ahead = "CDC-FOLLOWER-BEHIND-RETENTION" if mode == "per_table" else "CDC-FOLLOWER-AHEAD"
+    if lost in ("copy", "records") and applied:
+        assert ahead in refused("cdc-consumer", pair.target, "--until-current")
+    if lost == "copy":
+        return
+    pair.replicate()
+    assert rows(pair.follower) == rows(pair.leader) == [(number,) for number in range(1, 9)] * 2
+
+
+def insert(pair: Pair, *numbers: int) -> None:
+    pair.on_leader(*(f"INSERT INTO {table} VALUES ({number})" for number in numbers for table in TABLES))
+
+
+def rows(server: Any) -> list[tuple[int]]:
+    with server.root() as connection, connection.cursor() as cursor:
+        found = []
+        for table in TABLES:
+            cursor.execute(f"SELECT i FROM {table} ORDER BY i")
+            found += cursor.fetchall()
+        return found

@@ -1,0 +1,70 @@
+"""MariaDB's statements for a MySQL follower: rewritten where that is certain, else with the reason why not."""
+
+import pytest
+
+from cdc.producer.decode.query_event import logged_statement
+from cdc.producer.flavor.mariadb_leader import executed_before, newest_of_each_domain
+from cdc.producer.flavor.mariadb_statements import rewritten
+from tests.generators.binlog_events import Log
+
+TEXT = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+
+
+def of(text: str) -> tuple[str, str]:
+    """The statement's new text, and the reason why no follower may execute it."""
+    found = rewritten(logged_statement(Log().query(text), {}))
+    return found.text, next((effect.unfaithful for effect in found.effects), "")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("CREATE TABLE t (a INT, j JSON, k json NOT NULL)", f"CREATE TABLE t (a INT, j {TEXT}, k {TEXT} NOT NULL)"),
+        ("CREATE TABLE t (`json` JSON)", f"CREATE TABLE t (`json` {TEXT})"),
+        ("CREATE TABLE t (json JSON, KEY json (a))", f"CREATE TABLE t (json {TEXT}, KEY json (a))"),
+        ("ALTER TABLE t ADD j JSON, MODIFY COLUMN k JSON", f"ALTER TABLE t ADD j {TEXT}, MODIFY COLUMN k {TEXT}"),
+        ("ALTER TABLE t ADD (j JSON, k JSON)", f"ALTER TABLE t ADD (j {TEXT}, k {TEXT})"),
+    ],
+)
+def test_json_is_text(text: str, wanted: str) -> None:
+    assert of(text) == (wanted, "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE t (json INT, a INT COMMENT 'JSON', KEY json (json))",
+        "ALTER TABLE t ADD json INT, DROP COLUMN json",
+        "ALTER TABLE t RENAME COLUMN a TO json",
+        "ALTER TABLE t ADD x INT AFTER json",
+        "CREATE TABLE json (id INT)",
+        "CREATE VIEW v AS SELECT a AS json FROM t",
+        "DROP TABLE json",
+        "CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES u (id))",
+    ],
+)
+def test_what_mysql_understands_as_mariadb_does_stays(text: str) -> None:
+    assert of(text) == (text, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("ALTER TABLE t CHANGE a b JSON", "JSON is another name of LONGTEXT"),
+        ("ALTER TABLE t CHANGE json j JSON", "JSON is another name of LONGTEXT"),
+        ("CREATE TABLE t (a INT REFERENCES u (id))", "a foreign key is in the definition of a column"),
+        ("ALTER TABLE t ADD a INT REFERENCES u (id)", "a foreign key is in the definition of a column"),
+        ("CREATE TABLE t (a INT /*M! , b INT */)", "it has a comment that only MariaDB executes"),
+        ("DROP TABLE t /*M! , u */", "it has a comment that only MariaDB executes"),
+    ],
+)
+def test_what_mysql_would_understand_otherwise_is_not_repeated(text: str, reason: str) -> None:
+    assert reason in of(text)[1]
+
+
+def test_the_last_gtid_of_a_domain_stands_for_all_before() -> None:
+    executed = executed_before("0-1-5,3-11-2")
+    assert str(executed) == "0-1:1-5,3-11:1-2"
+    executed.add("0-7-6")
+    assert newest_of_each_domain(executed) == {"0": (6, "7"), "3": (2, "11")}
+    assert str(executed_before("")) == ""
