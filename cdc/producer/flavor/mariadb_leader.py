@@ -33,6 +33,12 @@ __all__ = ["executed_before", "inspect", "is_mariadb", "newest_of_each_domain", 
 _TESTED = (10, 11)
 _DENIED = frozenset({1142, 1227})
 _NO_BINARY_LOG = 1381
+_PROBES = (
+    ("BINLOG MONITOR", "SHOW BINARY LOGS"),
+    ("SLAVE MONITOR", "SHOW REPLICA STATUS"),
+    # information_schema hides the columns of other tables, and so their types.
+    ("SELECT", "SELECT 1 FROM mysql.global_priv LIMIT 0"),
+)
 _PERMANENT = "and the same in the server's option file"
 _SETTINGS = {
     "log_bin": ("ON", "start the server with --log-bin"),
@@ -87,7 +93,7 @@ def _problems(cursor: Any, variables: Mapping[str, str], name: str) -> UserError
 def _missing_grants(cursor: Any) -> list[str]:
     """Tries a statement for each privilege. Only the dump itself needs REPLICATION SLAVE."""
     lacking = []
-    for privilege, statement in (("BINLOG MONITOR", "SHOW BINARY LOGS"), ("SLAVE MONITOR", "SHOW REPLICA STATUS")):
+    for privilege, statement in _PROBES:
         try:
             cursor.execute(statement)
         except pymysql.MySQLError as error:

@@ -3,6 +3,7 @@
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,24 @@ def test_compressed_events(pair: Pair) -> None:
     assert len(rows(pair.follower)["t"]) == 20
 
 
+def test_transactions_of_a_group_commit(pair: Pair) -> None:
+    pair.on_leader("CREATE TABLE t (id INT PRIMARY KEY)", database="maria")
+    with on(pair.leader) as cursor:
+        cursor.execute("SET GLOBAL binlog_commit_wait_count = 2, GLOBAL binlog_commit_wait_usec = 10000000")
+        try:
+            with ThreadPoolExecutor() as pool:
+                for done in [
+                    pool.submit(pair.on_leader, f"INSERT INTO maria.t VALUES ({number})") for number in (1, 2)
+                ]:
+                    done.result()
+        finally:
+            cursor.execute("SET GLOBAL binlog_commit_wait_count = DEFAULT, GLOBAL binlog_commit_wait_usec = DEFAULT")
+        cursor.execute("SHOW BINLOG EVENTS")
+        assert sum("cid=" in row[5] for row in cursor.fetchall()) == 2
+    pair.replicate()
+    assert rows(pair.follower) == rows(pair.leader) == {"t": [(1,), (2,)]}
+
+
 def test_kills_of_producer_and_leader_lose_and_repeat_nothing(pair: Pair, kafka: Kafka) -> None:
     topic = pair.source.stem.removesuffix("-source")
     pair.on_leader("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, a INT)", database="maria")
@@ -284,6 +303,23 @@ def test_settings_are_required_with_the_statement_that_sets_them(
     finally:
         pair.on_leader(f"SET GLOBAL {setting} = {right}")
     assert f"{setting} is {wrong}; SET GLOBAL {setting} = {right}, and the same in the server's option file" in line
+
+
+def test_missing_grants_are_named_with_the_statement_that_grants_them(pair: Pair) -> None:
+    with on(pair.leader) as cursor:
+        cursor.execute("CREATE USER poor IDENTIFIED BY 'poor'")
+        cursor.execute("GRANT REPLICATION SLAVE ON *.* TO poor")
+    profile = toml.loads(pair.source.read_text())
+    profile["database"] |= {"user": "poor", "password": "poor"}
+    pair.source.write_text(toml.dumps(profile))
+    try:
+        line = refused("cdc-producer", pair.source, "--until-current")
+        for privilege in ("BINLOG MONITOR", "SLAVE MONITOR", "SELECT"):
+            assert f"{privilege} is missing; GRANT {privilege} ON *.* TO 'poor'@'%'" in line
+            pair.on_leader(f"GRANT {privilege} ON *.* TO poor")
+        run_well("cdc-producer", pair.source, "--until-current")
+    finally:
+        pair.on_leader("DROP USER poor")
 
 
 # A column's type, a row of it, and why its rows are not replicated.

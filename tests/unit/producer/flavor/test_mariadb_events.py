@@ -89,6 +89,19 @@ def test_seconds_have_their_fraction() -> None:
     assert query(found).variables["microseconds"] == 123456
 
 
+def test_the_number_of_a_group_commit_is_no_phase_of_an_alter() -> None:
+    gtid = BEGIN[:12] + bytes([BEGIN[12] | 2]) + b"\x02" + bytes(7)
+    found = translated(event(162, gtid), event(2, CREATE))
+    assert [each.type for each in found] == [162, et.QUERY, et.QUERY]
+
+
+def test_flags_that_mysql_does_not_have_are_left_out() -> None:
+    rows = ADDED[:6] + b"\x87" + ADDED[7:]  # constraints were not checked, and neither were foreign and unique keys
+    (whole,) = changes(event(162, BEGIN), event(19, TABLE_MAP), event(23, rows), event(16, bytes(8)))
+    assert isinstance(whole, RowsTransaction)
+    assert [each.flags for each in whole.rows] == [6]
+
+
 @pytest.mark.parametrize("kind", [160, 161, 163])
 def test_events_about_the_log_are_left_out(kind: int) -> None:
     assert translated(event(kind, bytes(10))) == []

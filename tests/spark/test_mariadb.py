@@ -1,0 +1,45 @@
+"""An audit of a MariaDB leader and its MySQL follower."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mariadb import maria_db
+from tests.harness.pair import Pair
+from tests.harness.programs import own_name
+from tests.harness.server_fixtures import MySqlFactory
+from tests.integration.pair.test_mariadb import TYPES, VALUES
+
+pytestmark = pytest.mark.integration
+
+
+def test_rows_of_all_types_are_equal_and_a_foreign_write_is_found(
+    spark: SparkSession, kafka: Kafka, mysql_server: MySqlFactory, tmp_path: Path
+) -> None:
+    leader = maria_db(tmp_path / "maria", server_id=7).start()
+    try:
+        pair = Pair.make(tmp_path, leader, mysql_server(server_id=2), kafka, name=own_name(tmp_path))
+        pair.on_leader(
+            "CREATE DATABASE maria",
+            "USE maria",
+            "SET sql_mode = ''",
+            TYPES,
+            VALUES,
+            "CREATE TABLE t (id INT PRIMARY KEY, j JSON)",
+            """INSERT INTO t VALUES (1, '{"a":  1}'), (2, '[]')""",
+            "ALTER TABLE t ADD x INT DEFAULT 3",
+            "DELETE FROM t WHERE id = 2",
+            "SET gtid_domain_id = 5",
+            "UPDATE types SET v = 'x' WHERE id = 1",
+        )
+        pair.replicate()
+        pair.on_follower("UPDATE maria.t SET x = 77 WHERE id = 1")
+        found = pair.audit(spark, tmp_path / "report")
+    finally:
+        leader.kill()
+    assert found.reasons == []
+    assert [(each.table, each.leader_rows, each.different) for each in found.tables] == [("t", 1, 1), ("types", 2, 0)]
+    assert found.drifted_by_cause == {"foreign write": 1}
+    assert (found.schema_drift, found.foreign_writes) == (0, 1)
