@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 
 from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Stopped
-from cdc.consumer.follower.session import Session, require_mysql
+from cdc.consumer.follower.session import Session, require_mysql, version_text
 from cdc.consumer.range.base_copy import Beginning
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.state import checkpoint, ledger_table, rewinds
@@ -16,6 +16,7 @@ from cdc.consumer.state.ledger_table import LEDGER
 from cdc.consumer.state.names import NAMES
 from cdc.consumer.topic_checks import First, check_topics
 from cdc.errors import Disconnected, UserError
+from cdc.model.server_version import TESTED, is_tested
 from cdc.service.logs import event
 from cdc.service.mysql_connection import TLS_FAILED
 
@@ -69,6 +70,7 @@ def connect(session: Session, *, name: str) -> None:
         problems = list(_problems(session, name))
         if not problems:
             _tell_definers(session)
+            _tell_version(session)
     except Stopped:
         raise
     except Denied as error:
@@ -155,6 +157,12 @@ def _named(choice: tuple[str, ...], version: int) -> str:
     the first privilege.
     """
     return _SET_USER_ID if version < _TWO_OF_ONE and _SET_USER_ID in choice else choice[0]
+
+
+def _tell_version(session: Session) -> None:
+    version = version_text(session.version)
+    if not is_tested(version):
+        event(_LOG, "the follower's version is none of those tested", version=version, tested=", ".join(TESTED))
 
 
 def _tell_definers(session: Session) -> None:

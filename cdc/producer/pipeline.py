@@ -21,6 +21,7 @@ from cdc.errors import Disconnected, Fenced, UserError
 from cdc.kafka.follower_places import FollowerPlaces
 from cdc.model.commit_entry import Entry, PreparedXa
 from cdc.model.position import Position
+from cdc.model.server_version import TESTED, is_tested
 from cdc.producer import equal_members, filter_changes
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.leader import Leader, count_different, objects, update_triggers
@@ -342,6 +343,10 @@ class _Producer:
             self.metrics.connected(source, entry, copying=copier.copying)
             at = {"position": entry.position, "gtids": entry.gtid_set}
             self.log("replicating", leader=leader.name, version=leader.version, **at)
+            if not is_tested(leader.version):
+                self.log(
+                    "the leader's version is none of those tested", version=leader.version, tested=", ".join(TESTED)
+                )
             received = source.chunks(self.stop, lambda: copier.wake)
             stream.replicate(copies.changes(received), until=until, stop=self.stop)
 

@@ -24,7 +24,7 @@ _LARGE, _LARGE_EVERY = 40, 30
 class AppendLoad:
     """Writes in ``sessions`` threads, from ``with`` to its end. ``confirmed`` are the leader's commits."""
 
-    def __init__(self, leader: MySql, *, database: str, seed: int, sessions: int = 2, pause: float = 0.01) -> None:
+    def __init__(self, leader: MySql, *, database: str, seed: int, sessions: int = 2, pause: float = 0.02) -> None:
         self._leader = leader
         self._database = database
         self._pause = pause

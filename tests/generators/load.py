@@ -68,7 +68,7 @@ class Load:
             work = self._random.choices((self._changes, self._bulk, self._definition), weights=(95, 3, 2))[0]
             work(cursor)
             self.transactions += 1
-            self._stop.wait(0.01)  # a load without pauses would take CPU time from everything else
+            self._stop.wait(0.02)  # a load without pauses would take CPU time from everything else
 
     def _changes(self, cursor: Any) -> None:
         """One to five changes in one transaction."""

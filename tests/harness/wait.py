@@ -10,21 +10,25 @@ LIMIT_SECONDS = 600  # only against hangs: on a busy machine an audit alone take
 INNODB_TRX_SECONDS = 0.11
 _SLEEPS_PER_RUN = 3
 _LONGEST_SLEEP = 2.0
+_LONGEST_PAUSE = 0.5
 
 
 def until(condition: Callable[[], object], *, seconds: float = LIMIT_SECONDS, what: str) -> None:
     """Checks the condition until it is true; fails with ``what`` after ``seconds``. A check that runs a program, which
-    costs more than what it waits for, is made less often.
+    costs more than what it waits for, is made less often, and so is any after a long wait: it comes at most a twentieth
+    of the wait too late.
     """
-    give_up = time.monotonic() + seconds
+    start = time.monotonic()
     while True:
         begin, runs = time.monotonic(), runs_so_far()
         if condition():
             return
         end = time.monotonic()
-        assert end < give_up, f"not within {seconds:.0f} s: {what}"
-        dear = runs_so_far() > runs
-        time.sleep(min(max(0.05, _SLEEPS_PER_RUN * (end - begin)), _LONGEST_SLEEP) if dear else 0.05)
+        assert end < start + seconds, f"not within {seconds:.0f} s: {what}"
+        pause = min((end - start) / 20, _LONGEST_PAUSE)
+        if runs_so_far() > runs:
+            pause = max(pause, min(_SLEEPS_PER_RUN * (end - begin), _LONGEST_SLEEP))
+        time.sleep(max(0.05, pause))
 
 
 def uncommitted_rows(server: MySql, connection_id: int | None = None) -> int:

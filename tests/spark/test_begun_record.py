@@ -40,7 +40,7 @@ def test_a_begun_record(pair: Pair, spark: SparkSession, kafka: Kafka, tmp_path:
     parts = list(cut(without_types(line.encode()), 1000, sequence=announced))[:3]
     marks, lines = [mark for mark, _ in parts], [(name, part.decode()) for _, part in parts]
     show(kafka, name, lines, headers=marks, uri=f"flv://{name}/{name}/a")
-    lake = Opened(spark, source, tmp_path / "lake", "delta")
+    lake = Opened(spark, source, tmp_path / "lake", "parquet")
     try:
         assert lake.advance().sequence == announced - 1
         run_well("cdc-producer", pair.capture, "--until-current")

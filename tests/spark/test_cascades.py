@@ -44,12 +44,17 @@ def test_cascades_are_told_by_the_sequences_they_came_with_and_a_state_goes_on_f
     # As a dump is loaded.
     history.applied(PARENT.add((1,), (2,), (3,)), CHILD.add((10, 1), (20, 2), (30, 3)), flags=UNCHECKED)
     history.applied(PARENT.delete((1,)), cascades=(CHILD.delete((10, 1)),))
+    # A child row comes with the checks off, and goes with its parent in the same transaction.
+    history.applied(
+        PARENT.add((5,)), CHILD.add((50, 5)) | {"flags": UNCHECKED}, PARENT.delete((5,)),
+        cascades=(CHILD.delete((50, 5)),),
+    )  # fmt: skip
     # And once more: the cascade was before it.
     history.applied(CHILD.add((21, 2)), flags=UNCHECKED)
     pair.grow(history.leader, history.follower)
     audit = pair.on_from(state)
-    assert (audit.verdict, audit.sequence, [each.follower_rows for each in audit.tables]) == ("no drift", 5, [4, 2])
-    assert kept(state)["next"] == {"leader": 6, "follower": len(history.follower.messages)}
+    assert (audit.verdict, audit.sequence, [each.follower_rows for each in audit.tables]) == ("no drift", 8, [5, 2])
+    assert kept(state)["next"] == {"leader": 9, "follower": len(history.follower.messages)}
     # A leader that was upgraded logs what its foreign keys do, with the checks off; the consumer takes them off.
     history.applied(PARENT.delete((2,)), CHILD.delete((20, 2), (21, 2)) | {"flags": UNCHECKED}, flags=LOGS_ALL)
     history.applied(CHILD.add((31, 3)), flags=LOGS_ALL)
@@ -58,7 +63,7 @@ def test_cascades_are_told_by_the_sequences_they_came_with_and_a_state_goes_on_f
     history.applied(PARENT.add((4,)), cascades=(CHILD.delete((31, 3)),))
     pair.grow(history.leader, history.follower)
     stepwise, whole = pair.on_from(state), pair.from_the_start()
-    assert (whole.verdict, whole.sequence, [each.follower_rows for each in whole.tables]) == ("no drift", 9, [3, 2])
+    assert (whole.verdict, whole.sequence, [each.follower_rows for each in whole.tables]) == ("no drift", 12, [4, 2])
     assert told(stepwise) == told(whole)
     # A write of somebody else's is none of them.
     history.follower.transaction(CHILD.delete((30, 3)) | {"flags": UNCHECKED | LOGS_ALL})

@@ -61,11 +61,13 @@ def on_cluster(audits: Sequence[Sequence[str]], folder: Path) -> "subprocess.Com
     pythons = {"PYSPARK_DRIVER_PYTHON": str(BIN / "python"), "PYSPARK_PYTHON": "/nonexistent"}
     settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}", **pythons)
     line = ["spark-submit", "--master", "local-cluster[2,1,1024]", "--jars", settings["CDC_SPARK_JARS"]]
-    line += ["--driver-class-path", settings["CDC_SPARK_JARS"].replace(",", os.pathsep)]
+    jars = settings["CDC_SPARK_JARS"].replace(",", os.pathsep)
+    line += ["--driver-class-path", jars, "--conf", f"spark.executor.extraClassPath={jars}"]
     line += ["--conf", "spark.ui.enabled=false", "--conf", "spark.executor.memory=1g"]
-    # The JVMs end before their second compiler would be of use.
-    driver = " ".join([QUICK, *mapped(archive_of_classes())])
-    line += ["--driver-java-options", driver, "--conf", f"spark.executor.extraJavaOptions={QUICK}"]
+    # The JVMs end before their second compiler would be of use, and all map the classes that they load: the archive is
+    # that of a class path that begins with the connector's jars.
+    options = " ".join([QUICK, *mapped(archive_of_classes())])
+    line += ["--driver-java-options", options, "--conf", f"spark.executor.extraJavaOptions={options}"]
     # What reaches the driver is a line a table, whatever the number of rows.
     line += ["--conf", "spark.driver.maxResultSize=16m", str(folder / "driver.py"), json.dumps(audits)]
     return subprocess.run(

@@ -130,7 +130,6 @@ def test_a_checkpoint_that_went_back(pair: Pair, spark: SparkSession, tmp_path: 
         (before,) = cursor.fetchall()
     pair.replicate()
     pair.on_follower("DELETE FROM t WHERE id > 2", database=name)
-    assert pair.audit(spark, tmp_path).verdict == "drift"
     moved = ", ".join(f"{column} = {value!r}" for column, value in zip(columns.split(", "), before, strict=True))
     # As an earlier version went back, which had a table for that: neither is a write of something else.
     table = "CREATE TABLE IF NOT EXISTS cdc.rewinds (resource VARCHAR(255) PRIMARY KEY, upto BIGINT)"

@@ -39,12 +39,11 @@ def test_it_is_no_verdict_until_the_filters_leave_it_out(judged: Judge) -> None:
 
 def test_it_is_compared_where_the_consumers_own_has_another_name(judged: Judge) -> None:
     leader, follower = of_cdc()
-    audit = judged(leader, follower, consumer=OWN)
-    assert (audit.verdict, audit.reasons) == ("no drift", [])
-    assert [(t.database, t.table, t.leader_rows) for t in audit.tables] == [("cdc of the leader", "pet", 2)]
     only = Filters(include_dbs=("cdc",))
     some = Profile(consumer=OWN.consumer, filters=only)
-    assert judged(leader, follower, consumer=some, filters=Filters(include_dbs=("cdc", "own"))).verdict == "no drift"
+    audit = judged(leader, follower, consumer=some, filters=Filters(include_dbs=("cdc", "own")))
+    assert (audit.verdict, audit.reasons) == ("no drift", [])
+    assert [(t.database, t.table, t.leader_rows) for t in audit.tables] == [("cdc of the leader", "pet", 2)]
     # The capture must have both.
     (reason,) = judged(leader, follower, consumer=some, filters=only).reasons[:1]
     assert "leave out database own" in reason
@@ -52,4 +51,5 @@ def test_it_is_compared_where_the_consumers_own_has_another_name(judged: Judge) 
     assert "the leader has a database own" in judged(named_alike, follower, consumer=OWN).reasons[0]
     follower.transaction(Table("cdc/pet", ["name", "owner"]).add(("Spot", "Jane")))
     drifted = judged(leader, follower, consumer=OWN)
-    assert (drifted.verdict, drifted.foreign_writes) == ("drift", 1)
+    assert (drifted.verdict, drifted.reasons, drifted.foreign_writes, drifted.drifted_rows) == ("drift", [], 1, 1)
+    assert [(t.database, t.table, t.leader_rows) for t in drifted.tables] == [("cdc of the leader", "pet", 2)]

@@ -14,8 +14,8 @@ from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.spark
 
-# 800 MB, in records of 100 rows, 20 kB each.
-RECORDS = 40_000
+# 560 MB, more than the heap, in records of 100 rows, 20 kB each.
+RECORDS = 28_000
 CACHES_THEM = f"""
 from pyspark import StorageLevel
 from cdc.spark.job.session import session, configure_for

@@ -69,7 +69,7 @@ ALTERED = {
 
 def test_statements_of_all_kinds(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
     set_tiny(spark, records=0)
-    lake = Opened(spark, pair.source, tmp_path / "lake", "delta", zero_dates="string")
+    lake = Opened(spark, pair.source, tmp_path / "lake", "parquet", zero_dates="string")
     lake.left_out = {(DATABASE, each) for each in ("stage", "alone", "emptied", "moved", "nullable")}
     pair.on_leader(LAX, *BEFORE, database=DATABASE)
     run_well("cdc-producer", pair.source, "--until-current")

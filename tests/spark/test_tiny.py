@@ -34,9 +34,17 @@ def stages(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Call
 def test_a_tiny_audit_has_four_jobs_and_shuffles_only_to_bring_both_topics_together(
     judged: Judge, stages: Callable[[], list[int]]
 ) -> None:
-    """What is there, with statements and the ledger; where the follower is; the digests; the lag."""
-    assert judged(*tutorial()).verdict == "no drift"
+    """What is there, with statements and the ledger; where the follower is; the digests; the lag. And a faithful
+    follower is found to be one.
+    """
+    audit = judged(*tutorial())
     assert stages() == [2, 1, 1, 1]
+    assert (audit.verdict, audit.exit_status, audit.sequence) == ("no drift", 0, 8)
+    assert [(t.table, t.leader_rows, t.follower_rows) for t in audit.tables] == [("pet", 2, 2)]
+    assert audit.tables[0].leader_checksum == audit.tables[0].follower_checksum
+    assert audit.foreign_writes == 0
+    assert audit.lag is not None
+    assert (audit.lag.transactions, audit.breaks, sum(audit.discontinuities.values())) == (9, [], 0)
 
 
 def test_queries_with_different_results_run_as_one(

@@ -17,6 +17,8 @@ import pytest
 from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.ports import free_port
+from cdc.spark.job.class_archive import archive_folder
+from cdc.spark.job.connector import coordinates, known_jars
 from cdc.spark.job.watch import Verdicts, watch, watched
 from cdc.spark.report.files import ASIDE
 from cdc.spark.report.outcome import Audit, Topic
@@ -72,12 +74,14 @@ def options_of(kafka: Kafka, folder: Path, *watch: str) -> list[str]:
     return [*options, "--report", str(folder / "report"), "--state", str(folder / "state"), *watch]
 
 
-def watching(kafka: Kafka, folder: Path, *watch: str) -> "subprocess.Popen[str]":
-    """The program on the topics that ``growing`` makes, with its files in ``folder`` and a process group of its own."""
+def watching(kafka: Kafka, folder: Path, *watch: str, **changes: str) -> "subprocess.Popen[str]":
+    """The program on the topics that ``growing`` makes, with its files in ``folder`` and a process group of its own,
+    and with ``changes`` of the environment, of which an empty one takes the variable away."""
     quick = f"{QUICK} -Dspark.sql.codegen.wholeStage=false"
+    settings = environment(SPARK_SUBMIT_OPTS=quick, SPARK_LOCAL_DIRS=str(folder / "spilled"), **changes)
     return subprocess.Popen(
         [BIN / "cdc-audit", *options_of(kafka, folder, *watch)],
-        env=environment(SPARK_SUBMIT_OPTS=quick, SPARK_LOCAL_DIRS=str(folder / "spilled")),
+        env={name: value for name, value in settings.items() if changes.get(name) != ""},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0, umask=0,
     )  # fmt: skip
 
@@ -166,14 +170,17 @@ def jvm_below(pid: int) -> int:
 
 @pytest.mark.parametrize("stopped", [False, True][:ENDS])
 def test_the_watch_ends_with_its_jvm(kafka: Kafka, tmp_path: Path, stopped: bool) -> None:
-    """And what holds rows is its owner's alone, whatever the umask, and whoever made the folder."""
+    """And what holds rows is its owner's alone, whatever the umask, and whoever made the folder; and the connector,
+    which nobody has named, is fetched without a word at the first run, and known from then on."""
     leader, follower = tutorial()
     follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
     growing(kafka, tmp_path, (leader, follower))
-    process = watching(kafka, tmp_path, "--watch", "600" if stopped else "1")
+    fetched = {"CDC_SPARK_JARS": "", "CDC_CACHE": str(tmp_path / "cache")}
+    process = watching(kafka, tmp_path, "--watch", "600" if stopped else "1", **fetched)
     assert process.stdout is not None
     try:
         list(lines(process.stdout, " drift at sequence 8 (1"))
+        assert known_jars({}, archive_folder(fetched) / "connector.json", coordinates())
         folders = [tmp_path / name for name in ("report", "state", "spilled")]
         assert list(folders[0].glob("drift.parquet/*.parquet")) and list(folders[1].glob("*/rows/*.parquet"))
         if not stopped:

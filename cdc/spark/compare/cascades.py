@@ -7,6 +7,8 @@ leader's log lacks. The fold leaves them out, so that neither side has them.
 In the follower's log a cascade consists of rows with foreign key checks off, in a transaction that applied no record of
 that table for which the consumer turns the checks off: a record that had them off on the leader, a record of a leader
 that logs cascades, or a record of a table that is being copied, whose rows come before the rows that they refer to.
+Such a record accounts only for changes that the consumer can make of it: one that adds rows for none that deletes or
+updates them. So a row that the leader added with the checks off may be deleted by a cascade in the same transaction.
 Each transaction is examined by the sequences that it applied, so a leader that is upgraded later changes nothing for
 earlier transactions.
 """
@@ -25,6 +27,9 @@ __all__ = ["without_cascades"]
 
 _UNCHECKED = "coalesce(flags & 2, 0) != 0"
 _UNCHECKED_OR_LOGS_ALL = "coalesce(flags & 18, 0) != 0"
+_CHANGE = "CASE WHEN rows[0].before IS NULL THEN 'add' WHEN rows[0].after IS NULL THEN 'delete' ELSE 'update' END"
+# The changes that the consumer may make of a record; of a deleted and an added row it makes one updated row.
+_MAY_BECOME = f"IF({_CHANGE} = 'add' AND NOT copying, array('add'), array('add', 'update', 'delete'))"
 
 
 def without_cascades(
@@ -39,14 +44,16 @@ def without_cascades(
         return records
     on_follower, on_leader = (records.where(F.col("side") == side) for side in (FOLLOWER, LEADER))
     applied = transactions.where("kind = 'applied'").select("transaction", "since", "upto", "ts_us")
-    named = ("transaction", "database", "table")
-    rows = on_follower.where(_UNCHECKED).select("sequence", *named).join(applied.select("transaction"), "transaction")
+    named = ("transaction", "database", "table", "change")
+    unchecked = on_follower.where(_UNCHECKED).withColumn("change", F.expr(_CHANGE)).select("sequence", *named)
+    rows = unchecked.join(applied.select("transaction"), "transaction")
     if marks is not None:
         rows = rows.join(marks.where("known.kind = 'conflict'"), "transaction", "left_anti")
     mark = F.struct("since", F.col("ts_us").alias("at_us"), "transaction").alias("mark")
     items = on_leader.where(f"{_UNCHECKED_OR_LOGS_ALL} OR copying").select(
-        "sequence", F.struct("database", "table").alias("item")
+        "sequence", F.expr(f"explode({_MAY_BECOME})").alias("change"), "database", "table"
     )
+    items = items.select("sequence", F.struct("database", "table", "change").alias("item"))
     found = matched(items, {"by": applied.select("since", "upto", mark)})
     explained = found.select(F.col("by.transaction").alias("transaction"), "item.*").distinct()
     cascades = rows.join(explained, list(named), "left_anti").select("sequence")

@@ -29,7 +29,7 @@ from tests.harness.wait import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
-ROUNDS = int(os.environ.get("CDC_NETWORK_ROUNDS", "5"))
+ROUNDS = int(os.environ.get("CDC_NETWORK_ROUNDS", "3"))
 # Only a session's beginning sends these.
 _AT_START = ("InitProducerId", "ListOffsets")
 _KILLS, _CUTS = 0.2, 0.4  # rounds in which the producer is killed, or all of its connections are cut

@@ -22,6 +22,7 @@ from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.generators.random_history import Deed, RandomHistory
 from tests.generators.random_tables import LAX
+from tests.harness.long_runs import LONG
 from tests.harness.programs import records, run, run_well, write_profile
 from tests.harness.seed import SEED
 from tests.harness.wait import LIMIT_SECONDS
@@ -34,7 +35,7 @@ _TABLES = 4  # that are there before the copy
 _LEFT_OUT = ("XA", "ALTER VIEW", "DROP VIEW `")
 _TURNS = 3  # copies of all tables, one after the other
 # A copy begins again with each statement on its table, so on a busy machine it would not end while there is one.
-_DEEDS = 400  # of a turn, mostly more than the copy takes
+_DEEDS = 400 if LONG else 200  # of a turn, mostly more than the copy takes
 
 
 class Writer:

@@ -17,7 +17,7 @@ from tests.harness.seed import SEED
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
-KILLS = int(os.environ.get("CDC_POINT_KILLS", "14"))
+KILLS = int(os.environ.get("CDC_POINT_KILLS", len(POINTS)))
 ROWS = 300  # of 4 kB: no transaction of so many bytes is taken as a whole
 LARGE = 120  # rows: with 10 of them a record and 4 records a Kafka transaction, three commits in its midst
 

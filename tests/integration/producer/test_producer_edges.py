@@ -96,7 +96,7 @@ def test_a_server_that_stays_away(
             if away == "broker":
                 execute(leader, f"INSERT INTO away.a VALUES ({written})")
                 written += 1
-            time.sleep(0.01)
+            time.sleep(0.05)  # each of these is a session of its own
             assert process.poll() is None
         server.start()
         execute(leader, f"INSERT INTO away.a VALUES ({written})")

@@ -49,12 +49,29 @@ def _trees() -> dict[Path, ast.Module]:
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "cdc").rglob("*.py"))}
 
 
+def _classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
+    """Those of a module, wherever one is defined. Only statements are looked through: most nodes are expressions."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.ClassDef):
+            yield node
+        below = (getattr(node, name, None) for name in ("body", "orelse", "handlers", "finalbody", "cases"))
+        waiting += itertools.chain.from_iterable(each for each in below if isinstance(each, list))
+
+
+@functools.cache
+def _makers() -> dict[Path, ast.Module]:
+    """The modules that may make an error: whose text names a class of errors as it is called, or that have reasons."""
+    named = re.compile(rf"\b({'|'.join(_statuses())})\(")
+    trees = _trees().items()
+    return {path: tree for path, tree in trees if path in REASONS or named.search(path.read_text(encoding="utf-8"))}
+
+
 @functools.cache
 def _statuses() -> dict[str, int]:
     """The exit status of each class of errors; a class without its own has that of its base."""
-    classes = [
-        node for tree in _trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.bases
-    ]
+    classes = [node for tree in _trees().values() for node in _classes(tree) if node.bases]
     found = {BASE: 3}
     while True:
         new = {
@@ -73,7 +90,7 @@ def _class_codes() -> dict[tuple[str, str], str]:
     """The codes of the classes of errors that have one for all their errors, by program and name."""
     found = {}
     for path, tree in _trees().items():
-        for kind in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+        for kind in _classes(tree):
             for node in kind.body:
                 if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "code":
                     found[path.relative_to(ROOT / "cdc").parts[0], kind.name] = str(ast.literal_eval(node.value))
@@ -147,14 +164,14 @@ class _Texts:
 @functools.cache
 def messages() -> list[Message]:
     """All of them, sorted. An error that is made of another one's text only is left out."""
-    return sorted({message for path, tree in _trees().items() for message in _in(path, tree)})
+    return sorted({message for path, tree in _makers().items() for message in _in(path, tree)})
 
 
 def _in(path: Path, tree: ast.Module) -> Iterator[Message]:
     relative = path.relative_to(ROOT / "cdc")
     program = PROGRAMS.get(relative.parts[0], SHARED)
     texts = _Texts(tree)
-    for node, within in _with_function(tree, None):
+    for node, within in _with_function(tree):
         name = ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
         if isinstance(node, ast.Call) and name in _statuses() and node.args:
             status, said, place = _statuses()[name], node.args[0], f"{relative}:{node.lineno}"
@@ -188,7 +205,7 @@ def raised_without_code() -> list[str]:
     """The places of errors that have a hint, and neither a code nor that of the error of which they are made."""
     return [
         f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path, tree in _trees().items()
+        for path, tree in _makers().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and any(each.arg == "hint" for each in node.keywords)
         for name in [ast.unparse(node.func).rpartition(".")[2]]
@@ -196,8 +213,12 @@ def raised_without_code() -> list[str]:
     ]
 
 
-def _with_function(node: ast.AST, within: ast.FunctionDef | None) -> Iterator[tuple[ast.AST, ast.FunctionDef | None]]:
+def _with_function(tree: ast.AST) -> Iterator[tuple[ast.AST, ast.FunctionDef | None]]:
     """Every node below, with the innermost function that it is in."""
-    for child in ast.iter_child_nodes(node):
-        yield child, within
-        yield from _with_function(child, child if isinstance(child, ast.FunctionDef) else within)
+    waiting: list[tuple[ast.AST, ast.FunctionDef | None]] = [(tree, None)]
+    while waiting:
+        node, within = waiting.pop()
+        inside = node if isinstance(node, ast.FunctionDef) else within
+        below = [(child, inside) for child in ast.iter_child_nodes(node)]
+        yield from below
+        waiting += below

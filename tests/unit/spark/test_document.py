@@ -34,9 +34,15 @@ MADE: dict[str, Callable[[], Audit]] = {
 
 
 @cache
+def audited(name: str) -> Audit:
+    """An audit, which takes longer to invent than most tests to look at."""
+    return MADE[name]()
+
+
+@cache
 def made(name: str) -> tuple[str, Page]:
     """The page of an audit, as text and parsed."""
-    html = page(MADE[name]())
+    html = page(audited(name))
     return html, Page(html)
 
 
@@ -130,19 +136,19 @@ def test_drifted_tables_come_first_and_the_rest_is_hidden() -> None:
 
 @pytest.mark.parametrize("name", MADE)
 def test_the_json_is_as_its_schema_says(name: str) -> None:
-    body = json.loads(to_json(MADE[name]()))
+    body = json.loads(to_json(audited(name)))
     assert list(faults(body, SCHEMA)) == []
     for change in ({"version": 2}, {"exit_status": 7}, {"new": 1}, {"tables": [{}]}, {"sequence": True}):
-        assert list(faults(body | change, SCHEMA)), change
+        assert any(faults(body | change, SCHEMA)), change
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 @pytest.mark.parametrize("name", MADE)
 def test_the_terminal_s_lines_fit(name: str, width: int) -> None:
-    lines = list(terminal(MADE[name](), width=width))
+    lines = list(terminal(audited(name), width=width))
     wide = [sum(1 + (east_asian_width(each) == "W") for each in line) for line in lines]
     assert max(wide) <= width
-    whole = "".join(terminal(MADE[name]()))
+    whole = "".join(terminal(audited(name)))
     assert width < 200 or "".join("".join(lines).split()) == "".join(whole.split())
     assert not re.search("[\x00-\x1f\x7f-\x9f\u202e]", "".join(lines))
 
@@ -216,7 +222,7 @@ def texts(part: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", [name for name in MADE if name != "big"])
 def test_the_page_has_all_texts_of_the_document(name: str) -> None:
-    audit = replace(MADE[name](), repair="cdc-repair a.toml --report b")
+    audit = replace(audited(name), repair="cdc-repair a.toml --report b")
     audit = replace(audit, schema_drift=audit.schema_drift and 99)  # more than are listed
     html = page(audit)
     read = Page(html)

@@ -185,6 +185,13 @@ def test_what_is_no_value_of_a_key_makes_no_literal(value: str) -> None:
         key_literals([CopiedColumn("k", "int", nullable=False)], [value])
 
 
-def test_bytes_that_are_not_base64_make_no_literal() -> None:
+@pytest.mark.parametrize(
+    ("kind", "charset", "value"),
+    [
+        ("varbinary", "binary", '{"Blob":"AA\'!=="}'),
+        ("varchar", "gbk", '{"Text":{"charset":"gbk","base64":"AA\'!=="}}'),
+    ],
+)
+def test_bytes_that_are_not_base64_make_no_literal(kind: str, charset: str, value: str) -> None:
     with pytest.raises(ValueError):
-        key_literals([CopiedColumn("k", "varbinary", nullable=False, charset="binary")], ['{"Blob":"A\'!=="}'])
+        key_literals([CopiedColumn("k", kind, nullable=False, charset=charset)], [value])

@@ -82,6 +82,8 @@ class Stream:
 
     def __init__(self, copying: Copying) -> None:
         self._copying = copying
+        self.sequences: list[int] = []  # those of the last records of what was written
+        self._note_sequences(copying.copier)
         self.done: list[str] = []
         self.states: list[CopyState] = []
         self.counted: dict[str, int] = {}
@@ -109,6 +111,15 @@ class Stream:
             self._copying.progress.note(change)
             self.then.pop(self.done[-1], lambda: None)()
         return self.done
+
+    def _note_sequences(self, copier: Any) -> None:
+        noted = copier.written
+
+        def written_at(due: Any, *, sequence: int) -> None:
+            self.sequences.append(sequence)
+            noted(due, sequence=sequence)
+
+        copier.written = written_at
 
     def _filter_by(self, wants_table: Callable[[str, str], bool]) -> None:
         self.done.append("decoder filters")
@@ -150,6 +161,7 @@ def test_a_chunk_comes_behind_the_transaction_that_ends_at_its_place_and_before_
     copying.read(6, end=120)
     assert stream.take(IDLE, IDLE) == ["t behind 2: 6 4 5, to its end", "Idle", "Idle"]
     assert stream.counted["tables_left"] == 0
+    assert stream.sequences == [7, 7]  # the router has numbered them; followers must apply up to there
     assert stream.states == [
         CopyState(replace(Pending(again=(T,)), after=(number(2),), written=1, rows=4).to_json(), frozenset({T})),
         CopyState(Pending(written=2).to_json(), frozenset()),

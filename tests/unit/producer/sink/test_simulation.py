@@ -30,7 +30,7 @@ from cdc.producer.sink.record_parts import Message
 from tests.harness.seed import SEED
 from tests.harness.simulated_broker import Broker, Client, Ended
 
-HISTORIES = int(os.environ.get("CDC_HISTORIES", "500"))
+HISTORIES = int(os.environ.get("CDC_HISTORIES", "200"))
 SEEDS = [20261547]  # of histories that once went wrong; the first: a mark whose entry did not commit with it
 _TRANSACTIONS = 8
 _RECORDS, _COMMITS = ("t", 0), ("t.commits", 0)
