@@ -28,8 +28,8 @@ from pyspark.sql import SparkSession
 from cdc.config.profile import load
 from cdc.lake.folder import LakeFolder
 from cdc.lake.formats.delta import DeltaTables
-from cdc.lake.formats.session import started
 from cdc.lake.pipeline import Lake
+from cdc.lake.program import started
 from cdc.lake.program import identity
 from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka
