@@ -29,8 +29,7 @@ from cdc.config.profile import load
 from cdc.lake.folder import LakeFolder
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.pipeline import Lake
-from cdc.lake.program import started
-from cdc.lake.program import identity
+from cdc.lake.program import identity, started
 from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql

@@ -1,12 +1,15 @@
 """Docstrings name modules and their content (``plan.chunk_plan``, ``net_effects.as_left``): all of that exists."""
 
 import ast
+import importlib
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from cdc.config.profile import Profile
 
@@ -74,3 +77,12 @@ def test_what_docstrings_name_is_there() -> None:
 def test_a_name_that_points_nowhere_is_found() -> None:
     text = '"""Sees ``plan.no_such``, ``no_such.plan``, ``plan.chunk_plan`` and ``net_effects.as_left(records)``."""'
     assert dead(text) == ["plan.no_such"]
+
+
+@pytest.mark.parametrize("bench", sorted((ROOT / "bench").glob("*.py")), ids=lambda path: path.name)
+def test_what_benches_import_is_there(bench: Path) -> None:
+    """No type checker reads them, and nothing runs them all."""
+    for node in ast.walk(ast.parse(bench.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cdc"):
+            module = importlib.import_module(node.module or "")
+            assert [each.name for each in node.names if not hasattr(module, each.name)] == []
