@@ -55,10 +55,10 @@ def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoin
             where=f"topic {topic.name}, partition {FIRST}, offset {place.offset}",
             hint=_AGAIN,
         )
-    # Where retention has deleted the record, or a gap hides it, the records behind show whether the stream continues.
+    # Where retention has deleted the record, or a gap hides it, the next records show whether the stream continues.
     if place is None or place.sequence < sequence:
         return checkpoint
-    if place.position is not None and checkpoint.position not in (None, place.position):
+    if place.sequence == sequence and checkpoint.position not in (None, place.position):
         raise PromiseError(
             f"record {sequence} is not the one that the follower has applied: it is from leader position "
             f"{place.position}, the applied one was from {checkpoint.position}",
@@ -70,11 +70,15 @@ def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoin
 
 
 def _find(sequence: int, places: Iterator[Place]) -> tuple[Place | None, bool]:
-    """The first of ``places`` up to ``sequence``, and whether it is the first of all; None if there is none."""
+    """The first of ``places`` up to ``sequence``, and whether it is the first of all.
+
+    The last place if it is that of the next record, which is then the oldest record of the topic; else None.
+    """
+    place: Place | None = None
     for number, place in enumerate(places):
         if place.sequence <= sequence:
             return place, number == 0
-    return None, False
+    return (place if place is not None and place.sequence == sequence + 1 else None), False
 
 
 def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topic], *, first: First | None) -> None:

@@ -160,17 +160,18 @@ def windows(
     *,
     pick: Callable[[Message], Picked],
     first: int,
+    group: str = _GROUP,
 ) -> Iterator[Picked]:
     """Applies ``pick`` to the messages between two ``offsets``, newest first, in batches: the first one of ``first``
     offsets, each other one of 8 times as many. Changes the assignment of ``consumer``, which must report the end of a
-    partition.
+    partition; ``group`` is its group, for errors.
 
     Raises Disconnected if the brokers do not answer.
     """
     begin, end = offsets
     while end > begin:
         start = max(begin, end - first)
-        yield from reversed([pick(each) for each in _between(consumer, {partition: start}, {partition: end})])
+        yield from reversed([pick(each) for each in _between(consumer, {partition: start}, {partition: end}, group)])
         end, first = start, first * 8
 
 
@@ -223,7 +224,9 @@ def _answers(
     return found
 
 
-def _between(consumer: Consumer, starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> Iterator[Message]:
+def _between(
+    consumer: Consumer, starts: Mapping[Partition, int], ends: Mapping[Partition, int], group: str = _GROUP
+) -> Iterator[Message]:
     """Reads the messages of each partition from its start up to its end, each partition in order."""
     consumer.assign([TopicPartition(*partition, start) for partition, start in starts.items()])
     waiting = set(starts)
@@ -239,7 +242,7 @@ def _between(consumer: Consumer, starts: Mapping[Partition, int], ends: Mapping[
         if error is not None and error.code() in NOT_AUTHORIZED:
             # The error about the group names no partition.
             where = f"topic {partition[0] or min(waiting)[0]}"
-            raise denied(error, operation="READ", where=where, group=_GROUP)
+            raise denied(error, operation="READ", where=where, group=group)
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             raise Disconnected(
                 f"the topic cannot be read: {error.str()}", code="CDC-TOPIC-NO-ANSWER", where=f"topic {partition[0]}"

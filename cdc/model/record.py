@@ -16,7 +16,18 @@ from cdc.model.position import Position
 from cdc.model.uri import Uri
 from cdc.model.values import Value
 
-__all__ = ["COPY", "OPERATIONS", "REPAIR", "SKIPPED", "KeyRange", "Record", "Row", "Uri", "is_event"]
+__all__ = [
+    "COPY",
+    "OPERATIONS",
+    "REPAIR",
+    "SKIPPED",
+    "KeyRange",
+    "Record",
+    "Row",
+    "Uri",
+    "is_event",
+    "position_in_head",
+]
 
 SKIPPED = "Skipped"  # an event that the producer left out because the operator named it with --skip
 COPY = "Copy"  # a chunk of a table: all rows that the leader has in a range of the key, or a piece of all its rows
@@ -31,10 +42,23 @@ _OF_COPY = "copy:"  # the beginning of the id of a transaction that is not the l
 
 _LARGE = 4_000_000  # bytes
 # No string inside JSON can contain this text, since its quotes would be escaped with backslashes.
+_POSITION = re.compile(rb'"bn_file":(\{[^{}]*\})')
 _LARGE_BLOB = re.compile(rb'\{"Blob":"([A-Za-z0-9+/=]{1000000,})"\}')
 
 # A stream names few tables, and each of them in many records.
 _uri = lru_cache(maxsize=10_000)(Uri.parse)
+
+
+def position_in_head(text: bytes, *, where: str) -> Position:
+    """Reads the leader position of a record from ``text``, the first bytes of its JSON.
+
+    ``where`` is for the error. Raises PromiseError if the position is not among them.
+    """
+    found = _POSITION.search(text)
+    if found is None:
+        raise PromiseError(f"not the beginning of a record: {text[:80]!r}", code="CDC-RECORD-INVALID", where=where)
+    body = orjson.loads(found[1])
+    return Position(body["fileName"], int(body["offset"]))
 
 
 class Row(NamedTuple):

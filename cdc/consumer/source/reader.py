@@ -17,7 +17,7 @@ from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.commit_log import newest_commits
-from cdc.kafka.epochs import stamp_of
+from cdc.kafka.epochs import epoch_at, stamp_of
 from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, settings_refused, unreachable
 from cdc.kafka.first_partition import FIRST, require_others_empty
 from cdc.kafka.follower_places import place_note
@@ -26,7 +26,7 @@ from cdc.kafka.partitions import begin_offsets, end_offsets, oldest, windows
 from cdc.model.commit_entry import Commits, Mark
 from cdc.model.partition import Partition
 from cdc.model.position import Position
-from cdc.model.record import Record
+from cdc.model.record import Record, position_in_head
 from cdc.service.logs import event
 
 __all__ = ["GroupOffsets", "KafkaReader", "Place", "Topic", "note_of"]
@@ -100,13 +100,14 @@ class Topic:
 
 
 class Place(NamedTuple):
-    """The place of a record: the ``offset`` of its first message, its ``sequence``, and its position in the leader's
-    binlog, None for a record of several messages.
+    """The place of a record: the ``offset`` of its first message, its ``sequence``, its position in the leader's
+    binlog, and the epoch of its producer (module kafka.epochs).
     """
 
     offset: int
     sequence: int
-    position: Position | None
+    position: Position
+    epoch: int = 0
 
 
 class KafkaReader:
@@ -262,10 +263,14 @@ class KafkaReader:
         that is not a record.
         """
         low, high = topic.ranges[FIRST]
-        offsets = low, min(before, high)
+        partition, offsets, marks = (topic.name, FIRST), (low, min(before, high)), None
         try:
-            for place in windows(self._consumer, (topic.name, FIRST), offsets, pick=_place_of, first=1):
-                if place is not None:
+            for place in windows(self._consumer, partition, offsets, pick=_place_of, first=1, group=self._group):
+                if place is None:
+                    continue
+                if place.epoch and marks is None:
+                    marks = self._marks(partition)
+                if not place.epoch or place.epoch >= epoch_at(marks or (), place.offset):
                     yield place
         except Disconnected as error:
             raise brokers_gone(str(error), self._servers) from None
@@ -404,12 +409,12 @@ class KafkaReader:
 
 def _place_of(message: Message) -> Place | None:
     """The place of the record that begins with ``message``; None for a mark and for a fragment after the first."""
-    headers = dict(message.headers() or ())
-    if stamp_of(message, headers).is_mark:
+    headers, value = dict(message.headers() or ()), message.value() or b""
+    stamp, offset, fragment = stamp_of(message, headers), message.offset() or 0, Fragment.of(message, headers)
+    if stamp.is_mark or (fragment is not None and fragment.number > 0):
         return None
-    offset, fragment = message.offset() or 0, Fragment.of(message, headers)
-    if fragment is not None:
-        return Place(offset, fragment.sequence, None) if fragment.number == 0 else None
     where = f"{message.topic()}/{message.partition()}/{offset}"
-    record = Record.parse(message.value() or b"", where=where)
-    return Place(offset, record.sequence, record.position)
+    if fragment is not None:
+        return Place(offset, fragment.sequence, position_in_head(value, where=where), stamp.epoch)
+    record = Record.parse(value, where=where)
+    return Place(offset, record.sequence, record.position, stamp.epoch)

@@ -120,8 +120,9 @@ class KafkaSink:
                 topics.properties, batch_size, topic=topic, resource=resource, stop=stop
             )
             transactions.times = topics.times
-            topics.require_matching(topics.newest_entry(resource))
+            ends = topics.require_matching(topics.newest_entry(resource))
             found = recovered(transactions, topics, resource=resource, instance=instance)
+            topics.require_counted(found.entry, ends)
             plain = None
             if not topics.transactional:
                 plain = PlainWrites.open(topics.properties, batch_size, topic=topic, resource=resource, stop=stop)

@@ -31,7 +31,7 @@ from confluent_kafka import Message, Producer
 from cdc.config.topic_names import SINGLE, Topics
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.kafka import commit_log
-from cdc.kafka.epochs import stamp_of
+from cdc.kafka.epochs import Stamp, stamp_of
 from cdc.kafka.fragments import Begun, Fragment
 from cdc.kafka.partitions import backwards, begin_offsets, newest, unended
 from cdc.model.commit_entry import Entry, Mark
@@ -113,15 +113,11 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
         require_ended(topics, open_in)
     # Entries are compared also when no transaction is open: a transaction may have been rolled back just before a
     # crash.
-    marks = located(properties, (topics.names.topic, 0), committed.marks if committed else ())
-    if committed is not None and topics.names.layout == SINGLE:
-        marks += _unannounced(properties, (topics.names.topic, 0), marks, committed.next_sequence, resource)
+    marks = _all_marks(topics, committed, resource)
     counting = _Counting(properties, marks)
     visible, begun = _visible(counting, partitions, open_in, resource, topics.suspects)
     every = commit_log.entries(properties, topic=commits, resource=resource, committed=False)
-    # Without such an entry there may be no event message, and the search would read the whole topic.
-    events = (committed is not None and committed.shown) or (uncommitted is not None and uncommitted.shown)
-    shown = _shown(properties, _event_topics(topics.names, committed, uncommitted)) if events else None
+    shown = _shown(properties, topics.names, [each for each in (committed, uncommitted) if each is not None])
     # An entry counts only complete records.
     whole = {partition: sequence - (sequence in begun) for partition, sequence in visible.items()}
     entry = true_entry(whole, shown, chain([committed] if committed else [], every), topics.names)
@@ -130,13 +126,13 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
         require_ended(topics, open_in)
     next_sequence = entry.next_sequence if entry else 0
     checksums, chunks = _visible_records(counting, visible, next_sequence, resource)
-    behind = committed.next_sequence - next_sequence if committed else 0
-    unseen = behind - len(checksums) - len(chunks)
-    lost = committed if unseen > 0 and _has_lost(topics, committed, resource) else None
+    counts_more = committed is not None and _copied(committed) > _copied(entry) + len(chunks)
+    lost = committed if committed and counts_more and _has_lost(topics, committed, whole, resource) else None
     require_chunks_before(entry, chunks, begun, counted=lost)
     ahead = {partition: last for partition, last in visible.items() if next_sequence <= last < _EXPIRED}
     rolled_back = sorted({topic for topic, _ in open_in})
-    return Recovered(entry, rolled_back, checksums, shown, ahead, chunks, begun, marks, max(0, unseen))
+    unseen = _unseen(next_sequence, committed, (*checksums, *chunks))
+    return Recovered(entry, rolled_back, checksums, shown, ahead, chunks, begun, marks, unseen)
 
 
 def require_ended(topics: TopicAdmin, partitions: list[Partition]) -> None:
@@ -188,6 +184,17 @@ def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
     return (*kept, *marks[-1:])
 
 
+def _all_marks(topics: TopicAdmin, committed: Entry | None, resource: str) -> tuple[Mark, ...]:
+    """The marks that the newest ``committed`` entry names, with their offsets, and those that no entry names."""
+    properties, partition = topics.properties, (topics.names.topic, 0)
+    if committed is None:
+        return ()
+    marks = located(properties, partition, committed.marks)
+    if topics.names.layout != SINGLE:
+        return marks
+    return marks + _unannounced(properties, partition, marks, committed.next_sequence, resource)
+
+
 def _unannounced(
     properties: Mapping[str, Any], partition: Partition, marks: Sequence[Mark], next_sequence: int, resource: str
 ) -> tuple[Mark, ...]:
@@ -197,12 +204,18 @@ def _unannounced(
     ``next_sequence`` is the ``next_sequence`` of the newest entry. That entry was committed before such a mark was
     written, and after the records that it counts, each of which its own producer wrote once.
     """
-    epoch, found = max((mark.epoch for mark in marks), default=0), []
-    for message in backwards(properties, partition, pick=_without_fragment):
-        stamp = stamp_of(message)
+    epoch, found = max((mark.epoch for mark in marks), default=0), list[Mark]()
+    newest = max((mark.offset for mark in marks), default=-1)
+
+    def placed(message: Message) -> tuple[Stamp, int, int]:
+        stamp, value = stamp_of(message), message.value()
+        return stamp, message.offset() or 0, -1 if value is None else _sequence(message, resource)
+
+    for stamp, offset, sequence in backwards(properties, partition, pick=placed):
         if stamp.is_mark and stamp.epoch > epoch:
-            found.append(Mark(stamp.epoch, message.offset() or 0))
-        elif stamp.epoch == epoch and (stamp.is_mark or _sequence(message, resource) < next_sequence):
+            found.append(Mark(stamp.epoch, offset))
+        # At offsets up to the newest mark there is no later mark. All offsets are such if the brokers have lost it.
+        elif (stamp.is_mark or sequence < next_sequence) and (stamp.epoch == epoch or offset <= newest):
             break
     return tuple(reversed(found))
 
@@ -265,30 +278,41 @@ def _visible(
     return seen | {partition: _EXPIRED for partition, begin in begins.items() if begin > 0}, begun
 
 
-def _has_lost(topics: TopicAdmin, entry: Entry | None, resource: str) -> bool:
-    """Whether the brokers have lost a record that the committed ``entry`` counts: the record is in no transaction that
-    was rolled back, either. Readers may have seen such a record.
+def _unseen(next_sequence: int, committed: Entry | None, visible: Collection[int]) -> int:
+    """The number of records from ``next_sequence`` on that the ``committed`` entry counts and that are not visible."""
+    end = committed.next_sequence if committed else 0
+    return max(0, end - next_sequence - sum(sequence < end for sequence in visible))
+
+
+def _has_lost(topics: TopicAdmin, entry: Entry, whole: Mapping[Partition, int], resource: str) -> bool:
+    """Whether the brokers have lost a record that the committed ``entry`` counts and that is not visible: the record is
+    in no transaction that was rolled back, either. Readers may have seen such a record.
+
+    ``whole`` maps the partitions to their newest complete visible records.
     """
     names, properties = topics.names, topics.properties
-    if entry is None:
-        return False
     single = {f"{names.topic}/0": entry.next_sequence - 1} if names.layout == SINGLE else {}
     for name, last in (entry.last or single).items():
         topic, _, number = name.rpartition("/")
-        messages = backwards(properties, (topic, int(number)), committed=False, pick=_without_fragment)
+        partition = topic, int(number)
+        if whole.get(partition, -1) >= last:
+            continue
+        messages = backwards(properties, partition, committed=False, pick=_without_fragment)
         there = (_sequence(each, resource) for each in messages if each.key() and not stamp_of(each).is_mark)
         if next(there, -1) < last:
             return True
     return False
 
 
-def _event_topics(names: Topics, *entries: Entry | None) -> set[Partition]:
-    """The partitions of event messages; they are taken from the entries, since the prefix may have been changed."""
-    return {each for entry in entries if entry for each in entry.partitions if names.is_events(each[0])}
+def _shown(properties: dict[str, Any], names: Topics, entries: Collection[Entry]) -> Position | None:
+    """The position of the newest event message that readers can see.
 
-
-def _shown(properties: dict[str, Any], partitions: set[Partition]) -> Position | None:
-    """The position of the newest event message that readers can see."""
+    The topics of event messages are taken from the ``entries``, since the prefix may have been changed.
+    """
+    # Without an entry that counts event messages there may be none, and the search would read the whole topic.
+    if not any(entry.shown for entry in entries):
+        return None
+    partitions = {each for entry in entries for each in entry.partitions if names.is_events(each[0])}
     found = []
     for partition in partitions:
         marks = backwards(properties, partition, pick=lambda message: _mark(message, SHOWN))
@@ -412,6 +436,11 @@ def without_types(record: bytes | LargeText) -> bytes | LargeText:
     return _TYPES.sub(b"", before, count=1) + operation + rest
 
 
+def _copied(entry: Entry | None) -> int:
+    """The number of chunks and statements of copies that the entry counts."""
+    return int(((entry and entry.copy) or {}).get("written", 0))
+
+
 def require_chunks_before(
     entry: Entry | None,
     chunks: Mapping[int, tuple[str, str]],
@@ -425,8 +454,8 @@ def require_chunks_before(
 
     A lost chunk can't be read again as it was: the rows that would replace it are newer than the visible chunk.
     """
-    before, counts = (((each and each.copy) or {}).get("written", 0) for each in (entry, counted))
-    written = max([before, counts, *(json.loads(copied)["written"] for _, copied in chunks.values())])
+    before = _copied(entry)
+    written = max([before, _copied(counted), *(json.loads(copied)["written"] for _, copied in chunks.values())])
     if halved := chunks.keys() & set(begun):
         raise PromiseError(
             f"the last fragments of record {min(halved)}, which a copy wrote, are lost: readers see a part of a Kafka "

@@ -190,8 +190,11 @@ class TopicAdmin:
         topic = known_topics(self.properties).get(name)
         return [(name, number) for number in topic.partitions] if topic else []
 
-    def require_matching(self, entry: Entry | None) -> None:
-        """Raises UserError if the records in the topics do not match the commit log."""
+    def require_matching(self, entry: Entry | None) -> dict[Partition, int]:
+        """Returns the end of each partition that may have been written to, for ``require_counted``.
+
+        Raises UserError if the records in the topics do not match the commit log.
+        """
         partitions = set(entry.partitions) if entry else set()
         names = self.names
         # Both layouts may have the topic of event messages.
@@ -218,13 +221,19 @@ class TopicAdmin:
             wanted = entry.counts.get(f"{topic}/{number}", 0) if entry else 0
             # Brokers that lost only the newest records still have those before, after which an entry continues.
             if not end and wanted:
-                raise UserError(
-                    f"the commit log counts {wanted} records, the topic ends at offset {end}: "
-                    "it was deleted or emptied",
-                    code="CDC-TOPIC-WITHOUT-COMMIT-LOG",
-                    where=f"topic {topic}, partition {number}",
-                    hint=_FRESH,
-                )
+                raise _emptied(topic, number, wanted, end)
+        return ends
+
+    def require_counted(self, entry: Entry | None, ends: Mapping[Partition, int]) -> None:
+        """Raises UserError if a partition, whose end is in ``ends``, can't contain all records that ``entry`` counts.
+
+        ``entry`` is the entry to continue after. A topic that was deleted while a producer ran, and created again,
+        contains records, but at lower offsets.
+        """
+        for (topic, number), end in sorted(ends.items()):
+            wanted = entry.counts.get(f"{topic}/{number}", 0) if entry else 0
+            if end < wanted:
+                raise _emptied(topic, number, wanted, end)
 
     def unended(self, partitions: list[Partition]) -> list[Partition]:
         """The ``partitions`` in which a transaction has no end marker, even after some seconds; raises KafkaException.
@@ -435,3 +444,12 @@ def known_topics(properties: Mapping[str, Any]) -> Mapping[str, TopicMetadata]:
 
 def _is_led(topic: TopicMetadata | None) -> bool:
     return topic is not None and topic.error is None and all(p.leader >= 0 for p in topic.partitions.values())
+
+
+def _emptied(topic: str, number: int, wanted: int, end: int) -> UserError:
+    return UserError(
+        f"the commit log counts {wanted} records, the topic ends at offset {end}: it was deleted or emptied",
+        code="CDC-TOPIC-WITHOUT-COMMIT-LOG",
+        where=f"topic {topic}, partition {number}",
+        hint=_FRESH,
+    )

@@ -1,7 +1,7 @@
 """The topic continues the checkpoint: also one that lost records, which were written again at other offsets."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
@@ -86,6 +86,14 @@ def test_no_record_is_left_out_or_taken_for_another(
         assert not is_there or (
             is_there[0].position == applied.position and read[len(read) - len(following) :] == following
         )
+
+
+def test_newer_records_before_the_offset_are_read_where_the_applied_one_has_expired() -> None:
+    """They were written again with less room between them."""
+    log = Log([Place(offset, 4 + offset, position(4 + offset)) for offset in (3, 4, 5)], 3, 6)
+    checkpoint = Checkpoint("srv", "toys", "id", 6, {PARTITION: 6}, position=position(6))
+    assert log.continued(checkpoint).offsets == {PARTITION: 3}
+    assert log.continued(replace(checkpoint, sequence=5)) == replace(checkpoint, sequence=5)  # a gap, found on reading
 
 
 def test_a_follower_without_a_record_begins_anywhere() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cdc.config.filters import Filters
 from cdc.errors import PromiseError
 from cdc.model.charset import latin1_decode, latin1_encode
-from cdc.model.record import Record, Uri
+from cdc.model.record import Record, Uri, position_in_head
 from cdc.model.values import UNSEEN
 from cdc.tail.lines import line
 
@@ -94,3 +94,14 @@ def test_a_large_record_is_read_as_any_other(value: object) -> None:
     rows = f'"Update":{{"rows":[{{{before},{after}}}]}}'
     (row,) = Record.parse(RECORD % rows.encode(), where="").rows
     assert [row.before, row.after] == [[value], [json.loads(text.replace("QUJD", "QUJE", 1))]]
+
+
+def test_the_position_of_a_record_is_in_its_first_bytes() -> None:
+    body = {
+        "uri": "flv://srv1/d/t", "sequence": 7, "bn_file": {"fileName": "a:\"b\".000001", "offset": 4_294_967_296},
+        "transaction": {"id": "t", "index": 0, "last": True, "ts_us": 0}, "operation": {"Query": "x" * 5000},
+    }  # fmt: skip
+    text = json.dumps(body, separators=(",", ":")).encode()
+    assert position_in_head(text[:1000], where="t/0/1") == Record.parse(text, where="").position
+    with pytest.raises(PromiseError, match="at t/0/1"):
+        position_in_head(text[:40], where="t/0/1")

@@ -14,7 +14,7 @@ from cdc.model.partition import Partition
 from cdc.model.position import Position
 from cdc.producer.copy.state import Pending
 from cdc.producer.sink.partitioner import Partitioner
-from cdc.producer.sink.recovery import require_chunks_before, true_entry
+from cdc.producer.sink.recovery import _unseen, require_chunks_before, true_entry
 
 POSITION = Position("binlog.000001", 4)
 NAMES = Topics("t", layout=PER_TABLE)
@@ -138,3 +138,24 @@ def test_a_chunk_of_which_readers_see_the_first_fragments_is_refused() -> None:
     chunks = {8: ("t.d.t", json.dumps(Pending(written=1).to_json()))}
     with pytest.raises(PromiseError, match="the last fragments of record 8, which a copy wrote, are lost"):
         require_chunks_before(Entry(8, POSITION, "", ""), chunks, {8})
+
+
+def test_chunks_that_brokers_have_lost_are_refused() -> None:
+    """An entry counts them, and they can't be read again as they were."""
+    entry, counted = (Entry(at, POSITION, "", "", copy=Pending(written=written).to_json()) for at, written in COPIED)
+    chunks = {8: ("t.d.t", json.dumps(Pending(written=2).to_json()))}
+    require_chunks_before(entry, chunks, counted=entry)
+    with pytest.raises(PromiseError, match="1 records of a copy after sequence 7 are lost"):
+        require_chunks_before(entry, chunks, counted=counted)
+    with pytest.raises(PromiseError, match="2 records of a copy after sequence 7 are lost"):
+        require_chunks_before(entry, {}, counted=counted)
+
+
+COPIED = ((8, 1), (12, 3))
+
+
+def test_what_is_written_again_is_what_an_entry_counts_and_readers_do_not_see() -> None:
+    counted = Entry(12, POSITION, "", "")
+    assert _unseen(8, counted, [8, 9, 10, 11]) == 0
+    assert _unseen(8, counted, [8, 9, 12, 13]) == 2  # the commit log has lost its newest entries, too
+    assert (_unseen(12, counted, []), _unseen(0, None, [0, 1])) == (0, 0)

@@ -51,7 +51,10 @@ class SimulatedTopics:
     def require(self) -> None:
         pass
 
-    def require_matching(self, _: Entry | None) -> None:
+    def require_matching(self, _: Entry | None) -> dict[tuple[str, int], int]:
+        return {}
+
+    def require_counted(self, entry: Entry | None, ends: dict[tuple[str, int], int]) -> None:
         pass
 
     def require_alone(self, _: str) -> None:
