@@ -41,6 +41,8 @@ _OPERATIONS = {
     et.WRITE_ROWS: "Add", et.UPDATE_ROWS: "Update", et.DELETE_ROWS: "Delete", et.PARTIAL_UPDATE_ROWS: "Update",
 }  # fmt: skip
 _STATEMENT_END = 0x01
+# The end of a statement, foreign key checks off, unique checks off, complete rows, all rows of foreign keys logged.
+_KNOWN_FLAGS = 0x1F
 _SHAPES_BYTES = 64_000_000  # bytes; 10 000 tables of ten columns with few rows need half of them
 _SHAPE_BYTES, _COLUMN_BYTES, _MEMBERS_BYTES = 1_000, 90, 2_000  # the size of a shape without compiled decoders
 _COMPILED_BYTES = 1_000  # the size of a compiled decoder, for each column and image
@@ -244,6 +246,12 @@ def _decoded(event: RawEvent, table: TableShape) -> Rows:
             hint="leave the table out with filters.exclude_tables",
         ) from None
     flags = (data[ROWS_FLAGS_AT] | data[ROWS_FLAGS_AT + 1] << 8) & ~_STATEMENT_END
+    if flags & ~_KNOWN_FLAGS:
+        raise PromiseError(
+            f"unknown flags {flags & ~_KNOWN_FLAGS:#x} of a rows event of {table.database}.{table.name}",
+            code="CDC-EVENT-UNKNOWN",
+            where=str(event.position),
+        )
     return _new(Rows, (event, table, _OPERATIONS[kind], rows, flags))
 
 

@@ -16,6 +16,7 @@ from cdc.sql.column_types import character_type, members_type
 __all__ = ["CHARACTERS", "Column", "Table", "column_type", "has_names", "table_map", "table_name"]
 
 JSON, ENUM, SET, STRING = 245, 247, 248, 254
+_FIELDS = frozenset(range(1, 14))  # up to the dimensions of vectors (Optional_metadata_field_type)
 # Types whose metadata takes 0, 1 or 2 bytes; a type in none of these lists is refused.
 _NO_META = frozenset({1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14})
 _ONE_BYTE_META = frozenset({4, 5, 17, 18, 19, 140, 242, 245, 249, 250, 251, 252, 255})
@@ -113,6 +114,8 @@ def table_map(
             hint="on the leader: SET PERSIST binlog_row_metadata = FULL (MariaDB: SET GLOBAL); rows logged before stay "
             'unreadable, so begin a new topic with a copy: producer.start = "copy" (MariaDB: "now" and a copy by hand)',
         )
+    if unknown := sorted(optional.keys() - _FIELDS):
+        raise PromiseError(f"unknown field {unknown[0]} of a table map", code="CDC-EVENT-UNKNOWN", where=where)
     columns = tuple(_columns(types, metas, optional, collations, characters))
     return Table(database, name, columns, _key(optional, [column.name for column in columns]))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cdc.errors import PromiseError
 from cdc.model.position import Position
 from cdc.producer.binlog import event_types as et
-from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.events import ROWS_FLAGS_AT, RawEvent
 from cdc.producer.decode.changes import (
     Begin,
     Change,
@@ -22,7 +22,7 @@ from cdc.producer.decode.changes import (
 )
 from cdc.producer.decode.table_map import JSON
 from cdc.sql.effects import ANY_DATABASE, Effect
-from tests.generators.binlog_events import COMMIT_US, FILE, NO_ZEROS_AND_TRUNCATED, Log, opened
+from tests.generators.binlog_events import COMMIT_US, FILE, NO_ZEROS_AND_TRUNCATED, SIGNED, Log, opened
 from tests.harness.decoding import Chunk, Leader, added, begin, commit, content, decoded, kinds, plain, refusal
 
 
@@ -274,6 +274,21 @@ def test_rows_of_a_table_that_cannot_be_read_are_left_out_with_its_table_map() -
     refused = refusal(found)
     assert refused.error.what == "column 1 has the unknown type 99"
     assert refused.effects == (Effect("SkipTable", "db", "t"),)
+
+
+@pytest.mark.parametrize("unknown", ["field", "flags"])
+def test_what_a_newer_server_says_of_rows_and_columns_is_refused_by_name(unknown: str) -> None:
+    log = opened()
+    log.table_map(optional=SIGNED + b"\x0e\1\0" if unknown == "field" else SIGNED)
+    event = log.rows(1)
+    if unknown == "flags":
+        flagged = event.data[:ROWS_FLAGS_AT] + b"\x21\0" + event.data[ROWS_FLAGS_AT + 2 :]
+        log.events[-1] = event._replace(data=flagged)
+    log.xid()
+    found = decoded(log.events)
+    assert kinds(found) == ["Begin", "Refused", "Commit"]
+    wanted = {"field": "unknown field 14 of a table map", "flags": "unknown flags 0x20 of a rows event of db.t"}
+    assert (refusal(found).error.what, refusal(found).error.code) == (wanted[unknown], "CDC-EVENT-UNKNOWN")
 
 
 def test_a_rows_event_without_rows_is_refused() -> None:
