@@ -61,7 +61,7 @@ NO_COPIES = Copied()
 
 
 def with_copies(joined: DataFrame, copied: Copied) -> DataFrame:
-    """Adds the facts about a row's table to rows with both sides' columns of a fold.
+    """Adds facts about each row's table to ``joined``, rows with both sides' columns of a fold.
 
     ``comparable`` is false for rows of a table whose copy is incomplete, ``copied`` is true for rows of a table whose
     copy is complete. ``began`` is the leader's sequence at which the copy began. ``unlogged``: the follower may have
@@ -82,7 +82,7 @@ def with_copies(joined: DataFrame, copied: Copied) -> DataFrame:
 
 
 def _known(copied: Copied) -> Iterator[dict[str, Any]]:
-    """The facts about each table that is not an ordinary one."""
+    """The facts about each table that was or will be copied, or that may be older than both streams."""
     for name in {*copied.tables, *copied.older}:
         copy = asdict(copied.tables[name]) if name in copied.tables else {}
         yield {"database": name[0], "table": name[1], "older": name in copied.older, **copy}
