@@ -161,9 +161,9 @@ def windows(
     pick: Callable[[Message], Picked],
     first: int,
 ) -> Iterator[Picked]:
-    """Applies ``pick`` to the messages between two ``offsets``, newest first, in batches: the first one of ``first``
-    offsets, each other one of 8 times as many. Changes the assignment of ``consumer``, which must report the end of a
-    partition.
+    """Applies ``pick`` to the messages between two ``offsets``, newest first, and yields the results. Reads batches:
+    the first batch has ``first`` offsets, each later batch has 8 times as many as the batch before. Changes the
+    assignment of ``consumer``, which must report the end of a partition.
 
     Raises Disconnected if the brokers do not answer.
     """

@@ -100,8 +100,8 @@ class Topic:
 
 
 class Place(NamedTuple):
-    """The place of a record: the ``offset`` of its first message, its ``sequence``, and its position in the leader's
-    binlog, None for a record of several messages.
+    """The place of a record: the ``offset`` of its first message, its ``sequence``, and its ``position`` in the
+    leader's binlog; the position is None if the record consists of several messages.
     """
 
     offset: int
@@ -256,9 +256,10 @@ class KafkaReader:
         return newest.next_sequence if newest else None
 
     def places(self, topic: Topic, *, before: int) -> Iterator[Place]:
-        """The places of the records in the only partition of ``topic`` before the offset ``before``, newest first.
+        """Yields the places of the records in the only partition of ``topic`` before the offset ``before``, newest
+        first.
 
-        To be called before ``begin``. Raises Unreachable if the brokers can't be reached, PromiseError for a message
+        Must be called before ``begin``. Raises Unreachable if the brokers can't be reached, PromiseError for a message
         that is not a record.
         """
         low, high = topic.ranges[FIRST]
@@ -403,7 +404,8 @@ class KafkaReader:
 
 
 def _place_of(message: Message) -> Place | None:
-    """The place of the record that begins with ``message``; None for a mark and for a fragment after the first."""
+    """The place of the record that begins with ``message``; None for a mark, and for a fragment other than the first
+    fragment of a record."""
     headers = dict(message.headers() or ())
     if stamp_of(message, headers).is_mark:
         return None

@@ -266,8 +266,8 @@ def _visible(
 
 
 def _has_lost(topics: TopicAdmin, entry: Entry | None, resource: str) -> bool:
-    """Whether the brokers have lost a record that the committed ``entry`` counts: the record is in no transaction that
-    was rolled back, either. Readers may have seen such a record.
+    """Whether the brokers have lost a record that the committed ``entry`` counts: it is not in the topics, not even in
+    a transaction that was rolled back. Readers may have seen such a record.
     """
     names, properties = topics.names, topics.properties
     if entry is None:
