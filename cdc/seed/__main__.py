@@ -90,7 +90,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except Exception as error:
         if not (stop.is_set() and _is_of_spark(error)):
             raise
-        loaded = None  # its job was cancelled
+        loaded = None  # Spark's job was cancelled
     if loaded is None:
         raise UserError(
             "stopped before the follower was whole", code="CDC-SEED-STOPPED", hint="run cdc-seed again, which goes on"

@@ -131,7 +131,7 @@ def image_texts(value: bytes | None, rows: Sequence[int], *, of: int, sequence: 
     return [images[row].decode() for row in rows]
 
 
-# Offsets begin at 0, the numbers in bitmaps at 1.
+# Offsets begin at 0, while the numbers in bitmaps begin at 1.
 _BUCKET, _BIT = "bitmap_bucket_number(offset + 1)", "bitmap_bit_position(offset + 1)"
 _IS_SET = f"getbit(CAST(conv(hex(substr(bits, int({_BIT} div 8) + 1, 1)), 16, 10) AS BIGINT), int({_BIT} % 8)) = 1"
 
@@ -158,7 +158,8 @@ _FAILS = (
     f"raise_error(concat('record ', sequence, ', table ', name, ': ', {_WHY}, '; start cdc-producer again, which tells "
     "them with the next row of the table, or copy the table again'))"
 )
-# The generator itself checks this: Spark may move a filter on rows before the filter on the part's sequences.
+# The generator itself checks whether the rows can be read, since Spark may move a filter on rows before the filter on
+# the part's sequences.
 _CHECKED = f"""
     posexplode(IF(refused = '' AND names = columns, rows,
         CAST({_FAILS} AS ARRAY<STRUCT<before: ARRAY<STRING>, after: ARRAY<STRING>>>)))
@@ -312,7 +313,7 @@ def _told(at: int, part: Part) -> dict[str, Any]:
 
 
 def _known(part: Part) -> tuple[int, ...] | None:
-    """The indexes of the columns that identify a row; None for all of them."""
+    """The indexes of the columns that identify a row; None if all columns identify it."""
     return part.known if not part.refused else ()
 
 

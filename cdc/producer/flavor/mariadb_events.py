@@ -48,7 +48,7 @@ _GTID = Struct("<QIB").unpack_from
 _STANDALONE, _GROUP_COMMIT, _PREPARED_XA, _COMPLETED_XA = 0x01, 0x02, 0x40, 0x80
 _GTID_BYTES, _COMMIT_ID_BYTES = 13, 8
 _TWO_PHASE_ALTER = 0x02 | 0x04 | 0x08  # flags in the second byte: the event starts, commits or rolls back an ALTER
-_XID = Struct("<iBB").unpack_from  # format, and the lengths of its two parts
+_XID = Struct("<iBB").unpack_from  # format, and the lengths of the xid's two parts
 
 _QUERY = Struct("<IIBHH")
 _BEGIN = b"BEGIN"
@@ -195,7 +195,7 @@ def sql_mode(bits: int) -> int:
     if not bits >> _ROUND_FRACTIONAL & 1:
         found |= 1 << _TRUNCATE_FRACTIONAL
     known = _SAME_MODES | _DROPPED_MODES | 1 << _ROUND_FRACTIONAL | sum(1 << bit for bit in _OWN_MODES)
-    return found | (1 << 63 if bits & ~known else 0)  # a bit that no server knows stops the statement
+    return found | (1 << 63 if bits & ~known else 0)  # the decoder refuses a bit that no server has
 
 
 def _variables(data: bytes) -> bytes:

@@ -100,7 +100,7 @@ def _missing_grants(cursor: Any) -> list[str]:
             cursor.execute(statement)
         except pymysql.MySQLError as error:
             if error.args[0] == _NO_BINARY_LOG:
-                return []  # reported as the setting log_bin
+                return []  # this problem is reported as the setting log_bin
             if error.args[0] not in _DENIED:
                 raise
             lacking.append(privilege)

@@ -38,8 +38,8 @@ _STATEMENTS = (
 # The sequence of the row's last change on the leader. If the leader has not logged the row and no chunk contains it,
 # the sequence at which the copy began: the leader did not have the row then.
 _SAID = "coalesce(leader_last.sequence, began)"
-# Both sides changed the row, and the follower's last change has no mark (``streams.consumer_notes``), so it is the
-# consumer's.
+# Both sides changed the row, and the follower's last change has no mark (``streams.consumer_notes``), so the consumer
+# made it.
 _CHANGED_BY_BOTH = f"""
     {_SAID} IS NOT NULL AND follower_last IS NOT NULL
     AND coalesce(follower_marked.sequence != follower_last.sequence, true)
@@ -154,9 +154,9 @@ def with_causes(
 
 
 def _with_applied_at(drifted: DataFrame, transactions: DataFrame | None) -> DataFrame:
-    """The rows with ``applied_at``: the sequence, in the follower's topic, of the first record of the transaction with
-    which the consumer applied the leader's last change of the row (or began to copy its table). NULL if there is no
-    such transaction, or if another client made the follower's last change.
+    """Adds the column ``applied_at``: the sequence, in the follower's topic, of the first record of the transaction in
+    which the consumer applied the leader's last change of the row, or began to copy its table. It is NULL if there is
+    no such transaction, or if another client made the follower's last change.
     """
     nothing = F.lit(None).cast("bigint").alias("applied_at")
     changed = drifted.where(_CHANGED_BY_BOTH)

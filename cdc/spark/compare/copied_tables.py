@@ -1,8 +1,8 @@
 """Decides which rows can be compared in tables whose log is incomplete: tables older than both streams, and tables that
 were copied into the leader's stream.
 
-From the copy's beginning on, the leader's stream contains all rows of the table. So a row that it does not contain is
-not on the leader, whatever was logged before, and whether it was ever deleted: the fold's ``net`` does not matter.
+From the copy's beginning on, the leader's stream contains all rows of the table. So a row that the stream does not
+contain since then is not on the leader. Older records do not matter, nor does the fold's ``net``.
 
 The consumer writes only rows that differ from the copy, so the follower's log lacks the other rows of the copy. An
 earlier part of the log contains them, with two exceptions:
@@ -41,13 +41,13 @@ _UNKNOWN = f"""
         ELSE copied AND leader_last IS NULL AND follower_image IS NOT NULL AND follower_era < -alters
     END, false)
 """
-# Neither log has the row: a chunk contained it and the leader deleted it later, the follower did not.
+# A chunk contained the row, and the leader deleted it later; the follower, whose log lacks the row, did not delete it.
 KIND_OF_COPIED = "IF(unlogged AND follower_last IS NULL AND leader_marked.kind = 'chunk', 'extra', NULL)"
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """The tables that were copied or will be, and whether the follower ``began`` with a base copy of the leader.
+    """The tables that were or will be copied, and whether the follower ``began`` with a base copy of the leader.
 
     ``older`` are tables that both sides may have had before their streams begin.
     """

@@ -77,7 +77,7 @@ class Agreement:
 
     @property
     def complete(self) -> bool:
-        """Whether the digests have settled all rows, so that none has to be compared one by one."""
+        """Whether the digests have settled all rows, so that no row has to be compared image by image."""
         return not self.whole and self.among is None
 
 
@@ -140,13 +140,13 @@ def agreement(
         tally=Tally(left),
         whole=whole | {names[number] for number in many},
         among_of=frozenset(names[number] for number in among_of),
-        # Cached because both sides use it, and again if rows drifted.
+        # Cached because the folds of both sides use these identities, and once more if rows drifted.
         among=cached(_named(identities.where("NOT equal"), names, among_of)) if among_of else None,
     )
 
 
 def _few(counts: Mapping[int, int]) -> set[int]:
-    """The tables, by number, whose open rows are broadcast: as many tables as possible, up to _FEW rows."""
+    """The numbers of the tables whose open rows are broadcast: as many tables as possible, up to _FEW rows."""
     room, found = _FEW, set()
     for number in sorted(counts, key=lambda number: (counts[number], number)):
         if counts[number] > room:

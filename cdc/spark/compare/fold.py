@@ -83,8 +83,8 @@ _BROKE = f"""
 _POSITION = "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT>"
 _PAIRS = "ARRAY<STRUCT<column: STRING, value: STRING>>"
 _BEFORE = f"STRUCT<net: BIGINT, breaks: BIGINT, broken: {_POSITION}, found: {_PAIRS}, stood: {_PAIRS}>"
-# Whether a change is the row's first one in the stream, or its first one since an ALTER, and removes an image that no
-# logged change has added.
+# Whether a change is the row's first change in the stream, or its first change since an ALTER, and removes an image
+# that no logged change has added.
 _FINDS = """
     coalesce(keyed AND CASE WHEN so_far IS NOT NULL THEN so_far.found IS NOT NULL
         WHEN stated OR NOT removes THEN false WHEN previous_era IS NULL THEN older ELSE previous_era < era END, false)
@@ -124,7 +124,7 @@ def changes(
     (``streams.consumer_notes``). If ``among`` is given, only changes of the identities in it (database, table, and
     ``identity`` as in ``streams.row_digests``) are returned.
     """
-    # Few steps, since Spark analyzes the whole plan again at each step.
+    # The plan has few steps, since Spark analyzes the whole plan again at each step.
     rows = records.where(f"valid AND rows IS NOT NULL AND database != '{CHECKPOINT_DATABASE}'")
     rows = _owned(rows, lineage).select(
         *("owner", "era", "older", *_LOGGED),
@@ -197,11 +197,13 @@ def _owned(rows: DataFrame, lineage: DataFrame) -> DataFrame:
 
 
 def fold(changes: DataFrame) -> DataFrame:
-    """One row per identity (the columns of ``IDENTITY``), with ``net``, ``image`` and ``last`` as described above.
+    """Folds ``changes`` to one row per identity (the columns of ``IDENTITY``), with the columns that the module's
+    docstring describes.
 
-    Further columns: ``era`` of its last change; ``marked``, the last mark of its changes (``streams.consumer_notes``);
-    ``breaks``, how often a keyed row's before image was not the image added last, or an existing row was added again;
-    and ``broken``, the position of the last such break. Images before and after an ALTER are not compared.
+    Further columns are ``era``, the era of the row's last change; ``marked``, the last mark of its changes
+    (``streams.consumer_notes``); ``breaks``, how often a keyed row's before image was not the image added last, or an
+    existing row was added again; and ``broken``, the position of the last break. Images before and after an ALTER are
+    not compared.
     """
     along = Window.partitionBy(*IDENTITY).orderBy("sequence", "row", "adds")
     upto = along.rowsBetween(Window.unboundedPreceding, Window.currentRow)

@@ -179,7 +179,7 @@ def compare(leader: DataFrame, follower: DataFrame, copied: Copied = NO_COPIES) 
     The join needs no shuffle: both folds are grouped by the columns that they are joined on.
     """
     named = [_named(side, rows) for side, rows in (("leader", leader), ("follower", follower))]
-    # Spark does not recognise that some joins are in one partition: this join, and joins of a fold.
+    # Spark does not notice that the results of this join, and of joins in a fold, are in one partition.
     one, other = map(in_one_part, named)
     joined = in_one_part(one.join(other, IDENTITY, "full_outer"))
     counts = {name: F.coalesce(name, F.lit(0)) for side in _SIDES for name in (f"{side}_net", f"{side}_breaks")}
@@ -208,7 +208,7 @@ def compared(joined: DataFrame, copied: Copied = NO_COPIES) -> DataFrame:
 
 
 def as_folded(comparison: DataFrame) -> DataFrame:
-    """The rows of a comparison with the columns ``JOINED``, as both sides' folds have them."""
+    """Restores both sides' folds from a comparison: its rows with the columns ``JOINED``."""
     return comparison.select(*(
         F.col(f"{name.removesuffix('_image')}_folded").alias(name) if name.endswith("_image") else name
         for name in JOINED
@@ -228,7 +228,7 @@ def _named(side: str, rows: DataFrame) -> DataFrame:
 
 
 def fold_of(joined: DataFrame, side: str) -> DataFrame:
-    """One side's fold of rows with both sides' columns."""
+    """Selects one side's fold from rows with both sides' columns."""
     there = joined.where(f"{side}_last IS NOT NULL")
     return there.select(*IDENTITY, *(F.col(f"{side}_{name}").alias(name) for name in _FOLDED))
 
@@ -297,7 +297,7 @@ def with_offsets(records: DataFrame, found: Iterable[Discontinuity]) -> list[Dis
 def with_last_changes(records: DataFrame, transactions: DataFrame, rows: Sequence[DriftedRow]) -> list[DriftedRow]:
     """Adds ``since_us`` to ``rows``, and puts their columns in the order of the table, the key first.
 
-    ``transactions`` contain the times of changes that are not in ``records``.
+    ``transactions`` contains the times of changes that are not in ``records``.
     """
     lasts = [{side: getattr(row, f"{side}_last") for side in _SIDES} for row in rows]
     wanted = {side: {each[side]["sequence"] for each in lasts if each[side]} for side in _SIDES}
@@ -314,7 +314,7 @@ def with_last_changes(records: DataFrame, transactions: DataFrame, rows: Sequenc
 
 
 def in_order(row: DriftedRow, order: Sequence[str]) -> DriftedRow:
-    """The row with its columns in this order; columns that are not in ``order`` follow by name."""
+    """Sorts the columns of ``row`` in this ``order``; columns that are not in ``order`` follow, sorted by name."""
     at = {name: number for number, name in reversed(list(enumerate(order)))}
 
     def place(name: str) -> tuple[int, str]:

@@ -60,7 +60,8 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """A line for each table; ``breaks`` counts, by side, the before images that differ from the row's last image."""
+    """The counts of all tables: ``lines`` contains a line for each table, and ``breaks`` counts for each side the
+    before images that differ from the row's last image."""
 
     lines: Sequence[Table] = ()
     breaks: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(_SIDES, 0))

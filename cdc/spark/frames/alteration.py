@@ -55,8 +55,9 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """The effect of the statement ``sequence``: the ``columns`` after it, None if unknown, and the origin of each.
-    ``doubt`` is the reason why the remaining rows or their values are not certain; empty if they are."""
+    """The effect of the ALTER at ``sequence``: the ``columns`` after it (None if unknown), and the origin of each
+    column. ``doubt`` is the reason why the remaining rows or their values are not certain; it is empty if they are
+    certain."""
 
     sequence: int
     columns: Columns | None = None
@@ -302,5 +303,5 @@ def _keeps_texts(old: ColumnType, new: ColumnType, *, strict: bool) -> bool:
 
 
 def _capacity(kind: ColumnType) -> int:
-    """The approximate maximum length of values; for VARCHAR in characters, which is less than in bytes."""
+    """The approximate maximum length of values, in bytes; for VARCHAR in characters, so that it may be too low."""
     return (_TEXTS | _BLOBS).get(kind.name, kind.numbers[0] if kind.numbers else 0)

@@ -205,8 +205,11 @@ def schema(
     at: Moment = None,
     **choices: str,
 ) -> DataFrame:
-    """The columns of the table ``name`` at ``at``, by default now: position, column, mysql_type, spark_type,
-    key_position. Raises UserError if there is no such table then, or its columns are not known."""
+    """Lists the columns of the table ``name`` as of ``at``, by default now. Each row contains position, column,
+    mysql_type, spark_type and key_position.
+
+    Raises UserError if there is no such table then, or if its columns are not known.
+    """
     source = _source(spark, profile)
     table_name = source.stored(_name(name))
     wanted = plan_of_changes(history_of(source, table_name), table_name, sequence_at(source, at))
@@ -214,7 +217,8 @@ def schema(
 
 
 def tables(spark: SparkSession, profile: str | Path | Profile, *, at: Moment = None) -> DataFrame:
-    """The tables that exist at ``at``, by default now: database, table, changes (rows in its records), first, last.
+    """Lists the tables that exist as of ``at``, by default now. Each row contains database, table, changes (the number
+    of rows in the table's records), first and last.
 
     ``first`` and ``last`` are sequences, NULL for a table without logged rows. Raises UserError.
     """
@@ -235,7 +239,7 @@ def _profile(profile: str | Path | Profile) -> Profile:
 
 
 def _name(name: str) -> Name:
-    """Database and table. Raises UserError if the text does not name both."""
+    """Splits ``name`` into database and table. Raises UserError if it does not contain both."""
     database, dot, table = name.partition(".")
     if not (database and dot and table):
         raise UserError(f"not a table: {name!r}", code="CDC-TABLE-ARGUMENT", hint="DATABASE.TABLE")

@@ -91,7 +91,7 @@ def _acts(row: Row) -> Iterator[Act]:
     if row["affects"] is not None:
         text = row["operation"]["Query"] or ""
         for number, each in enumerate(row["affects"]):
-            if each["action"] == MAINTAIN:  # it changes no columns and no rows
+            if each["action"] == MAINTAIN:  # maintenance changes no columns and no rows
                 continue
             names = (each["action"], each["uri"], each["to"], each["like"])
             yield Act(sequence, number, *names, *described, text, bool(row["copying"]))

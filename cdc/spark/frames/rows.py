@@ -75,8 +75,8 @@ def exploded(records: DataFrame, condition: str, *columns: str) -> DataFrame:
 
 
 def last_images(changed: DataFrame) -> DataFrame:
-    """The last ``image`` of each changed row, NULL if the row was deleted, and ``known``, which identifies it. Only for
-    tables with a key."""
+    """The last ``image`` of each changed row, NULL if the row was deleted, and ``known``, which identifies the row.
+    Only for tables with a key."""
     kept = changed.select(
         F.expr(f"shiftleft(sequence, {_ORDER_BITS + 1}) + 2L * row").alias("place"),
         "after",

@@ -206,7 +206,7 @@ def _words(statement: Statement) -> list[Token]:
 
 
 def _computed(words: Sequence[Token]) -> Iterator[str]:
-    """The first words of each definition that contains AS and a bracket."""
+    """Yields the first words of each column definition that contains AS and a bracket, as a generated column does."""
     opened = [0]  # the index at which the current definition begins, for each level of brackets
     for at, token in enumerate(words):
         if token == Token("mark", "("):

@@ -72,7 +72,7 @@ def literal(text: str) -> str:
 
 
 def spark_type(text: str, options: Options) -> str:
-    """The Spark type, in its DDL, of a MySQL type as records contain it."""
+    """The Spark type, in Spark's DDL, for a MySQL type as records contain it."""
     kind = read_type(text)
     name = kind.name
     if name in _INTEGERS:
@@ -97,7 +97,7 @@ def typed(value: str, type_text: str, *, where: str, options: Options) -> str:
     SQL of a text that names the column and the row in errors."""
     kind, to = read_type(type_text), spark_type(type_text, options)
 
-    def fails(why: str) -> str:  # no f-string or format: names in ``where`` may contain braces
+    def fails(why: str) -> str:  # a function, since names in ``where`` may contain braces
         return f"CAST(raise_error(concat({where}, ': ', {why})) AS {to})"
 
     doubt = "NULL" if options.on_alter == "null" else fails(f"substring({value}, {len(DOUBT) + 1})")
@@ -141,7 +141,7 @@ def _string(value: str, tag: str) -> str:
 
 
 def _cases(kind: ColumnType, value: str, to: str, fails: Fails, options: Options) -> list[tuple[str, str]]:
-    """Pairs of a condition on the JSON text and the SQL of the value if it holds."""
+    """Pairs of a condition on the JSON text, and the SQL of the value if the condition holds."""
     name = kind.name
     if name in _INTEGERS:
         tag = "UnsignedInteger" if kind.unsigned else "SignedInteger"
@@ -200,7 +200,7 @@ def _moment(name: str, value: str, to: str, fails: Fails, options: Options) -> s
         parts = _parsed(value, "Timestamp", "STRUCT<unix_time: BIGINT, subsecond: INT>")
         moment = "timestamp_micros(parts.unix_time * 1000000 + parts.subsecond)"
         zero, is_zero = "'0000-00-00 00:00:00'", "parts.unix_time = 0 AND parts.subsecond = 0"
-        # Computed without the session's time zone, in which an hour is missing when summer time begins.
+        # The text is computed without the session's time zone, which lacks an hour when summer time begins.
         day = "TIMESTAMP_NTZ '1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, parts.unix_time)"
         in_utc = f"concat(CAST({day} AS STRING), '.', lpad(parts.subsecond, 6, '0'))"
         if options.zero_dates == "string":

@@ -228,8 +228,8 @@ def _version(history: History, before: Version | None, told: Told | None, first:
 
 
 def _rekeyed(told: Sequence[Told], sequence: int) -> int | None:
-    """The sequence from which rows are identified by other columns than the first key's; None if there is no such
-    sequence."""
+    """The sequence from which rows are identified by other columns than the columns of the first key; None if there is
+    no such sequence."""
     if not told or told[0].key is None:
         return None  # rows are identified by all of their values, which stays right
     others = (each.sequence for each in told if sorted(each.key or ()) != sorted(told[0].key))
@@ -237,7 +237,7 @@ def _rekeyed(told: Sequence[Told], sequence: int) -> int | None:
 
 
 def _renamed(key: tuple[str, ...] | None, step: Alteration) -> tuple[str, ...] | None:
-    """The key's columns by their names after an ALTER; None if it has no key then, or the key is unknown."""
+    """The key's columns by their names after an ALTER; None if the table has no key then, or if its key is unknown."""
     new = {origin.name: name for name, origin in step.origins.items() if origin.name}
     if key is None or step.keys_changed or not all(name in new for name in key):
         return None
@@ -312,7 +312,7 @@ def _stretch(segment: Segment, versions: Sequence[Version], number: int, key: tu
 
 
 def _origin(name: str, versions: Sequence[Version], number: int) -> Origin:
-    """The origin, in the rows of version ``number``, of the last version's column ``name``."""
+    """The origin of the last version's column ``name`` in the rows of version ``number``."""
     null_doubt = ""
     for version in reversed(versions[number + 1 :]):
         step = version.alteration

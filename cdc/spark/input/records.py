@@ -366,7 +366,8 @@ def heads(messages: DataFrame, *names: str) -> DataFrame:
 def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
     """The fields of the messages' JSON, without the binlog's other events; ``at`` is a message's offset.
 
-    ``uri_matches``: the URI is valid; ``names`` are the parts of the URI, and ``rows`` are the rows of the operation.
+    ``uri_matches`` is true if the URI is valid, ``names`` are the parts of the URI, and ``rows`` are the rows of the
+    operation.
     """
     text = F.col("value").cast("string")
     body = F.from_json(text, _SCHEMA, PARSING)
