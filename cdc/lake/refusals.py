@@ -1,5 +1,5 @@
-"""Finds values that a lake table can't contain: values that an ALTER left uncertain before the table is written, and
-all other values in the error that the write raises."""
+"""Finds values that a lake table can't contain. Values that an ALTER left uncertain are found before the table is
+written, all other values in the error that the write raises."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F

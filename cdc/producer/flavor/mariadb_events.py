@@ -8,7 +8,7 @@ MariaDB's form. A replica with ``mariadb_slave_capability`` 4 receives these eve
 - Rows events have version 1, without the extra data of version 2; they may be compressed.
 - Query events may be compressed. Some of their status variables and flags have other numbers. MariaDB does not log the
   default collation of utf8mb4, so it is added from the leader's setting.
-- Events about the log itself (GTID list, binlog checkpoint) and the texts of the statements behind rows are left out.
+- Events about the log itself (GTID list, binlog checkpoint) and the texts of statements that changed rows are left out.
 
 Layouts: MariaDB's documentation, "Replication Protocol" (events 160 to 171), and what its server sends.
 """
@@ -199,8 +199,8 @@ def sql_mode(bits: int) -> int:
 
 
 def _variables(data: bytes) -> bytes:
-    """Converts the status variables of a Query event to MySQL's form; variables that MySQL does not have are left
-    out."""
+    """Converts the status variables of a Query event to MySQL's form. Variables that only MariaDB has are left out; an
+    unknown variable is passed on, so that the decoder refuses it."""
     flags2, modes, others = 0, 0, b""
     at = 0
     while at < len(data):

@@ -59,8 +59,8 @@ _REPLICATION = (
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """The differences between MySQL and MariaDB servers: ``settings`` are options of the server, and ``grants`` is the
-    file with the statements that create our user. ``initialise`` writes the data of a new server, with our user, to
-    the folder ``data`` in a folder; its last argument are options that can't be changed later.
+    file with the statements that create our user. ``initialise(programs, folder, options)`` writes the data of a new
+    server, with our user, to ``data`` in ``folder``; the ``options`` can't be changed later.
     """
 
     settings: tuple[str, ...]

@@ -35,8 +35,8 @@ _STATEMENTS = (
     "database STRING, table STRING, statements "
     "ARRAY<STRUCT<side: STRING, sequence: BIGINT, alters: BOOLEAN, cause: STRING, evidence: STRING>>"
 )
-# The sequence of the row's last change on the leader. If the leader has not logged the row and no chunk contains it,
-# the sequence at which the copy began: the leader did not have the row then.
+# The sequence of the row's last change on the leader. If the leader has not logged the row and no chunk contains it, it
+# is the sequence at which the copy began, since the leader did not have the row then.
 _SAID = "coalesce(leader_last.sequence, began)"
 # Both sides changed the row, and the follower's last change has no mark (``streams.consumer_notes``), so the consumer
 # made it.

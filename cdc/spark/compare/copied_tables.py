@@ -1,8 +1,8 @@
 """Decides which rows can be compared in tables whose log is incomplete: tables older than both streams, and tables that
 were copied into the leader's stream.
 
-From the copy's beginning on, the leader's stream contains all rows of the table. So a row that the stream does not
-contain since then is not on the leader. Older records do not matter, nor does the fold's ``net``.
+From the copy's beginning on, the leader's stream contains all rows of the table. So a row that does not appear in the
+stream after this beginning is not on the leader. Older records do not matter, nor does the fold's ``net``.
 
 The consumer writes only rows that differ from the copy, so the follower's log lacks the other rows of the copy. An
 earlier part of the log contains them, with two exceptions:
@@ -64,9 +64,9 @@ def with_copies(joined: DataFrame, copied: Copied) -> DataFrame:
     """Adds facts about each row's table to ``joined``, rows with both sides' columns of a fold.
 
     ``comparable`` is false for rows of a table whose copy is incomplete, ``copied`` is true for rows of a table whose
-    copy is complete. ``began`` is the leader's sequence at which the copy began. ``unlogged``: the follower may have
-    rows of the table that its log lacks. ``unknown`` rows are not compared. ``older``: both sides may have had rows
-    before their logs begin.
+    copy is complete. ``began`` is the leader's sequence at which the copy began. ``unlogged`` is true if the follower
+    may have rows of the table that its log lacks. ``unknown`` is true for rows that are not compared. ``older`` is true
+    if both sides may have had rows of the table before their logs begin.
     """
     if rows := list(_known(copied)):
         known = beside(local_frame(joined.sparkSession, rows, _ROWS))

@@ -14,8 +14,8 @@ So for a row of more than three changes their order is not checked: if unlogged 
 as often as it was added, no discontinuity is reported. The last image is always compared.
 
 The digests have 64 bits. A drifted row counts as equal only if two different images have the same hash: one in 1.8e19
-for each drifted row. Two rows of a table whose keys have the same hash count as one; it is open if their images are not
-continuous, and then compared exactly.
+for each drifted row. Two rows of a table whose keys have the same hash count as one row. It is open if their images are
+not continuous, and is then compared exactly.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -159,8 +159,7 @@ def _few(counts: Mapping[int, int]) -> set[int]:
 def _compared(
     changes: DataFrame, names: Sequence[Name], altered: Collection[Name], copies: Collection[Name]
 ) -> DataFrame:
-    """Aggregates the digests to one row per identity. The columns are numbers of fixed size, which Spark aggregates
-    without sorting.
+    """Aggregates the digests to one row per identity. Spark need not sort, since all values have a fixed size.
 
     The columns are _OF_ROW, ``leader_last``, ``leader_net``, and ``equal``. The tables ``altered`` need a second
     aggregate. In a table of ``copies``, the follower may have a row of a chunk without a record in its log.

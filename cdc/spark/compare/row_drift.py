@@ -128,12 +128,12 @@ _FOREIGN = """
 class DriftedRow:
     """One drifted identity; images and identity map columns to their values as JSON text, without NULLs.
 
-    ``rows`` is 1 in a keyed table, the difference in count in a keyless one. ``leader_last`` and ``follower_last`` are
-    the last changes on each side (sequence, file, position), None if there are none; ``foreign`` is the last foreign
-    write of the row (its position, transaction and ts_us). ``cause`` is one of the causes in ``compare.causes``, and
-    ``evidence`` is one line that shows it. ``since_us`` is the commit time, in µs since 1970, of the last change on
-    either side: the row has had its present difference since then, or since a later statement; None if the time of
-    either side's last change is unknown.
+    ``rows`` is 1 in a keyed table, and the difference in count in a keyless table. ``leader_last`` and
+    ``follower_last`` are the last changes on each side (sequence, file, position), None if there are no changes;
+    ``foreign`` is the last foreign write of the row (its position, transaction and ts_us). ``cause`` is one of the
+    causes in ``compare.causes``, and ``evidence`` is one line that shows it. ``since_us`` is the commit time, in µs
+    since 1970, of the last change on either side: the row has had its present difference since then, or since a later
+    statement; None if the time of either side's last change is unknown.
     """
 
     database: str

@@ -20,9 +20,9 @@ def sequence_at(source: Source, at: Moment) -> int:
     """The last sequence of the newest transaction that was complete at ``at``; -1 if there is none.
 
     A sequence inside a transaction stands for the end of the transaction before. A time is compared with the leader's
-    commit times: the result is the newest transaction, in the order of the stream, that did not commit later, even if
-    transactions before it did. Raises UserError for a GTID that the stream does not contain, a negative sequence, or a
-    text that is neither a GTID nor a time.
+    commit times: the result is the newest transaction, in the order of the stream, that did not commit later than this
+    time, even if transactions before it did. Raises UserError for a GTID that the stream does not contain, a negative
+    sequence, or a text that is neither a GTID nor a time.
     """
     if at is None or (isinstance(at, int) and at >= source.newest):
         return source.newest

@@ -43,7 +43,7 @@ Fails = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to convert values that Spark can't represent.
+    """The user's choices of how to convert values that Spark can't represent.
 
     ``zero_dates`` applies to 0000-00-00 and to dates that no calendar has: "error" raises an error that names the row,
     "null" returns NULL, and "string" converts all values of such columns to strings. ``on_alter`` applies to values
