@@ -35,8 +35,8 @@ def _pattern(globs: Iterable[str]) -> re.Pattern[str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Globs over database names and over ``db.table`` (module table_globs), case-sensitive: ``folded`` gives those for
-    a server with ``lower_case_table_names = 1``.
+    """Globs over database names and over ``db.table`` (module table_globs), case-sensitive. ``folded`` returns the
+    filters for a server with ``lower_case_table_names = 1``.
 
     At most one of include and exclude is given per kind; with none, everything passes. The server's own databases never
     pass, since each server keeps its own. ``shadow_tables`` are the names, with ``{table}`` in place of a table's name,

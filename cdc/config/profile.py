@@ -317,7 +317,7 @@ class Profile:
 
     def folded(self) -> Self:
         """The profile with all names of databases and tables in lower case, for a server with
-        ``lower_case_table_names = 1``. Raises UserError for renames that are then ambiguous.
+        ``lower_case_table_names = 1``. Raises UserError if the renames are ambiguous in lower case.
         """
         return replace(
             self,

@@ -18,9 +18,9 @@ class Renames:
     """Maps the leader's names to the follower's with ``databases``; other databases keep their names.
 
     ``own`` is the consumer's own database on the follower, whose name no other database can have. ``taken`` are names
-    that a database of the leader cannot keep, since another one gets them. ``folds``: all names are in lower case, but
-    statements may have them in any. Raises UserError for invalid names, and for two databases that would get the same
-    name.
+    that a database of the leader cannot keep, since another database gets them. ``folds`` is true if all names are in
+    lower case, while statements may contain them in any case. Raises UserError for invalid names, and for two databases
+    that would get the same name.
     """
 
     def __init__(self, databases: Mapping[str, str], *, own: str = CHECKPOINT_DATABASE, folds: bool = False) -> None:
@@ -49,7 +49,7 @@ class Renames:
         return bool(self.databases)
 
     def stored(self, database: str) -> str:
-        """The name of a database that a statement names so."""
+        """The name that the server stores for a database that a statement calls ``database``."""
         return folded(database) if self._folds else database
 
     def new(self, database: str) -> str:
@@ -62,7 +62,7 @@ class Renames:
 
 
 def folded_renames(databases: Mapping[str, str]) -> dict[str, str]:
-    """The renames with all names in lower case. Raises UserError if a database then has two new names."""
+    """The renames with all names in lower case. Raises UserError if one database would get two new names."""
     pairs = {(folded(old), folded(new)) for old, new in databases.items()}
     if len(dict(pairs)) < len(pairs):
         raise UserError(

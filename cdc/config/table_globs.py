@@ -64,8 +64,8 @@ class TableGlobs:
 def selected(tables: Iterable[tuple[str, str]], globs: Iterable[str], *, key: str) -> list[tuple[str, str]]:
     """The ``tables`` that match one of the globs of the option ``key``, in their order.
 
-    A glob that matches none is compared regardless of case: servers with ``lower_case_table_names = 1``, and what
-    they log, have names in lower case only. Raises UserError as ``TableGlobs.of``.
+    A glob that matches no table is compared regardless of case, since a server with ``lower_case_table_names = 1``
+    stores and logs names only in lower case. Raises the errors of ``TableGlobs.of``.
     """
     tables, found = list(tables), set[tuple[str, str]]()
     for glob in globs:

@@ -31,10 +31,10 @@ _STATIC = (
     "EVENT", "TRIGGER",
 )  # fmt: skip
 _SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced it by two privileges
-# For the GTID under which a statement runs, and for the leader's session settings; one of these is enough for both.
-# With REPLICATION_APPLIER alone the server takes the GTID, but not the settings.
+# One of these privileges is enough to set both the GTID under which a statement runs and the leader's session settings.
+# With REPLICATION_APPLIER alone, the user may set the GTID, but not the settings.
 _DYNAMIC = (("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),)
-# For definers other than our user; one of each row is enough.
+# The privileges to create objects with other definers than our user; one privilege of each row is enough.
 _DEFINERS = (
     ("SET_ANY_DEFINER", _SET_USER_ID, "SUPER"),
     ("ALLOW_NONEXISTENT_DEFINER", _SET_USER_ID, "SUPER"),
@@ -148,7 +148,7 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
 
 
 def _lacking(choices: Iterable[tuple[str, ...]], held: set[str], version: int) -> list[str]:
-    """A privilege of each choice of which none is ``held``."""
+    """The missing privileges: one privilege of each choice, if the user holds none of the choice."""
     return list(dict.fromkeys(_named(choice, version) for choice in choices if held.isdisjoint(choice)))
 
 
@@ -166,8 +166,8 @@ def _tell_version(session: Session) -> None:
 
 
 def _tell_definers(session: Session) -> None:
-    """Logs which definers will stop the stream. It is no error, since the leader may have no such definers, and not
-    every server grants these privileges."""
+    """Logs which definers will stop the stream. A missing privilege is not an error, since the leader may have no such
+    definers, and some managed servers do not grant these privileges."""
     held = _privileges(session)
     if "ALL PRIVILEGES" not in held and (missing := _lacking(_DEFINERS, held, session.version)):
         event(

@@ -104,8 +104,8 @@ class Startup:
 
     @property
     def scope(self) -> Profile:
-        """The profile with the names that filters and renames are compared with: those in lower case where the
-        follower has lower_case_table_names = 1. To be called once the session has connected.
+        """The profile whose filters and renames are compared with names: with all names in lower case if the follower
+        has lower_case_table_names = 1. Must be called after the session has connected.
         """
         return self.profile.folded() if self.session.folds_names else self.profile
 
@@ -116,7 +116,7 @@ class Startup:
         return Renames(scope.renames, own=scope.consumer.schema, folds=self.session.folds_names)
 
     def require_same_names(self, *, leader_folds: bool) -> None:
-        """Raises UserError if the leader has lower_case_table_names = 1, and the follower has not."""
+        """Raises UserError if the leader has lower_case_table_names = 1 and the follower does not."""
         if leader_folds and not self.session.folds_names:
             raise UserError(
                 "the leader has lower_case_table_names = 1 and the follower 0: its statements write names in any case, "
@@ -127,15 +127,16 @@ class Startup:
             )
 
     def known_names(self, records: Iterable[Located | None]) -> Iterator[Located | None]:
-        """Passes on the records, once the first one shows that the leader's names are known.
+        """Yields the records; at the first record, compares the leader's lower_case_table_names with the follower's.
 
-        Raises UserError if the follower would take them for others (``require_same_names``).
+        Raises UserError if the leader's names would mean other tables on the follower (``require_same_names``).
         """
         commits = self.profile.kafka.topics().commits
-        known = self.session.folds_names  # to such a follower the leader's are names like any
+        known = self.session.folds_names  # such a follower folds all names, also the leader's
         for item in records:
             if item is not None and not known:
-                # A record is visible together with an entry of the commit log, which may not have been there before.
+                # Each record commits together with an entry of the commit log, so an entry exists now, even if the
+                # commit log was empty before.
                 newest = self.calls.call(lambda: self.reader.commits(commits) if self.reader.topic(commits) else None)
                 self.require_same_names(leader_folds=newest is not None and newest.folds_names)
                 known = True
@@ -175,7 +176,8 @@ class Startup:
         """Loads the follower's checkpoint, and the base copy with which the follower began; checks that the checkpoint
         belongs to the topics.
 
-        ``continues``: the checkpoint's offsets are behind its record; this is false while the follower is loaded.
+        ``continues`` is true if the checkpoint's offsets are the offsets after its record; it is false while cdc-seed
+        loads the follower.
 
         Raises UserError, PromiseError, Stopped, ServerGone.
         """
@@ -217,7 +219,7 @@ class Startup:
         return self._once_connected(ask)
 
     def load_names(self, renaming: Renaming) -> None:
-        """Has ``renaming`` go on from the follower's checkpoint. Raises Stopped, ServerGone."""
+        """Loads the spellings of names for ``renaming`` as of the follower's checkpoint. Raises Stopped, ServerGone."""
         spellings = renaming.spellings
         if spellings is None:
             return

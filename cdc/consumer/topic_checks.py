@@ -25,18 +25,18 @@ _AGAIN = (
 
 
 class Places(Protocol):
-    """``KafkaReader.places``."""
+    """The type of ``KafkaReader.places``."""
 
     def __call__(self, topic: Topic, *, before: int) -> Iterator[Place]: ...
 
 
 def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoint:
-    """The checkpoint, with the offset from which the only partition of ``topic`` continues it.
+    """Returns the checkpoint, with the offset at which the only partition of ``topic`` continues the checkpoint.
 
-    The topic must still have the record that the follower applied last, unless retention has deleted it. If brokers
-    lost records, a producer writes them again from the leader's binlog: at other offsets, and under the same numbers if
-    nothing else has changed. Raises UserError if the topic ends before that record, PromiseError if another record has
-    its number.
+    The topic must still contain the record that the follower applied last, unless retention has deleted it. If brokers
+    lost records, a producer writes them again from the leader's binlog: at other offsets, and with the same sequences
+    if nothing else has changed. Raises UserError if the topic ends before the last applied record, PromiseError if
+    another record has its sequence.
     """
     partition, sequence = TopicIdPartition(topic.name, FIRST, topic.id), checkpoint.sequence
     offset, high = checkpoint.offsets.get(partition, 0), topic.ranges[FIRST][1]
@@ -55,7 +55,7 @@ def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoin
             where=f"topic {topic.name}, partition {FIRST}, offset {place.offset}",
             hint=_AGAIN,
         )
-    # Where retention has deleted the record, or a gap hides it, the next records show whether the stream continues.
+    # If retention has deleted the record, or it is in a gap, the later records show whether the stream continues.
     if place is None or place.sequence < sequence:
         return checkpoint
     if place.sequence == sequence and checkpoint.position not in (None, place.position):
@@ -70,9 +70,10 @@ def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoin
 
 
 def _find(sequence: int, places: Iterator[Place]) -> tuple[Place | None, bool]:
-    """The first of ``places`` up to ``sequence``, and whether it is the first of all.
+    """The first of ``places`` with a sequence of at most ``sequence``, and whether it is the very first of ``places``.
 
-    The last place if it is that of the next record, which is then the oldest record of the topic; else None.
+    If there is no such place, returns the last one if it is the place of the next record, which is then the oldest
+    record of the topic, and otherwise None.
     """
     place: Place | None = None
     for number, place in enumerate(places):
@@ -82,12 +83,13 @@ def _find(sequence: int, places: Iterator[Place]) -> tuple[Place | None, bool]:
 
 
 def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topic], *, first: First | None) -> None:
-    """Raises UserError if the topics do not continue the checkpoint: another topic, deleted records, or an end before
-    the checkpoint.
+    """Raises UserError if the topics do not continue the checkpoint: the topic is another topic, retention has deleted
+    records that are needed, or the topic ends before the checkpoint.
 
-    ``topic`` is the one whose id the checkpoint has: the single topic, or the commit log. ``others`` are the other
-    topics of the checkpoint that exist. ``first()`` returns the sequence of the oldest record in the topic, None if it
-    is not known. ``first`` is None for many topics: there a missing sequence is noticed only while reading them.
+    ``topic`` is the topic whose id the checkpoint contains: the single topic, or the commit log. ``others`` are the
+    other topics of the checkpoint that exist. ``first()`` returns the sequence of the oldest record in the topic, None
+    if it is unknown. ``first`` is None if there are many topics: then a missing sequence is noticed only while the
+    topics are read.
     """
     if (checkpoint.topic, checkpoint.topic_id) != (topic.name, topic.id):
         raise UserError(

@@ -162,9 +162,9 @@ def windows(
     first: int,
     group: str = _GROUP,
 ) -> Iterator[Picked]:
-    """Applies ``pick`` to the messages between two ``offsets``, newest first, in batches: the first one of ``first``
-    offsets, each other one of 8 times as many. Changes the assignment of ``consumer``, which must report the end of a
-    partition; ``group`` is its group, for errors.
+    """Applies ``pick`` to the messages between two ``offsets``, newest first, and yields the results. Reads batches:
+    the first batch has ``first`` offsets, each later batch has 8 times as many as the batch before. Changes the
+    assignment of ``consumer``, which must report the end of a partition; ``group`` is its group, for errors.
 
     Raises Disconnected if the brokers do not answer.
     """

@@ -79,7 +79,8 @@ def value_options(options: argparse.Namespace) -> Options:
 class Selection:
     """Selects the tables of the lake, by the names in the leader's records.
 
-    ``folds_names``: these names are in lower case, and so are those of the globs. Raises UserError for an invalid glob.
+    If ``folds_names`` is true, these names are in lower case, and the globs are compared in lower case. Raises
+    UserError for an invalid glob.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:

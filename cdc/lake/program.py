@@ -43,7 +43,7 @@ _FORMATS: dict[str, type[DeltaTables] | type[IcebergTables] | type[ParquetTables
 _PACKAGES = {
     "delta": "io.delta:delta-spark_2.13:4.0.0",
     "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",
-}  # by format the Maven name of what Spark needs; Parquet needs nothing
+}  # maps each format to the Maven name of the package that Spark needs; Parquet needs no package
 _MEMORY = "run cdc-lake again, which goes on; if its memory ran out, give it more (docs/lake.md#memory)"
 
 
@@ -66,7 +66,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def started(environment: Mapping[str, str], form: str, settings: Mapping[str, str]) -> SparkSession:
     """Starts Spark with the connectors of Kafka and of the lake's format ``form``, which needs these ``settings``."""
-    # The umask decides which users may read the lake's files, as with any program.
+    # As for any program, the umask decides which users may read the lake's files.
     mask = os.umask(0)
     os.umask(mask)
     own = {"spark.hadoop.fs.permissions.umask-mode": f"{mask:03o}", "spark.sql.adaptive.enabled": "true"}

@@ -1,5 +1,5 @@
-"""Finds values that a table of the lake can't have: before it is written where an ALTER left them uncertain, else in
-the error of the write."""
+"""Finds values that a lake table can't contain. Values that an ALTER left uncertain are found before the table is
+written, all other values in the error that the write raises."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -18,19 +18,20 @@ _DOUBT = f"IF(startswith(get(image, {{0}}), {literal(DOUBT)}), struct({{0}} AS c
 
 
 class NoValue(UserError):
-    """A table has a value that the lake can't have, or a message that is no record of rows."""
+    """Raised if a table has a value that the lake can't contain, or a message that is not a record of rows."""
 
 
 def has_doubts(plan: Plan) -> bool:
-    """Whether an ALTER may have left values uncertain: that depends on which rows are left."""
+    """Whether an ALTER may have left values uncertain; whether it did depends on which rows remain."""
     return any(_columns_in_doubt(plan))
 
 
 def uncertain_value(messages: DataFrame, plan: Plan, *, upto: int) -> UserError | None:
-    """The error if a row that is left after ``upto`` has a value that an ALTER made and no record contains; else None.
+    """The error to raise if a row that remains after ``upto`` has a value that an ALTER made and no record contains;
+    else None.
 
-    Spark raises an error if a message is no record of rows. This reads the table's rows once more, so it is called only
-    if the plan ``has_doubts``.
+    Spark raises an error if a message is not a record of rows. This function reads the table's rows once more, so it is
+    called only if the plan ``has_doubts``.
     """
     doubts = ", ".join(_DOUBT.format(at) for at, doubtful in enumerate(_columns_in_doubt(plan)) if doubtful)
     rows = left_rows(changed_rows(messages, plan, since=0, upto=upto), plan)
@@ -48,7 +49,8 @@ def uncertain_value(messages: DataFrame, plan: Plan, *, upto: int) -> UserError 
 
 
 def of_error(error: Exception, name: Name) -> CdcError:
-    """The error for one of Spark's, without its trace; NoValue if a value or a record is the cause."""
+    """Converts an error that Spark raised to an error without a stack trace; NoValue if a value or a record is the
+    cause."""
     message, where = raised_message(error), f"table {'.'.join(name)}"
     if message is None:
         hint = "run cdc-lake again once its cause is gone"

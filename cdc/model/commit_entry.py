@@ -263,7 +263,8 @@ class Commits:
     records that belong to a transaction whose rest is not committed yet. ``written_at`` is the time at which the
     producer wrote the entry, in seconds since 1970; None if the topic does not record it. ``server_version`` is the
     leader's version, empty in entries of older versions. ``marks`` are the starts without Kafka transactions.
-    ``folds_names``: the names in the records are in lower case, since the leader has ``lower_case_table_names = 1``.
+    ``folds_names`` is true if the names in the records are in lower case, since the leader has
+    ``lower_case_table_names = 1``.
     """
 
     next_sequence: int

@@ -1,8 +1,8 @@
 """Implements sets of GTIDs, which are parsed from MySQL's text form and written in it.
 
 The MySQL manual, "GTID Format and Storage", describes this text: ``uuid[:tag]:first[-last][:…],…``. A GTID of MariaDB
-is ``domain-server-sequence``. MariaDB has no text for such a set; here its source is ``domain-server``:
-``domain-server:first[-last][:…]``.
+is ``domain-server-sequence``. MariaDB has no text for a set of GTIDs, so this module uses MySQL's form, with
+``domain-server`` in place of the UUID: ``domain-server:first[-last][:…]``.
 """
 
 import re
@@ -142,7 +142,7 @@ def is_gtid(transaction: str) -> bool:
 
 
 def gtid_parts(gtid: str) -> tuple[str, str]:
-    """The source of a GTID and its number: ``uuid[:tag]``, or in MariaDB ``domain-server``."""
+    """The source of a GTID and its number; the source is ``uuid[:tag]``, or ``domain-server`` for MariaDB."""
     source, mark, number = gtid.rpartition(":")
     if not mark:
         source, _, number = gtid.rpartition("-")

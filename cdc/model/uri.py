@@ -22,7 +22,7 @@ class Uri(NamedTuple):
         return _SCHEME + "/".join(quote(name, safe="") for name in names)
 
     def folded(self) -> "Uri":
-        """The URI with the names that a server with ``lower_case_table_names = 1`` has."""
+        """The URI with the names as a server with ``lower_case_table_names = 1`` stores them."""
         return Uri(self.resource, folded(self.database), None if self.table is None else folded(self.table))
 
     @classmethod

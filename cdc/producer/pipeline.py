@@ -80,7 +80,7 @@ def find_leader(profile: Profile, problems: list[UserError] | None = None) -> Le
 
 
 def as_on_leader(profile: Profile, leader: Leader) -> Profile:
-    """The profile with the names as the leader's records have them."""
+    """The profile with names in the form in which the leader's records contain them."""
     return profile.folded() if leader.folds_names else profile
 
 
@@ -114,7 +114,7 @@ def make_dumps(profile: Profile, leader: Leader) -> Dumps:
 def start_of(
     profile: Profile, leader: Leader, newest: Entry | None, filters: dict[str, list[str]], *, stop: threading.Event
 ) -> Entry:
-    """The entry to continue after, or to begin with, checked against the leader.
+    """The entry after which the producer continues, or the first entry; it is checked against the leader.
 
     ``filters`` are in the form of ``Filters.listed``.
     """
@@ -290,7 +290,7 @@ class _Producer:
         return find_leader(self.profile)
 
     def named_as(self, leader: Leader) -> "_Producer":
-        """The producer with the names in its profile as the leader's records have them."""
+        """The producer with the names in its profile in the form in which the leader's records contain them."""
         return replace(self, profile=as_on_leader(self.profile, leader))
 
     def open_sink(self) -> KafkaSink:

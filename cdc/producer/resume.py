@@ -53,7 +53,8 @@ def starting_entry(
 
 
 def require_same_names(leader: Leader, entry: Entry | None) -> None:
-    """Raises UserError if the records up to ``entry`` have other names of the leader's tables than those to come."""
+    """Raises UserError if the records up to ``entry`` contain the names of tables in another form than the leader's
+    next records will: in lower case, or as they were created."""
     if entry is not None and entry.next_sequence and entry.folds_names != leader.folds_names:
         before, now = int(entry.folds_names), int(leader.folds_names)
         raise UserError(
@@ -83,9 +84,10 @@ def _require_countable(partial: Partial, before: dict[str, list[str]] | None, fi
 
 
 def has_column_names(leader: Leader, dumps: Dumps, stop: threading.Event) -> bool:
-    """Whether the first rows in the leader's binlogs were logged with the names of their columns; True without rows.
+    """Whether the first rows in the leader's binlogs were logged with the names of their columns; true if there are no
+    rows.
 
-    Reads up to the first rows. Raises the errors of ``BinlogSource``.
+    Reads the binlogs up to the first rows. Raises the errors of ``BinlogSource``.
     """
     with dumps.beside(Position(leader.logs[0][0], 4)) as source:
         for chunk in source.chunks(stop):
@@ -137,7 +139,8 @@ def _first_entry(leader: Leader, *, start: str, named: Callable[[], bool]) -> En
 
 
 def why_copied(leader: Leader) -> str:
-    """Why the stream of a leader begins with a copy of its tables, though the profile does not ask for one."""
+    """The reason why the stream of a leader begins with a copy of its tables although the profile does not require a
+    copy."""
     if _has_beginning(leader):
         return "has logged its first rows without the names of their columns"
     return "had no GTIDs at first" if leader.before_gtids else "has purged its first binlogs"

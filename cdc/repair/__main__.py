@@ -150,8 +150,9 @@ def _plans(settings: Profile, report: Report) -> list[Plan]:
 
 
 def _as_on_leader(settings: Profile, report: Report) -> tuple[Profile, Report]:
-    """The profile and the report with the leader's names: in lower case if it has them so, and the leader's own for a
-    report on a follower that has them so.
+    """Converts the names in the profile and the report to the leader's names. The names in the profile become lower
+    case if the leader has names in lower case. The report of an audit whose follower has names in lower case gets the
+    leader's spelling.
     """
     database = settings.database
     there = base_tables(database.settings(), str(database), Filters())

@@ -25,7 +25,8 @@ _MYSQL, _MARIADB = "mysql", "mariadb"
 
 
 class Servers:
-    """Leader, follower and broker below ``folder``; port 0 means any free one. ``leader`` is "mysql" or "mariadb"."""
+    """The leader, the follower and the broker in folders below ``folder``; port 0 means any free port. ``leader`` is
+    "mysql" or "mariadb"."""
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", code="CDC-SEED-NO-PYSPARK", hint=with_spark())
     require_java(os.environ)
-    # Imported only now: without PySpark these modules can't be imported.
+    # These modules are imported only now, since they can't be imported without PySpark.
     from cdc.seed.pipeline import run
     from cdc.spark.input.spans import span
     from cdc.spark.job.in_process import cancelling, started
@@ -90,7 +90,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except Exception as error:
         if not (stop.is_set() and _is_of_spark(error)):
             raise
-        loaded = None  # its job was cancelled
+        loaded = None  # Spark's job was cancelled
     if loaded is None:
         raise UserError(
             "stopped before the follower was whole", code="CDC-SEED-STOPPED", hint="run cdc-seed again, which goes on"
@@ -103,7 +103,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _is_of_spark(error: Exception) -> bool:
-    # Other connections translate their errors; only Py4J's, to the JVM, raise these.
+    # Other connections translate their errors; only Py4J's connections to the JVM raise ConnectionError.
     return type(error).__module__.startswith(("pyspark", "py4j")) or isinstance(error, ConnectionError)
 
 

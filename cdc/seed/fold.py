@@ -1,34 +1,34 @@
-"""Folds a leader's changes on Spark to the rows that its tables contain, in the order of their last changes.
+"""Folds a leader's changes with Spark to the rows that its tables contain, in the order of their last changes.
 
-First only numbers are grouped: for each row's identity, a hash, the place of its last change. Spark does that in
-compiled code, without sorting. Then the rows at these places are taken from their records. No record goes through
-Python before it has a row that is loaded. A row's image is an array of the JSON texts of its values, as the record has
-them, or of those of its leading values that the fold needs.
+First only numbers are grouped: the hash of each row's identity, and the place of the row's last change. Spark does this
+in compiled code, without sorting. Then the rows at these places are read from their records. Only records with a row
+that is loaded pass through Python. A row's image is an array of the JSON texts of its values, as the record contains
+them, or only of the leading values that the fold needs.
 
-``spark.frames.rows`` folds one table, and has Spark shuffle its images. Here all tables of the stream are folded
-together, and only numbers are shuffled (``spark.streams.row_places``).
+``spark.frames.rows`` folds one table, and lets Spark shuffle its images. This module folds all tables of the stream
+together, and shuffles only numbers (``spark.streams.row_places``).
 
-Two identities count as one if both of their 64-bit hashes, whose seeds are random in each run, are the same: odds of 1
-in 3e38 (2¹²⁸) for each two rows of a table.
+Two identities count as the same if both of their 64-bit hashes are equal; the seeds of the hashes are random in each
+run. The probability is 1 in 3e38 (2¹²⁸) for each pair of rows of a table.
 
-Also reads the values of messages by their places in Kafka, with one bit of memory for each message.
+The module also reads the values of messages by their places in Kafka, with one bit of memory for each message.
 
-The wanted messages of a partition are in bitmaps of their offsets, of 4 kB for 32,768 of them, which each task gets:
-122 MB for a thousand million messages. A join by the offsets would write the values of all messages to disk.
+Each task gets bitmaps of the wanted offsets of all partitions. A bitmap for 32,768 offsets has 4 kB, so a thousand
+million messages need 122 MB. A join by the offsets would write the values of all messages to disk.
 
-Also extracts the leading values of rows from the texts of their records, and whole rows by their numbers, without
-parsing.
+The module also extracts the leading values of rows from the texts of their records, and whole rows by their numbers,
+without parsing.
 
 To fold rows, only the values that identify them are needed, in most tables the first value. A regular expression finds
 it in a tenth of the time in which Spark parses all values. Only plain records are read this way:
 
-- they are compact JSON with their fields in the order in which cdc-producer writes them;
-- no value is a JSON document, so that what looks like the begin of an image is one: in a string, quotes are behind
-  backslashes;
-- the leading values are whole numbers, dates and times, or texts without backslashes, which have one text in JSON, the
-  same that Spark's parser gives for the value.
+- The record is compact JSON with its fields in the order in which cdc-producer writes them.
+- No value is a JSON document, so every text that looks like the begin of an image is the begin of an image: in a
+  string, each quote follows a backslash.
+- The leading values are whole numbers, dates and times, or texts without backslashes. Such a value has only one JSON
+  text, which is also the text that Spark's parser returns.
 
-All others are for the parser.
+All other records are parsed.
 """
 
 import secrets
@@ -51,8 +51,8 @@ __all__ = ["Line", "image_texts", "leading_values", "lines", "pattern", "values_
 # Spark's parser escapes characters above U+FFFF with backslashes.
 _VALUE = r'\{"[A-Za-z]+":(?:-?[0-9]+|"[^"\\\x{10000}-\x{10FFFF}]*+"|\{[^{}\\]*+\})\}'
 _OR_NULL = rf'(?:{_VALUE}|"Null")'
-# The ends of a chunk, which are objects and not in an array, have values of the key and are no rows. The group does not
-# match where a value is not as above: then the text that is found is empty.
+# The ends of a chunk are no rows, but objects with values of the key; they are not in an array, so they do not match.
+# If a value does not match _VALUE, the group does not match, and the text that is found is empty.
 _IMAGE = r'cols":\[(?<=[,\[]\{{"cols":\[|"(?:before|after)_cols":\[)({})?'
 _HEAD_BYTES, _LARGE = 16_384, 16 << 20
 _HEAD = r'^(\{"uri":.*?),"operation":\{"(Add|Update|Delete|Copy)":\{'
@@ -81,19 +81,20 @@ _UPDATED, _AFTER, _NEXT_UPDATED = b'{"before_cols":[', b'],"after_cols":[', b']}
 
 
 def pattern(known: Collection[int], width: int) -> str:
-    """The regular expression that finds in a record the first ``width`` values of each image. Columns with the indexes
-    ``known`` are never NULL."""
+    """The regular expression that finds the first ``width`` values of each image in a record. The columns with the
+    indexes ``known`` are never NULL."""
     return _IMAGE.format(",".join(_VALUE if at in known else _OR_NULL for at in range(width)))
 
 
 def leading_values(messages: DataFrame, patterns: DataFrame, *, uris: Collection[str], upto: int) -> DataFrame:
-    """The ``messages`` (side, partition, offset, value) with ``plain``: whether a record is, and then with what is read
-    of it: uri, sequence, file, position, transaction, ts_us, columns, key, sql_mode, and rows as
-    ``spark.input.records`` has them, with the leading values of their images alone.
+    """Adds columns to the ``messages`` (side, partition, offset, value): ``plain``, which is true if the record is
+    plain, and for plain records uri, sequence, file, position, transaction, ts_us, columns, key, sql_mode, and rows in
+    the form of ``spark.input.records``, but only with the leading values of their images.
 
-    ``patterns`` has for records of the table ``uri`` from sequence ``first`` to before ``end`` their ``pattern`` and
-    its ``width``, an empty one where all are for the parser, and other columns, which plain records get. Records behind
-    sequence ``upto``, and those of ``uris`` that ``patterns`` does not name, are left out where they are compact JSON.
+    ``patterns`` contains the ``pattern`` and its ``width`` for records of the table ``uri`` with sequences from
+    ``first`` up to but not including ``end``; the pattern is empty if all these records must be parsed. Further columns
+    of ``patterns`` are added to plain records. Compact records after sequence ``upto``, and compact records of ``uris``
+    for which ``patterns`` contains no row, are left out.
     """
     prefix = F.substring("value", 1, _HEAD_BYTES).cast("string")
     head, operation = (F.regexp_extract(prefix, _HEAD, at) for at in (1, 2))
@@ -102,7 +103,7 @@ def leading_values(messages: DataFrame, patterns: DataFrame, *, uris: Collection
     fields = headed.select(*_MESSAGE, "operation", *record_columns(*_OF_HEAD))
     is_known = F.col("uri").isin(list(uris)) & F.col("sequence").isNotNull()
     fields = fields.withColumn("known", F.coalesce(is_known, F.lit(False)))
-    # In the join's condition: Spark would move a filter to a place where it must compute the columns a second time.
+    # This is the join's condition, since Spark would move a filter to where it must compute the columns a second time.
     within = f"known AND uri = of AND sequence >= first AND sequence < end AND sequence <= {upto}"
     found = fields.join(F.broadcast(patterns.withColumnRenamed("uri", "of")), F.expr(within), "left")
     found = found.where("NOT known OR of IS NOT NULL").drop("known", "of", "first", "end")
@@ -113,10 +114,10 @@ def leading_values(messages: DataFrame, patterns: DataFrame, *, uris: Collection
 
 
 def image_texts(value: bytes | None, rows: Sequence[int], *, of: int, sequence: int) -> list[str]:
-    """The values after the change, as JSON separated by commas, of those ``rows`` in a plain record that has ``of``
-    rows.
+    """The values of ``rows`` after the change, as JSON texts separated by commas. ``rows`` are the numbers of rows in a
+    plain record that contains ``of`` rows.
 
-    Raises ValueError if the record is gone (None), has another sequence or number of rows, or is not UTF-8.
+    Raises ValueError if the record was deleted (None), has another sequence or number of rows, or is not UTF-8.
     """
     if value is None or f'","sequence":{sequence},'.encode() not in value[:_HEAD_BYTES]:
         raise ValueError("it is gone, or another one, when it is read again")
@@ -130,13 +131,13 @@ def image_texts(value: bytes | None, rows: Sequence[int], *, of: int, sequence: 
     return [images[row].decode() for row in rows]
 
 
-# Offsets begin at 0, the numbers in bitmaps at 1.
+# Offsets begin at 0, while the numbers in bitmaps begin at 1.
 _BUCKET, _BIT = "bitmap_bucket_number(offset + 1)", "bitmap_bit_position(offset + 1)"
 _IS_SET = f"getbit(CAST(conv(hex(substr(bits, int({_BIT} div 8) + 1, 1)), 16, 10) AS BIGINT), int({_BIT} % 8)) = 1"
 
 
 def values_at(messages: DataFrame, places: DataFrame) -> DataFrame:
-    """The ``messages`` (partition, offset, value) whose partition and offset are in ``places``, each once."""
+    """The ``messages`` (partition, offset, value) whose partition and offset are in ``places``; each message once."""
     wanted = places.groupBy(F.col("partition").alias("of"), F.expr(_BUCKET).alias("bucket"))
     bitmaps = wanted.agg(F.expr(f"bitmap_construct_agg({_BIT})").alias("bits"))
     within = F.expr(f"partition = of AND {_BUCKET} = bucket AND {_IS_SET}")
@@ -157,7 +158,8 @@ _FAILS = (
     f"raise_error(concat('record ', sequence, ', table ', name, ': ', {_WHY}, '; start cdc-producer again, which tells "
     "them with the next row of the table, or copy the table again'))"
 )
-# The generator itself checks this: Spark may move a filter on rows before the filter on the part's sequences.
+# The generator itself checks whether the rows can be read, since Spark may move a filter on rows before the filter on
+# the part's sequences.
 _CHECKED = f"""
     posexplode(IF(refused = '' AND names = columns, rows,
         CAST({_FAILS} AS ARRAY<STRUCT<before: ARRAY<STRING>, after: ARRAY<STRING>>>)))
@@ -169,7 +171,7 @@ _KEYED = steps(
     added=_STEP.format("new", "false", "place + 1", "true", "0L"),
     both=_STEP.format("coalesce(new, old)", "false", "IF(new IS NULL, place, place + 1)", "new IS NOT NULL", "0L"),
 )
-# Without a key equal rows are counted, and loaded at the place of the last of them.
+# In a table without a key, equal rows are counted, and all are loaded at the place of the last equal row.
 _BARE = f"""
     array({_STEP.format("old", "true", "-1L", "false", "-1L")},
         {_STEP.format("new", "true", "place + 1", "true", "1L")})
@@ -178,10 +180,11 @@ _LOST = (
     "raise_error(concat('a row was deleted that the stream does not have, of table ', owned, "
     "': copy the table again (cdc-producer --copy)'))"
 )
-# The row with the highest number of a column is kept too: the follower must know the number although the row is gone.
+# The row with the highest number of an AUTO_INCREMENT column is kept, too: the follower must count on from this number
+# even if the row was deleted.
 _DIGITS = "regexp_extract(image.after[i], '^[{]\"[A-Za-z]+\":([0-9]+)', 1)"
 _NUMBER = f"IF({_DIGITS} = '', NULL, coalesce(try_cast({_DIGITS} AS BIGINT), {(1 << 63) - 1}L))"
-# Number and place in one value, whose maximum is found without sorting.
+# One value contains the number and the place, so that the maximum is found without sorting.
 _NUMBERED = f"CAST({_NUMBER} AS DECIMAL(19, 0)) * {1 << 63}BD + {PLACE}"
 _PARTITION_BYTES = 32 << 20
 _BYTES = "coalesce(octet_length(value), aggregate(texts, 0L, (sum, text) -> sum + octet_length(text)))"
@@ -191,9 +194,11 @@ _TEXTS = """
 
 
 class Line(NamedTuple):
-    """Rows whose last change is in one record: ``texts`` are the JSON of each, ``rows`` their numbers in the record.
+    """Rows whose last change is in one record: ``texts`` is the JSON of each row, ``rows`` are their numbers in the
+    record.
 
-    ``is_left``: they are left; else it is a row with the highest number of a column, which may be gone.
+    ``is_left`` is true for rows that remain, false for rows that were kept for the highest number of an AUTO_INCREMENT
+    column and may have been deleted later.
     """
 
     sequence: int
@@ -210,10 +215,10 @@ class Line(NamedTuple):
 
 
 def lines(source: Source, parts: Sequence[Part], *, after: int, upto: int) -> Iterator[Line]:
-    """The rows of ``parts`` that are left after sequence ``upto`` and whose last change was behind ``after``, by the
-    sequences of these changes.
+    """Yields the rows of ``parts`` that remain after sequence ``upto`` and whose last change was after ``after``,
+    ordered by the sequences of these changes.
 
-    Spark raises an error where a message is no record, or the stream lacks rows.
+    Spark raises an error if a message is not a record, or if the stream lacks rows.
     """
     if not parts:
         return
@@ -223,7 +228,7 @@ def lines(source: Source, parts: Sequence[Part], *, after: int, upto: int) -> It
         kept = kept.unionByName(_highest(records))
     grouped = kept.where(f"sequence > {after}").groupBy("sequence", "is_left")
     found = cached(grouped.agg(F.array_sort(F.collect_list("kept")).alias("found")))
-    # Computed before the join is planned: where it is small, each task gets all of it.
+    # ``found`` is computed before the join is planned, so that Spark broadcasts it if it is small.
     found.count()
     for row in _sorted(_chosen(source, parts, records, found)).toLocalIterator(prefetchPartitions=True):
         *told, plain, parsed, of, value = row
@@ -232,8 +237,9 @@ def lines(source: Source, parts: Sequence[Part], *, after: int, upto: int) -> It
 
 
 def _chosen(source: Source, parts: Sequence[Part], records: DataFrame, found: DataFrame) -> DataFrame:
-    """Selects the ``records`` that are ``found``: the fields of a Line up to its rows, plain, the texts of parsed
-    records, the number of rows in the record, and the value of plain records, for which messages are read once more."""
+    """Selects the ``records`` that are in ``found``. The columns are the fields of a Line up to its rows, ``plain``,
+    the texts of parsed records, the number of rows in the record, and the value of plain records, for which messages
+    are read once more."""
     texts = F.expr(f"IF(plain, NULL, {_TEXTS})").alias("texts")
     chosen = cached(
         records.join(found, "sequence").select(
@@ -260,7 +266,7 @@ def _images(value: bytes | None, rows: Sequence[int], *, of: int, sequence: int)
 
 
 def _sorted(chosen: DataFrame) -> DataFrame:
-    """Sorts by sequence, in partitions small enough for the driver to take one after the other."""
+    """Sorts the rows by sequence, in partitions that are small enough for the driver to fetch one after the other."""
     chosen = cached(chosen)
     [size] = chosen.agg(F.coalesce(F.sum(F.expr(_BYTES)), F.lit(0))).collect()
     count = int(size[0]) // _PARTITION_BYTES + 1
@@ -268,9 +274,9 @@ def _sorted(chosen: DataFrame) -> DataFrame:
 
 
 def _records(source: Source, parts: Sequence[Part], upto: int) -> DataFrame:
-    """The records with rows, ``plain`` or parsed: of those that are parsed what ``parse`` gives, of the others the
-    leading values of their rows; and of their part its number, its owner and the owner's name (owned), shape, numbers,
-    names of columns, and why it is refused."""
+    """The records with rows. Plain records contain only the leading values of their rows, parsed records contain the
+    result of ``parse``. Each record has columns about its part: ``part`` (the number), ``owner``, ``owned`` (the
+    owner's name), ``shape``, ``numbers``, ``names`` (of the columns), and ``refused``."""
     uris = {part.name: source.uri(part.name) for part in parts}
     owners = {owner: at for at, owner in enumerate(sorted({part.owner for part in parts}))}
     shapes = _shapes(parts)
@@ -291,7 +297,7 @@ def _parsed(messages: DataFrame, within: DataFrame, upto: int) -> DataFrame:
     invalid = "raise_error(concat('not a record: partition ', partition, ', offset ', offset, '; see cdc-audit'))"
     records = parse(messages.select("side", "partition", "offset", "value"), also=["sql_mode"])
     records = records.withColumn("database", F.expr(f"IF(valid, database, CAST({invalid} AS STRING))"))
-    # Cached, since Spark would parse a record again for each field and row of it, and once more for a filter.
+    # Cached, since Spark would parse a record again for each of its fields and rows, and once more for a filter.
     records = cached(records).where(f"sequence <= {upto} AND size(rows) > 0")
     return records.join(F.broadcast(within), ["database", "table"]).where("sequence >= first AND sequence < end")
 
@@ -307,7 +313,7 @@ def _told(at: int, part: Part) -> dict[str, Any]:
 
 
 def _known(part: Part) -> tuple[int, ...] | None:
-    """The indexes of the columns that identify a row; None for all of them."""
+    """The indexes of the columns that identify a row; None if all columns identify it."""
     return part.known if not part.refused else ()
 
 
@@ -316,9 +322,9 @@ def _shapes(parts: Sequence[Part]) -> list[tuple[int, ...] | None]:
 
 
 def _changes(records: DataFrame, shapes: Sequence[tuple[int, ...] | None]) -> DataFrame:
-    """A line for each identity that a row had before or after a change. The columns: owner, owned, bare (the table has
-    no key), id (two hashes), place, adds (the row has this id from this place on), and n (how many rows with this id a
-    change in a table without a key adds; -1 if it removes one)."""
+    """One output row for each identity that a row had before or after a change. The columns are owner, owned, bare
+    (true if the table has no key), id (two hashes), place, adds (true if the row has this id from this place on), and n
+    (in a table without a key, the number of rows with this id that the change adds, -1 if it removes a row)."""
     rows = records.select("owner", "owned", "shape", "sequence", F.expr(_CHECKED).alias("row", "image"))
     bare = F.col("shape") == shapes.index(None) if None in shapes else F.lit(False)
     known = rows.select(
@@ -342,7 +348,7 @@ def _identity(image: str, shapes: Sequence[tuple[int, ...] | None]) -> Column:
 
 
 def _left(changes: DataFrame) -> DataFrame:
-    """sequence, is_left and kept (row) of each row that is left."""
+    """Finds the rows that remain; the columns are sequence, is_left (true) and kept (a struct of the row's number)."""
     grouped = changes.groupBy("owner", "owned", "bare", F.col("id.a"), F.col("id.b")).agg(
         F.max(F.expr("2L * place + int(adds)")).alias("newest"), F.sum("n").alias("n")
     )
@@ -352,7 +358,8 @@ def _left(changes: DataFrame) -> DataFrame:
 
 
 def _highest(records: DataFrame) -> DataFrame:
-    """sequence, is_left (false) and kept (row) of each row with the highest number of a column."""
+    """Finds the row with the highest number of each AUTO_INCREMENT column; the columns are those of ``_left``, and
+    is_left is false."""
     rows = records.select("owner", "numbers", "sequence", F.expr(_CHECKED).alias("row", "image"))
     rows = rows.where("image.after IS NOT NULL")
     columns = rows.select("owner", "sequence", "row", "image", F.posexplode("numbers").alias("at", "i")).where("i >= 0")

@@ -1,4 +1,4 @@
-"""Marks the follower while it is loaded: it is empty before, and an ordinary follower after."""
+"""Marks the follower while it is loaded: before, the follower is empty; afterwards, it is an ordinary follower."""
 
 from cdc.consumer.errors import Interrupted, Refused, Stopped
 from cdc.consumer.follower.session import Session
@@ -18,27 +18,28 @@ _EMPTY = (
 
 
 class SeedBeginning:
-    """A follower that begins with ``seed``, or goes on with it; see ``range.base_copy.Attachment``."""
+    """Begins or continues a follower with ``seed``; see ``range.base_copy.Attachment``."""
 
     def __init__(self, resource: str, seed: Seed) -> None:
         self._resource = resource
         self._seed = seed
 
     def begin(self, session: Session) -> list[bytes]:
-        """Writes the mark, which commits with the first checkpoint: no consumer finds one without the other."""
+        """Creates the table of marks; returns the statement that writes the mark. It commits with the first checkpoint,
+        so no consumer finds a mark without a checkpoint, or a checkpoint without a mark."""
         session.run([SEEDS.create(session.schema).encode()])
         seed = self._seed
         return [SEEDS.insert(session.schema, self._resource, upto=seed.upto, scope=seed.scope, now="at").encode()]
 
     def copied(self, session: Session, *, now: bool) -> BaseCopy:
-        """No base copy: a follower that is loaded begins empty."""
+        """Returns no base copy, since a follower that is loaded begins empty."""
         return BaseCopy()
 
 
 def seed_in(session: Session, resource: str, *, name: str) -> Seed | None:
     """The seed that loads the follower; None for an empty follower.
 
-    Raises UserError for any other follower, which is called ``name``, and Disconnected.
+    Raises UserError for any other follower, and Disconnected; ``name`` is the follower's name in errors.
     """
     try:
         seed = seed_of(session, resource)

@@ -68,8 +68,8 @@ def run(
     """Makes an empty follower equal to the leader as of ``at``, or continues a load that was stopped; None if ``stop``
     was set.
 
-    ``leader`` is the profile of cdc-producer, ``follower`` that of cdc-consumer. ``spark`` starts Spark. Raises
-    UserError, PromiseError or ServerGone; the next start continues where this one stopped.
+    ``leader`` is the profile of cdc-producer, ``follower`` is the profile of cdc-consumer. ``spark`` starts Spark.
+    Raises UserError, PromiseError or ServerGone; the next start continues where this run stopped.
     """
     require_one_stream(leader, follower)
     # No other client has written to the follower, so there is nothing to compare and nothing to overwrite.
@@ -92,7 +92,7 @@ def _load(startup: Startup, spark: Callable[[], SparkSession], leader: Profile, 
     source = Source.of(spark(), leader)
     require_whole(source)
     configure_for(source.spark, source.span.size)
-    # A record may hold hundreds of rows, which are not counted yet.
+    # A record may contain hundreds of rows, and the rows are not counted yet.
     set_tiny(source.spark, records=source.span.size * _ROWS_OF_A_RECORD)
     startup.require_same_names(leader_folds=source.folds_names)
     seed = _seed(begun, source, at, listed(follower))
@@ -108,7 +108,7 @@ def _load(startup: Startup, spark: Callable[[], SparkSession], leader: Profile, 
 def _applied(
     startup: Startup, source: Source, stream: Stream, checkpoint: Checkpoint, copied: BaseCopy
 ) -> Loaded | None:
-    """Loads the records after the checkpoint; None if it was stopped."""
+    """Loads the records after the checkpoint; returns None if the load was stopped."""
     stages = Stages.of(
         startup, checkpoint, copied=copied, skips=Skips(), others=lambda uri: uri.database != NO_DATABASE
     )
@@ -126,7 +126,7 @@ def _applied(
                     logged_at = time.monotonic()
                     event(_LOG, "loading", sequence=applied.last.sequence, rows=rows, statements=ledger.applied)
         except Reread:
-            pass  # another server has taken the follower's place, and lacks the rows that were loaded last
+            pass  # another server is the follower now, and lacks the rows that were loaded last
     return Loaded(stream.upto, rows, ledger.applied) if applier.checkpoint.sequence == stream.upto else None
 
 
@@ -140,7 +140,7 @@ class _Loading:
     startup: Startup
 
     def batches(self, *, after: int) -> Iterator[Batch | None]:
-        """The batches after sequence ``after``. Raises UserError for errors that Spark finds in the stream."""
+        """Yields the batches after sequence ``after``. Raises UserError for errors that Spark finds in the stream."""
         self.startup.load_names(self.renaming)
         found = _told(lines(self.source, self.stream.parts, after=after, upto=self.stream.upto))
         transactions = map(self._renamed, self.stream.transactions(found, after=after))
@@ -151,12 +151,13 @@ class _Loading:
         )
 
     def _renamed(self, transaction: Transaction) -> Transaction:
-        """The transaction with the follower's names of tables; statements are renamed when they run."""
+        """Renames the tables in the transaction's rows to their names on the follower; statements are renamed when they
+        run."""
         return transaction._replace(records=[self.renaming.of_stream(record) for record in transaction.records])
 
 
 def _seed(begun: Seed | None, source: Source, at: Moment, scope: str) -> Seed:
-    """The seed to begin or to go on with. Raises UserError if the follower is in another one."""
+    """The seed to begin or to continue. Raises UserError if the follower is being loaded with another seed."""
     if begun is None:
         seed = Seed(sequence_at(source, at), scope)
         if seed.upto < 0:
@@ -192,7 +193,8 @@ def _seed(begun: Seed | None, source: Source, at: Moment, scope: str) -> Seed:
 
 
 def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream:
-    """The stream to load, up to sequence ``upto``. Raises UserError if it is not certain; logs each table."""
+    """The stream to load, up to sequence ``upto``. Raises UserError if tables can't be loaded; if there are several,
+    logs each of them."""
     follower = startup.profile
     outline = source.outline().persist()
     messages = outline.where("told").select("partition", "offset", "value")
@@ -220,13 +222,13 @@ def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream
 
 
 def _passes(startup: Startup) -> Callable[[Uri], bool]:
-    """Decides which tables are loaded, by the leader's names."""
+    """Returns the condition, on the leader's URI of a table, that decides whether the table is loaded."""
     wanted = replicated(startup.scope)
     return (lambda uri: wanted(uri.folded())) if startup.session.folds_names else wanted
 
 
 def _told(found: Iterator[Line]) -> Iterator[Line]:
-    """Passes on ``found``; raises UserError for errors that Spark found in the stream."""
+    """Yields the lines in ``found``; raises UserError for errors that Spark found in the stream."""
     try:
         yield from found
     except PySparkException as error:

@@ -1,6 +1,8 @@
-"""Finds the places of records: those that the loaded follower's checkpoint moves to, and those after the seed.
+"""Finds the places of records in the topics: of the records to which the loaded follower's checkpoint moves, and of the
+records after the seed.
 
-Checks the requirements of a seed: two profiles of one stream, and a stream that is complete from its first record.
+Also checks the requirements of a seed: both profiles name the same stream, and the stream is complete from its first
+record.
 """
 
 from collections.abc import Collection, Mapping
@@ -60,8 +62,8 @@ def require_whole(source: Source) -> None:
 
 
 class Places(NamedTuple):
-    """The records to which the checkpoint moves without rows (``heads``), the offsets from which a consumer goes on
-    (``offsets``), and the sequences of the ``newest`` rows by the names of their tables.
+    """The records to which the checkpoint moves without rows (``heads``), the offsets from which a consumer continues
+    after the seed (``offsets``), and the sequence of the ``newest`` rows of each table, by the name of the table.
     """
 
     heads: dict[int, Head]
@@ -73,7 +75,7 @@ def places(
     topics_of: RecordSource, source: Source, outline: DataFrame, topic: Topic, upto: int,
     statements: Mapping[int, Record],
 ) -> Places:  # fmt: skip
-    """The places in the ``outline`` of ``source``. Raises UserError if the topics lack records."""
+    """Finds the places in the ``outline`` of ``source``. Raises UserError if the topics lack records."""
     wanted = {upto, *(sequence - 1 for sequence in statements if sequence > 0)}
     found = _of_partitions(outline, upto, wanted).where("count > 0").collect()
     heads = {int(each["sequence"]): Head(*each) for row in found for each in row["heads"] if each is not None}
@@ -99,9 +101,9 @@ def places(
 
 
 def _of_partitions(outline: DataFrame, upto: int, wanted: Collection[int]) -> DataFrame:
-    """Aggregates each partition: the number of records up to ``upto`` (``count``), the first offset after them
-    (``next``, or NULL), sequence, file, position, transaction and ts_us of records with ``wanted`` sequences
-    (``heads``), and the URI and newest sequence of each table with rows up to ``upto`` (``newest``).
+    """Aggregates each partition. The columns are ``count``, the number of records through ``upto``; ``next``, the first
+    offset after these records, or NULL; ``heads``, the sequence, file, position, transaction and ts_us of records with
+    ``wanted`` sequences; and ``newest``, the URI and the newest sequence of each table with rows through ``upto``.
     """
     numbers = [{"sequence": each} for each in sorted(wanted)]
     marked = local_frame(outline.sparkSession, numbers, "sequence BIGINT").withColumn("marked", F.lit(True))

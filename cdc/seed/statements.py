@@ -1,4 +1,5 @@
-"""Reads the records without rows in a leader's stream: statements, and notes of events that the producer skipped."""
+"""Reads the records without rows from a leader's stream: statements, and notes about events that the producer
+skipped."""
 
 from dataclasses import replace
 
@@ -13,7 +14,8 @@ _MARKS = (b'"Query":', f'"{SKIPPED}":'.encode())
 
 
 def read_statements(messages: DataFrame, upto: int) -> dict[int, Record]:
-    """The records without rows up to sequence ``upto``, by sequence, among ``messages`` (partition, offset, value).
+    """Finds the records without rows in ``messages`` (partition, offset, value), through sequence ``upto``; maps their
+    sequences to the records.
 
     Raises PromiseError for a message that is not a record.
     """
@@ -32,8 +34,8 @@ def read_statements(messages: DataFrame, upto: int) -> dict[int, Record]:
 
 
 def on_part_of_rows(record: Record) -> Record:
-    """The statement as it runs on a part of the rows: ALTER TABLE must not check foreign keys, since parent rows may be
-    loaded later.
+    """Adapts a statement to a follower that contains only some of the rows: ALTER TABLE must not check foreign keys,
+    since parent rows may be loaded later.
     """
     if not any(affect["action"] == "AlterTable" for affect in record.affects):
         return record

@@ -1,7 +1,7 @@
-"""Makes the stream that loads a follower: the remaining rows and the statements, by sequence, as transactions.
+"""Makes the stream that loads a follower: transactions with the remaining rows and the statements, ordered by sequence.
 
-Each transaction ends with a record of the leader's stream, to which the checkpoint moves. A statement in the follower's
-binlog means that all records before it were applied, so the checkpoint moves to the record before it first.
+Each transaction ends at a record of the leader's stream, to which the checkpoint moves. A statement in the follower's
+binlog means that all records before it were applied, so before a statement the checkpoint moves to the previous record.
 """
 
 import json
@@ -31,7 +31,7 @@ _PLACE = "the topics, folded"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The fields of a record beside its contents."""
+    """The fields of a record except its contents."""
 
     sequence: int
     file: str
@@ -42,7 +42,7 @@ class Head:
 
 @dataclass(slots=True)
 class _Unit:
-    """The contents of one transaction: the number of ``rows``, and their ``size`` in characters."""
+    """The contents of one transaction: its ``lines``, the number of ``rows``, and their ``size`` in characters."""
 
     lines: list[Line] = field(default_factory=list)
     rows: int = 0
@@ -56,10 +56,11 @@ class _Unit:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """``statements`` by sequence, and the ``heads`` of records that the checkpoint moves to without rows.
+    """The stream up to sequence ``upto``: ``statements`` by sequence, the ``parts`` with rows, and the ``heads`` of
+    records to which the checkpoint moves without rows.
 
-    ``offsets`` are the offsets from which a consumer goes on after ``upto``: the checkpoint has them from the
-    beginning. One transaction loads about ``most_rows`` rows.
+    ``offsets`` are the offsets from which a consumer continues after ``upto``; each checkpoint of the load contains
+    them. One transaction loads about ``most_rows`` rows.
     """
 
     resource: str
@@ -72,7 +73,7 @@ class Stream:
     parser: RecordParser = field(default_factory=RecordParser)
 
     def transactions(self, lines: Iterable[Line], *, after: int) -> Iterator[Transaction]:
-        """The transactions after sequence ``after``; ``lines`` are the rows, by sequence."""
+        """Yields the transactions after sequence ``after``; ``lines`` are the rows, ordered by sequence."""
         statements = deque(sequence for sequence in self.statements if sequence > after)
         unit, last = _Unit(), after
         for sequence, found in groupby(lines, key=attrgetter("sequence")):
@@ -108,8 +109,11 @@ class Stream:
         return Transaction([record], dict(self.offsets), 0, statement=False)
 
     def _rows(self, unit: "_Unit") -> Transaction:
-        """Inserts the rows with the highest numbers first and deletes each at once: later rows may have the same unique
-        key. Each record has the head of the newest one, to which the checkpoint moves.
+        """A transaction that loads the rows of ``unit``.
+
+        Rows that were kept only for their AUTO_INCREMENT numbers come first; each is inserted and deleted at once,
+        since later rows may have the same unique key. Each record has the head of the newest line, to which the
+        checkpoint moves.
         """
         tables: dict[tuple[int, str | None], list[Line]] = {}
         for line in unit.lines:
@@ -134,7 +138,7 @@ class Stream:
             "transaction": {"id": head.transaction, "index": 0, "last": True, "ts_us": head.ts_us},
             "columns": part.columns, **({"key": line.key} if line.key else {}),
             **({"sql_mode": line.mode} if line.mode is not None else {}),
-            # A row may be loaded before its parent, if the parent has changed since.
+            # A row may be loaded before its parent, if the parent was changed later.
             "flags": NO_FOREIGN_KEY_CHECKS,
         }  # fmt: skip
         begin = json.dumps(body, ensure_ascii=False)[:-1]
@@ -142,7 +146,7 @@ class Stream:
 
 
 def without_repeated(lines: Sequence[Line]) -> list[Line]:
-    """The lines of one record, without the rows with the highest numbers that remain with the same values anyway."""
+    """The lines of one record. A row that was kept only for its highest number is left out if it remains anyway."""
     left = {(line.part, row) for line in lines if line.is_left for row in line.rows}
     found = [line if line.is_left else _without(left, line) for line in lines]
     return [line for line in found if line.rows]

@@ -1,8 +1,8 @@
 """Decides which tables are loaded, and finds the parts of the stream with their rows. Pure.
 
 Each row is loaded at the sequence of its last change, into the table as it was then: later statements change the row as
-they did on the leader. So at each sequence the follower holds a part of the rows that the leader held, which no unique
-key can refuse.
+they did on the leader. So at each sequence the follower contains a subset of the rows that the leader contained, so
+that no unique key can refuse a row.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,12 +26,13 @@ _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "flo
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The records of table ``name`` from sequence ``first`` to before ``end``, whose rows table ``owner`` has now.
+    """The records of table ``name`` with sequences from ``first`` up to but not including ``end``, whose rows belong to
+    table ``owner`` now.
 
-    Rows have these ``columns``, and the columns with the indexes ``known`` identify them; None: all values, in a table
-    without a key. ``numbers`` are the indexes of the columns that may be AUTO_INCREMENT, in the same order in all parts
-    of a table, -1 for a column that does not exist yet. ``refused`` is the reason why rows can't be read here, or
-    empty.
+    Rows have these ``columns``. The columns with the indexes ``known`` identify a row; if ``known`` is None, the table
+    has no key, and all values identify a row. ``numbers`` are the indexes of the columns that may be AUTO_INCREMENT, in
+    the same order in all parts of a table, -1 for a column that does not exist yet. ``refused`` is the reason why the
+    rows of these records can't be read, or empty.
     """
 
     name: Name
@@ -48,8 +49,9 @@ def parts_of(
     history: History, statements: Mapping[int, Record], upto: int, *, newest: Mapping[Name, int],
     passes: Callable[[Uri], bool], resource: str,
 ) -> tuple[list[Part], list[UserError]]:  # fmt: skip
-    """The parts of all tables that exist after sequence ``upto`` and pass the filters, and errors for tables that can't
-    be loaded. ``newest`` has the sequences of their newest rows, by the names under which they were logged.
+    """Returns the parts of all tables that exist after sequence ``upto`` and pass the filters, and an error for each
+    table that can't be loaded. ``newest`` maps each name under which rows were logged to the sequence of its newest
+    rows.
     """
     found: list[Part] = []
     refused: list[UserError] = []
@@ -85,7 +87,7 @@ def _segments(history: History, names: Sequence[Name], upto: int) -> dict[Name, 
 def _of_table(
     history: History, statements: Mapping[int, Record], name: Name, segments: Sequence[Segment], upto: int
 ) -> Iterator[Part]:
-    """The parts of one table. Raises UserError."""
+    """Yields the parts of one table. Raises UserError if the table can't be loaded."""
     if not any(_tells(told.name, told.sequence, segments) for told in history.told if told.sequence <= upto):
         require_no_exchange(segments, history.upto(upto), name, f"table {'.'.join(name)}")
         # The table has no rows, or an earlier version wrote the stream.
@@ -109,7 +111,7 @@ def _is_on(uri: str, segments: Sequence[Segment]) -> bool:
 
 
 def _may_number(record: Record | None) -> bool:
-    """Whether a statement may add AUTO_INCREMENT to a column. LIKE and SELECT take it over from another table."""
+    """Whether a statement may add AUTO_INCREMENT to a column; with LIKE it copies the attribute from another table."""
     words = record.query.upper() if record is not None else ""
     return "AUTO_INCREMENT" in words or "SERIAL" in words or "LIKE" in words
 
@@ -136,7 +138,7 @@ def _part(planned: Plan, stretch: Stretch, *, numbered: bool) -> Part:
 
 
 def _require_same_rows(planned: Plan, statements: Mapping[int, Record]) -> None:
-    """Raises UserError if a statement numbered rows of which some are loaded later, or not at all."""
+    """Raises UserError if a statement numbered existing rows: the follower loads some of these rows later, or never."""
     for before, stretch in zip(planned.stretches, planned.stretches[1:], strict=False):
         record = statements.get(stretch.first)
         if record is None:

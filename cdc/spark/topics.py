@@ -65,7 +65,8 @@ class Topics:
 
     The records (columns of ``input.records``) have the leader's names of databases and tables. ``arrivals`` contains
     the times at which the records were in Kafka. ``spans`` maps each side to the offsets of all records, and ``ids``
-    to the topics' ids in Kafka. ``folds_names``: the names are in lower case, since one of the servers folds them.
+    to the topics' ids in Kafka. ``folds_names`` is true if the names are in lower case, since one of the servers folds
+    them.
     """
 
     records: DataFrame

@@ -51,7 +51,7 @@ _THERE = (
 # versions accept.
 _OF_VERSIONS = (1063, 1064, 1115, 1193, 1235, 1273, 1286, 1305, 1503, 3763, 3770, 3814, 6123, 6125)
 _LACKS = 1227
-# The server's words: "the SUPER or SYSTEM_VARIABLES_ADMIN and TABLE_ENCRYPTION_ADMIN privilege(s)"
+# The server's error text contains "the SUPER or SYSTEM_VARIABLES_ADMIN and TABLE_ENCRYPTION_ADMIN privilege(s)".
 _PRIVILEGES = re.compile(r"\b([A-Z_]{4,}(?:(?:,| or| and) [A-Z_]{4,})*) privilege")
 _OF_ACCOUNTS = (1449, _LACKS)
 _HINTS = {
@@ -162,7 +162,8 @@ class DdlLedger:
         self._connection.rest()
 
     def note_names(self, *, after: int, through: int) -> list[Statement]:
-        """The statements that note the names that came and went after the sequence ``after``, up to ``through``."""
+        """The statements that store names that the leader began to use, and delete names that it removed, after
+        sequence ``after`` through ``through``."""
         return self._statements.notes(after=after, through=through)
 
     def note_left_out(self, record: Record) -> Statement:
@@ -325,7 +326,7 @@ class DdlLedger:
 
 
 def _one_of_each(privileges: str) -> str:
-    """The privileges to grant: of alternatives in the server's words the last, which is the narrowest."""
+    """The privileges to grant, from the server's error text: for alternatives the last, which is the narrowest."""
     return ", ".join(re.split(r", | or ", each)[-1] for each in privileges.split(" and "))
 
 

@@ -219,7 +219,7 @@ class Session:
         self.binlog_room = 0  # bytes of records that certainly fit into one transaction of the server's binlog
         self._row_format = b""  # the assignment that makes the server log rows, empty if its own value does
         self.version = 0
-        self.folds_names = False  # whether it has lower_case_table_names = 1
+        self.folds_names = False  # whether the server has lower_case_table_names = 1
         self.server = ""  # its UUID: after a failover another server answers at the same address
 
     def __enter__(self) -> Self:

@@ -38,7 +38,7 @@ class Place:
         """Parses the option's value. Raises UserError."""
         if re.fullmatch(r"\d{1,18}", text, re.ASCII):
             return cls(text, sequence=int(text))
-        if is_gtid(text.lower()) and not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):  # a date has no zone
+        if is_gtid(text.lower()) and not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):  # dates have no time zone
             return cls(text, gtid=text.lower())
         try:
             time = datetime.fromisoformat(text)

@@ -45,8 +45,8 @@ class FollowerStatements:
         self._innodb = self.changes_engines = engine == _INNODB
 
     def notes(self, *, after: int, through: int) -> list[Statement]:
-        """The statements that note the leader's names as of the sequence ``through`` if they were those of ``after``,
-        where the follower has names in lower case.
+        """The statements that bring the table of the leader's names from the sequence ``after`` to ``through``; none
+        unless the follower has names in lower case.
         """
         spellings = self._renaming.spellings
         return spellings.notes(after=after, through=through) if spellings else []

@@ -257,9 +257,10 @@ class KafkaReader:
         return newest.next_sequence if newest else None
 
     def places(self, topic: Topic, *, before: int) -> Iterator[Place]:
-        """The places of the records in the only partition of ``topic`` before the offset ``before``, newest first.
+        """Yields the places of the records in the only partition of ``topic`` before the offset ``before``, newest
+        first.
 
-        To be called before ``begin``. Raises Unreachable if the brokers can't be reached, PromiseError for a message
+        Must be called before ``begin``. Raises Unreachable if the brokers can't be reached, PromiseError for a message
         that is not a record.
         """
         low, high = topic.ranges[FIRST]

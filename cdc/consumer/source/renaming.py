@@ -125,7 +125,7 @@ def _ambiguous(record: Record, name: str) -> Unapplicable:
 class Renaming:
     """Renames records; ``replicated(uri)`` decides whether an object, by its name on the leader, is replicated.
 
-    ``spellings`` are set where the follower has all names in lower case: then the leader's are folded first.
+    ``spellings`` is set if the follower has all names in lower case: then the leader's names are folded first.
     """
 
     def __init__(
@@ -147,13 +147,13 @@ class Renaming:
         return Uri(uri.resource, self._renames.new(uri.database), uri.table)
 
     def located(self, records: Iterable[Located | None]) -> Iterator[Located | None]:
-        """Renames the records as ``of_stream`` does."""
+        """Renames the records of a stream with ``of_stream``."""
         for item in records:
             yield item if item is None else item._replace(record=self.of_stream(item.record))
 
     def of_stream(self, record: Record) -> Record:
-        """A rows record with the follower's names; the text of a statement stays unchanged, since a refused one may be
-        skipped. To be called in the order of the stream.
+        """Renames the table of a rows record to its name on the follower. The text of a statement stays unchanged,
+        since a statement that can't be renamed may be skipped. Must be called in the order of the stream.
         """
         if self.spellings is not None:
             record = self.spellings.folded(record)

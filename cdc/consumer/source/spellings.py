@@ -1,8 +1,9 @@
-"""Gives the leader's names in lower case to a follower with ``lower_case_table_names = 1``. Pure.
+"""Converts the leader's names to lower case for a follower with ``lower_case_table_names = 1``. Pure.
 
-To such a server ``Pet`` and ``pet`` are one table, and to a leader with 0 they are two. So the leader's spelling of
-each name is remembered, in the follower itself (module ``names``): another spelling of a name in use is refused,
-whether a statement makes the second table, means one that the leader has not, or rows come for it.
+For such a server ``Pet`` and ``pet`` are one table; for a leader with 0 they are two tables. So the leader's spelling
+of each name is stored in the follower (module ``names``). Another spelling of a name in use is refused: in a statement
+that creates the second table, in a statement about a table that the leader does not have, and in rows of the second
+table.
 """
 
 from collections import deque
@@ -26,7 +27,8 @@ _TABLES = ("Table", "View", "Index")
 
 
 class _Change(NamedTuple):
-    """At ``sequence`` the leader began to use a name in this spelling; None: it has the name no more."""
+    """The leader began to use ``name`` in the spelling ``spelled`` at ``sequence``; ``spelled`` is None if it removed
+    the name."""
 
     sequence: int
     name: Name
@@ -34,36 +36,37 @@ class _Change(NamedTuple):
 
 
 class Spellings:
-    """The leader's spelling of each name that the follower has, as of the record that came last.
+    """The leader's spelling of each name that the follower has, as of the last record of the stream so far.
 
-    They are kept in the database ``schema``. ``passes(uri)`` decides by folded names whether an object is for this
-    follower.
+    The spellings are stored in the database ``schema``. ``passes(uri)`` decides whether an object is replicated to this
+    follower; ``uri`` contains folded names.
     """
 
     def __init__(self, schema: str, resource: str, *, passes: Callable[[Uri], bool]) -> None:
         self._place = schema, resource
         self._passes = passes
         self._spelled: dict[Name, str] = {}
-        self._settled: dict[Uri, Uri] = {}  # tables whose rows need no more checks, with their folded names
-        self._changes: deque[_Change] = deque()  # those that may not be committed yet
-        self._refused: dict[int, tuple[Uri, Uri]] = {}  # by sequence: a statement's name, and the one in use
+        self._settled: dict[Uri, Uri] = {}  # maps tables whose rows need no more checks to their folded names
+        self._changes: deque[_Change] = deque()  # the changes that may not be committed yet
+        # maps the sequence of a refused statement to the name in the statement and the name in use
+        self._refused: dict[int, tuple[Uri, Uri]] = {}
 
     @property
     def question(self) -> str:
-        """The query for the names, as of the follower's checkpoint."""
+        """The query for the spellings as of the follower's checkpoint."""
         return names.known(*self._place)
 
     def begin(self, found: Iterable[Sequence[Any]]) -> None:
-        """Goes on from the checkpoint whose names are ``found``, the rows of ``question``."""
+        """Continues from the follower's checkpoint; ``found`` are the rows that the query ``question`` returned."""
         self._spelled = {(str(database), str(table)): str(spelled) for database, table, spelled in found}
         self._settled.clear()
         self._changes.clear()
         self._refused.clear()
 
     def folded(self, record: Record) -> Record:
-        """The record with the follower's names, to be called for each in the order of the stream.
+        """Returns the record with folded names. Must be called for each record, in the order of the stream.
 
-        Raises Unapplicable for rows of a table that is another one here.
+        Raises Unapplicable for rows of a table whose folded name belongs to another table on the follower.
         """
         if record.operation in ("Query", SKIPPED):
             if record.operation == "Query":
@@ -78,12 +81,13 @@ class Spellings:
         return record if uri == record.uri else replace(record, uri=uri)
 
     def check(self, record: Record) -> None:
-        """Raises Unapplicable for a statement on a name that is in use in another spelling."""
+        """Raises Unapplicable for a statement that contains a name which is in use in another spelling."""
         if (found := self._refused.get(record.sequence)) is not None:
             raise _two(record, *found)
 
     def notes(self, *, after: int, through: int) -> list[Statement]:
-        """The statements that note the changes of the records after the sequence ``after``, up to ``through``."""
+        """The statements that store the changes of spellings in records after sequence ``after`` through
+        ``through``."""
         last = {each.name: each.spelled for each in self._changes if after < each.sequence <= through}
         made = [names.remember(*self._place, name, spelled) for name, spelled in last.items() if spelled is not None]
         gone = [name for name, spelled in last.items() if spelled is None]
@@ -102,7 +106,7 @@ class Spellings:
         self._change(record.sequence, found)
 
     def _see(self, record: Record) -> None:
-        """Follows what a statement does to names; one that is refused changes none."""
+        """Updates the spellings according to the effects of a statement; a refused statement changes no spelling."""
         found: dict[Name, str | None] = {}
         for action, *ends in self._effects(record):
             whole = action.endswith(_TABLES)
@@ -119,7 +123,8 @@ class Spellings:
         self._change(record.sequence, found)
 
     def _effects(self, record: Record) -> Iterator[tuple[Any, ...]]:
-        """The actions on objects that are for this follower, each with their URIs: of now, and after a RENAME."""
+        """Yields each action of a statement on an object that is replicated to this follower, with the object's URI
+        and, for a RENAME, its new URI."""
         for affect in record.affects:
             ends = [Uri.parse(affect[end]) for end in ("uri", "to") if end in affect]
             if affect["action"].endswith(LEADER_ONLY) or not all(self._passes(uri.folded()) for uri in ends):
@@ -127,8 +132,8 @@ class Spellings:
             yield affect["action"], *ends
 
     def _take(self, found: dict[Name, str | None], uri: Uri, *, whole: bool) -> Uri | None:
-        """Adds the names of ``uri`` to ``found``; with ``whole`` also the table's. Returns the object that has such a
-        name in another spelling; None if there is none.
+        """Adds the database name of ``uri`` to ``found``, and if ``whole`` also the table name. Returns the object that
+        uses such a name in another spelling; None if there is no such object.
         """
         database = (folded(uri.database), ""), uri.database
         table = [(_name(uri), uri.table)] if whole and uri.table is not None else []
@@ -174,7 +179,7 @@ def _folded_affect(affect: dict[str, Any]) -> dict[str, Any]:
 
 
 def _two(record: Record, uri: Uri, other: Uri) -> Unapplicable:
-    """The error for ``record``, which names ``uri``, where the follower's object of that name is the leader's
+    """The error for ``record``, which names ``uri``, although the follower's object of this name is the leader's object
     ``other``."""
     kind = "database" if other.table is None else "table"
     names_ = [each.database if other.table is None else named(each.database, each.table or "") for each in (other, uri)]

@@ -95,8 +95,8 @@ _HINT = (
 def check_claims(record: Record, *, version: int, folds_names: bool = False) -> None:
     """Raises Unapplicable if the statement is not of a replicated kind, or does not do what its record claims.
 
-    ``version`` is the follower's, in the form of executable comments (90704 for 9.7.4). ``folds_names``: the record has
-    the names in lower case, which the statement may have in any.
+    ``version`` is the follower's version, in the form of executable comments (90704 for 9.7.4). ``folds_names`` is true
+    if the record contains names in lower case, which the statement may contain in any case.
     """
     try:
         problem = _problem(record, version, folded_effect if folds_names else Effect._replace)
@@ -120,7 +120,8 @@ def numbering(record: Record) -> Effect | None:
 
 
 def _problem(record: Record, version: int, here: Callable[[Effect], Effect]) -> str:
-    """The reason not to run the statement, or empty; ``here`` gives an effect the names of the follower's objects."""
+    """The reason not to run the statement, or an empty text; ``here`` converts the names in an effect to the names of
+    the follower's objects."""
     text, modes = parsed(record), quoting(record)
     if any(int(number) > version for part in _between(text, modes) for number in _VERSIONED.findall(part)):
         return "it has a comment that only a server newer than the follower executes"

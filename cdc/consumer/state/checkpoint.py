@@ -67,7 +67,7 @@ class Checkpoint:
 
     ``topic`` is the topic of all records or, in the layout ``per_table``, the commit log. ``schema`` is the consumer's
     own database, which contains the checkpoint. ``ts_us`` is the leader's commit time of the last record, ``position``
-    where that record's event begins in the leader's binlog; both are None before the first record.
+    is the position in the leader's binlog where the record's event begins; both are None before the first record.
     """
 
     resource: str

@@ -1,7 +1,8 @@
-"""The table of the names that a follower with ``lower_case_table_names = 1`` has in lower case, as the leader spells
-them. Pure.
+"""The table with the leader's spelling of names, for a follower with ``lower_case_table_names = 1``, which stores names
+in lower case. Pure.
 
-Its rows commit with the records that first have such a name, or take it away: they are those of the checkpoint.
+A row of this table commits with the record that first contains the name, or with the record that removes it, so the
+rows always match the checkpoint.
 """
 
 from collections.abc import Iterable
@@ -27,17 +28,17 @@ NAMES = OwnTable(
 
 
 def known(schema: str, resource: str) -> str:
-    """The query for database, table and the leader's spelling of all names."""
+    """The query for all names: database, table, and the leader's spelling."""
     return NAMES.select(schema, resource, "database_name, table_name, spelled")
 
 
 def remember(schema: str, resource: str, name: Name, spelled: str) -> str:
-    """The statement that notes how the leader spells a name."""
+    """The statement that stores the leader's spelling of a name."""
     insert = NAMES.insert(schema, resource, database_name=name[0], table_name=name[1], spelled=spelled, now="at")
     return f"REPLACE{insert.removeprefix('INSERT')}"
 
 
 def forget(schema: str, resource: str, names: Iterable[Name]) -> str:
-    """The statement that removes the notes of ``names``, which the leader does not have any more."""
+    """The statement that deletes the rows of ``names`` that no longer exist on the leader."""
     pairs = ", ".join(f"({quoted(database)}, {quoted(table)})" for database, table in names)
     return NAMES.delete(schema, resource, where=f"(database_name, table_name) IN ({pairs})")

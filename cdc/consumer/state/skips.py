@@ -55,7 +55,7 @@ class Skips:
         return cls(numbers, tables, new=new)
 
     def fold(self) -> None:
-        """Has the tables be compared by names in lower case."""
+        """Converts the names of the tables to lower case, for records with names in lower case."""
         lower = {here: (folded(there[0]), folded(there[1])) for here, there in self._here.items()}
         self._here = {(folded(here[0]), folded(here[1])): there for here, there in lower.items()}
 

@@ -18,7 +18,7 @@ UPDATES = frozenset({UPDATE_ROWS, PARTIAL_UPDATE_ROWS})
 GTID, ANONYMOUS_GTID, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE, HEARTBEAT_V2 = 33, 34, 35, 36, 37, 41
 XA_PREPARE, TRANSACTION_PAYLOAD, GTID_TAGGED = 38, 40, 42
 MARIADB_GTID = 162  # the only event of MariaDB that reaches the decoder: cdc.producer.flavor translates the others
-# No events: cdc.producer.flavor puts these in the place of events of MariaDB that can't be translated.
+# No server logs these types: cdc.producer.flavor assigns them to events of MariaDB that can't be translated.
 MARIADB_PHASE, MARIADB_UNREADABLE = 253, 254
 GTIDS = frozenset({GTID, ANONYMOUS_GTID, GTID_TAGGED, MARIADB_GTID})
 HEARTBEATS = frozenset({HEARTBEAT, HEARTBEAT_V2})

@@ -214,7 +214,7 @@ _SQL_MODES = {
 _NO_FOREIGN_KEY_CHECKS, _RELAXED_UNIQUE_CHECKS = 1 << 26, 1 << 27
 
 
-# Modes of MariaDB without a like in MySQL, at the bits where ``cdc.producer.flavor`` puts them.
+# The modes that only MariaDB has, by the bits to which ``cdc.producer.flavor`` moves them.
 MARIADB_MODES = {
     48: "IGNORE_BAD_TABLE_OPTIONS", 49: "POSTGRESQL", 50: "ORACLE", 51: "MSSQL", 52: "DB2", 53: "MAXDB",
     54: "MYSQL323", 55: "MYSQL40", 56: "EMPTY_STRING_IS_NULL", 57: "SIMULTANEOUS_ASSIGNMENT",
@@ -358,8 +358,8 @@ def named(data: bytes) -> Gtid:
 
 
 def _of_mariadb(data: bytes) -> Gtid:
-    """Parses MariaDB's GTID event: sequence number (8), domain (4), flags (1); the server is that of the header, and so
-    is the time, in seconds.
+    """Parses MariaDB's GTID event: sequence number (8), domain (4), flags (1). The server id and the time, in seconds,
+    are in the event's header.
     """
     time, _, server, _, _, _ = header_fields(data)
     number, domain = _MARIADB_GTID(data, HEADER_BYTES)

@@ -60,7 +60,8 @@ _WHOLE_DOCUMENTS = {
     ),
 }  # fmt: skip
 _NAMES = "lower_case_table_names"
-# With 2, on macOS, the server logs a table under two names: as it was created, and as a statement wrote it.
+# With the value 2, on macOS, the server logs a table under two names: as the table was created, and as a statement
+# spelled the name.
 _ANY_SPELLING = f"{_NAMES} is 2, with which one table is logged under several names; only a new server can have 0 or 1"
 _IDENTITY = (_NAMES, "version", "server_uuid", "server_id", "gtid_mode")
 
@@ -72,9 +73,9 @@ _GLOBAL_TRIGGER = re.compile(r"GRANT (ALL PRIVILEGES|(.*, )?TRIGGER(, .*)?) ON \
 class Leader:
     """The server's state at the time of the query. ``logs`` are its binlog files, oldest first, with sizes in bytes.
 
-    ``gtid_on``: the server sends its binlog by a GTID set. ``before_gtids``: the server uses GTIDs now, but its oldest
-    binlog files are from before; it does not send their transactions, which have no GTIDs. ``folds_names``: its names
-    of databases and tables are in lower case.
+    ``gtid_on`` is true if the server can send its binlog from a GTID set on. ``before_gtids`` is true if the server
+    uses GTIDs now, but its oldest binlog files are older; it does not send the transactions in them that have no GTIDs.
+    ``folds_names`` is true if the server stores names of databases and tables in lower case.
     """
 
     name: str
@@ -89,7 +90,7 @@ class Leader:
     collations: dict[int, tuple[str, str]]
     before_gtids: bool = False
     folds_names: bool = False
-    session: Any = None  # the settings of a MariaDB that its events do not have; None for MySQL
+    session: Any = None  # the settings of a MariaDB leader that are not in its events; None for MySQL
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def inspect(
 
 
 def inspect_with(cursor: Any, *, name: str, partial_json: bool, problems: list[UserError] | None) -> Leader:
-    """``inspect`` over an open connection."""
+    """Queries the server's state over an open connection; see ``inspect``."""
     error = _not_followed(cursor, name, partial_json)
     return inspected(cursor, error, _ask, name=name, problems=problems)
 
@@ -128,7 +129,8 @@ def inspected(
     name: str,
     problems: list[UserError] | None,
 ) -> Leader:
-    """The state that ``ask`` finds; ``error`` and ``problems`` as in ``inspect``."""
+    """Returns the state that ``ask`` finds. Raises ``error`` if it is not None; if the state can be queried
+    nevertheless, appends it to ``problems`` instead, if given."""
     if error is not None:
         if problems is None or not _can_be_asked(cursor):
             raise error
@@ -148,7 +150,8 @@ def objects(settings: dict[str, Any], *, name: str) -> Objects:
 
 
 def folds_names(settings: dict[str, Any], *, name: str) -> bool:
-    """Whether the server has names in lower case (``lower_case_table_names = 1``). Raises the errors of ``inspect``."""
+    """Whether the server stores names in lower case (``lower_case_table_names = 1``). Raises the errors of
+    ``inspect``."""
     with connected_cursor(settings, name) as cursor:
         cursor.execute(f"SELECT @@{_NAMES}")
         return bool(cursor.fetchone()[0] == 1)
@@ -184,7 +187,7 @@ def different(cursor: Any, texts: Sequence[str], charset: str, collation: str) -
 
 @contextmanager
 def connected_cursor(settings: dict[str, Any], name: str) -> Iterator[Any]:
-    """A cursor on the server ``name``. Raises the errors of ``inspect``."""
+    """Opens a connection to the server ``name``, and yields a cursor. Raises the errors of ``inspect``."""
     try:
         with (
             connected(**settings, read_timeout=_ANSWER_SECONDS, write_timeout=_ANSWER_SECONDS) as connection,
@@ -202,19 +205,20 @@ def _not_followed(cursor: Any, name: str, partial_json: bool) -> UserError | Non
     problems = list(settings_problems(variables, _SETTINGS if partial_json else _SETTINGS | _WHOLE_DOCUMENTS))
     problems += [_ANY_SPELLING] if variables[_NAMES] == "2" else []
     missing = list(_missing_grants(cursor, partial_json))
-    # Only without missing grants: the statement needs them.
+    # The replica's settings are queried only if no grant is missing, since the query needs the grants.
     return not_followed(name, problems + (missing or list(unlogged_replica(cursor))))
 
 
 def settings_problems(variables: Mapping[str, str], settings: Mapping[str, tuple[str, str]]) -> Iterator[str]:
-    """The server's ``variables`` that differ from the wanted ``settings``, each with the change that is needed."""
+    """Yields a text for each of the server's ``variables`` that differs from the wanted ``settings``, with the change
+    that is needed."""
     for setting, (wanted, change) in settings.items():
         if variables.get(setting, "") != wanted:
             yield f"{setting} is {variables.get(setting, 'unknown') or 'empty'}; {change}"
 
 
 def not_followed(name: str, problems: list[str]) -> UserError | None:
-    """The error of all ``problems`` of the server ``name``; None if there are none."""
+    """The error with all ``problems`` of the server ``name``; None if there are no problems."""
     if not problems:
         return None
     return UserError(
@@ -321,7 +325,7 @@ def _missing_grants(cursor: Any, partial_json: bool) -> Iterator[str]:
 
 
 def missing_grant(cursor: Any, privilege: str) -> str:
-    """Reports that our user lacks a privilege, with the GRANT for it."""
+    """The text which reports that our user lacks a privilege, with the GRANT statement that grants it."""
     cursor.execute("SELECT CURRENT_USER()")
     user, host = cursor.fetchone()[0].rsplit("@", 1)
     return f"{privilege} is missing; GRANT {privilege} ON *.* TO '{user}'@'{host}'"

@@ -55,7 +55,7 @@ _INTEGER = Struct("<I").unpack_from
 _LOW_32_BITS = 0xFFFFFFFF
 # Events that change neither the file nor the connection's state.
 _ORDINARY = frozenset({et.QUERY, et.XID, et.TABLE_MAP, *et.GTIDS, *et.ROWS, *et.OTHER_ROWS})
-_BEGINNING = et.GTIDS - {et.MARIADB_GTID}  # events behind which a simple transaction may follow
+_BEGINNING = et.GTIDS - {et.MARIADB_GTID}  # a simple transaction may begin with these events
 _SMALLEST_PACKET = PACKET_EVENT_AT + HEADER_BYTES + CHECKSUM_BYTES  # a shorter packet has a message instead of an event
 # Unpacks the start of a packet with an event: the packet header, the status, and the type, length and next position
 # from the event's header.

@@ -41,9 +41,9 @@ _PACKET_LENGTH_BYTES = 3
 _TIMEOUTS = {"read_timeout": 30, "write_timeout": 30}  # seconds, until the dump begins
 _SELECT_SECONDS = 0.2
 _SESSION = {
-    # MariaDB sends its GTID events to replicas of this capability only.
+    # MariaDB sends its GTID events only to replicas with this capability.
     "init_command": "SET @mariadb_slave_capability=4, "
-    # Announcing CRC32 is right for files with and without checksums: a file's format description names its algorithm.
+    # CRC32 works for binlog files with and without checksums: a file's format description names its algorithm.
     "@source_binlog_checksum='CRC32', @master_binlog_checksum='CRC32', "
     # The connection is not read while the stream waits for the copy of a table.
     "SESSION net_write_timeout=86400"
@@ -100,8 +100,8 @@ class BinlogSource:
         gtid_set: GtidSet | None,
         translate: Translate | None = None,
     ) -> Self:
-        """Starts the dump after ``gtid_set`` if it is given and not empty, else at ``position``. ``translate`` makes
-        the events of another kind of server MySQL's.
+        """Starts the dump after ``gtid_set`` if it is given and not empty, else at ``position``. ``translate`` converts
+        the events of another kind of server to MySQL's events.
 
         ``settings`` are pymysql's connection arguments, ``name`` is the server's name in errors. Raises Disconnected if
         the server cannot be reached.
@@ -234,7 +234,7 @@ class Dumps:
     """Dump connections to ``leader``, each as a replica whose name is derived from ``topic`` and ``resource``.
 
     ``settings`` are pymysql's connection arguments. ``server_id`` is the replica's server id; with 0 it is derived from
-    the name. ``translate`` as in ``BinlogSource.open``.
+    the name. For ``translate`` see ``BinlogSource.open``.
     """
 
     def __init__(
@@ -262,7 +262,7 @@ class Dumps:
         return self._open(self._name, entry.position, gtid_set, server_id=self._server_id)
 
     def beside(self, position: Position) -> BinlogSource:
-        """The events from ``position`` on, which does not end a dump that follows the binlog."""
+        """Opens a second dump, of the events from ``position`` on. It does not end the dump that follows the binlog."""
         return self._open(f"{self._name} beside", position, None, server_id=0)
 
     def read_again(self, xa: PreparedXa, others: GtidSet | None, stop: threading.Event) -> Iterator[RawEvent]:

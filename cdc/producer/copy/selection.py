@@ -120,7 +120,8 @@ def definitions(settings: dict[str, Any], name: str, tables: Sequence[Table]) ->
 
 
 def require_gtids(leader: Leader) -> None:
-    """Raises UserError if the leader's GTID settings prevent copying its tables, or it is a MariaDB."""
+    """Raises UserError if the leader's GTID settings prevent copying its tables, or if the leader is a MariaDB
+    server."""
     if leader.session is not None:
         raise UserError(
             "tables of a MariaDB leader can't be copied into the stream yet",

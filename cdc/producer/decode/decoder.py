@@ -130,9 +130,9 @@ class Decoder:
     """Decodes one leader's events.
 
     ``tables`` decodes the rows of the tables that pass the filters; ``xa`` keeps prepared transactions; ``log(event,
-    **fields)`` is called for each statement that is not replicated by design. ``other_events``: events that are part of
-    no record are changes too. ``folds_names``: the leader has ``lower_case_table_names = 1``. ``rewrite`` makes a
-    statement of another kind of leader a statement of MySQL.
+    **fields)`` is called for each statement that is not replicated by design. If ``other_events`` is true, events that
+    are part of no record are changes, too. ``folds_names`` is true if the leader has ``lower_case_table_names = 1``.
+    ``rewrite`` converts a statement of another kind of leader to a statement for MySQL.
     """
 
     def __init__(

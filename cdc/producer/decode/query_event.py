@@ -52,7 +52,7 @@ class LoggedStatement:
 def logged_statement(event: RawEvent, collations: Collations, *, folds_names: bool = False) -> LoggedStatement:
     """Parses a Query event; ``collations`` maps the server's collation ids to (character set, collation).
 
-    ``folds_names``: the server stores names in lower case, and logs statements as they were typed.
+    ``folds_names`` is true if the server stores names in lower case; it logs statements as they were typed.
     """
     query = ev.query(event)
     charset, _ = collations.get(query.variables.get("charset", 0), ("utf8mb4", ""))
@@ -95,7 +95,8 @@ def logged_statement(event: RawEvent, collations: Collations, *, folds_names: bo
 
 
 def _folded(statement: LoggedStatement) -> LoggedStatement:
-    """The statement with its objects under the names that they have on a server that folds names."""
+    """Converts the names of databases, tables and views in the statement's effects and context to lower case; its text
+    stays unchanged."""
     context = statement.context
     if "database" in context:
         context = context | {"database": folded(context["database"])}

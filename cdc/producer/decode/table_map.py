@@ -22,7 +22,7 @@ _NO_META = frozenset({1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14})
 _ONE_BYTE_META = frozenset({4, 5, 17, 18, 19, 140, 242, 245, 249, 250, 251, 252, 255})
 _TWO_BYTE_META = frozenset({15, 16, 141, 246, 247, 248, 253, 254})
 _NUMERIC = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})
-# Columns that have a collation in the metadata. The server counts VECTOR (242) among them, with the collation binary.
+# The types of columns with a collation in the metadata. For the server VECTOR (242) has the collation binary.
 CHARACTERS = frozenset({15, 140, 141, 242, 252, 253, 254})
 _INTEGERS = {1: "tinyint", 2: "smallint", 9: "mediumint", 3: "int", 8: "bigint"}
 _PLAIN = {4: "float", 5: "double", 10: "date", 13: "year", 242: "vector", JSON: "json", 255: "geometry"}
@@ -93,7 +93,7 @@ def table_map(
     event: RawEvent, collations: Mapping[int, tuple[str, str]], *, characters: frozenset[int] = CHARACTERS
 ) -> Table:
     """Parses a table map; ``collations`` maps the server's collation ids to the names of character set and collation,
-    ``characters`` are the types that have one.
+    ``characters`` are the types of columns that have a collation.
 
     Raises PromiseError without full metadata (binlog_row_metadata=MINIMAL) or for an unknown type.
     """
@@ -121,7 +121,7 @@ def table_map(
 
 
 def has_names(event: RawEvent, collations: Mapping[int, tuple[str, str]]) -> bool:
-    """Whether a table map has the names of the columns."""
+    """Whether a table map contains the names of the columns."""
     try:
         table_map(event, collations)
     except PromiseError as error:

@@ -1,1 +1,1 @@
-"""What differs between the leaders of MySQL and of MariaDB: settings, positions, events, types."""
+"""Handles the differences between MySQL and MariaDB leaders: settings, positions, events and types."""

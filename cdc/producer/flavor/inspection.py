@@ -1,4 +1,4 @@
-"""Inspects a leader by its kind: MySQL, or MariaDB."""
+"""Inspects a leader of either kind, MySQL or MariaDB."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ __all__ = ["inspect"]
 def inspect(
     settings: dict[str, Any], *, name: str, partial_json: bool = False, problems: list[UserError] | None = None
 ) -> Leader:
-    """Queries the state of a leader of either kind, as ``cdc.producer.binlog.leader.inspect`` does."""
+    """Queries the state of a leader of either kind; for arguments and errors see ``producer.binlog.leader.inspect``."""
     with mysql.connected_cursor(settings, name) as cursor:
         cursor.execute("SELECT VERSION()")
         if mariadb_leader.is_mariadb(cursor.fetchone()[0]):

@@ -1,7 +1,7 @@
-"""Finds columns of MariaDB's own types: in a table map UUID, INET4 and INET6 look like BINARY.
+"""Finds columns with types that only MariaDB has: in a table map, UUID, INET4 and INET6 look like BINARY.
 
-The leader is queried at the first rows of a table with a column of such a size. It answers with the present type: if
-the column was altered meanwhile, the statement that altered it stops the follower.
+The leader is queried at the first rows of a table with a BINARY column of 4 or 16 bytes. It answers with the column's
+present type: if the column was altered meanwhile, the statement that altered it stops the follower.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,8 @@ OwnColumns = Callable[[str, str], list[tuple[str, str]]]
 
 
 def asking(own: OwnColumns) -> RequireColumns:
-    """A function that raises PromiseError for a table with such columns; ``own`` asks the leader for them."""
+    """Returns a function that raises PromiseError for a table with columns of MariaDB's own types; ``own`` queries the
+    leader for such columns."""
 
     def require_columns(table: Table) -> None:
         if not any(each.type == STRING and each.charset == "binary" and each.meta in _SIZES for each in table.columns):
@@ -40,7 +41,7 @@ def asking(own: OwnColumns) -> RequireColumns:
 
 
 def own_columns(settings: dict[str, Any], database: str, table: str, *, name: str) -> list[tuple[str, str]]:
-    """Queries the leader ``name`` for the names and types of the table's columns of MariaDB's own types."""
+    """Queries the leader ``name`` for the table's columns of MariaDB's own types; returns their names and types."""
     with connected_cursor(settings, name) as cursor:
         cursor.execute(
             "SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS "

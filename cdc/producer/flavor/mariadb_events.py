@@ -1,14 +1,14 @@
-"""Translates the events of a MariaDB leader into those that a MySQL leader would have logged. Pure.
+"""Translates the events of a MariaDB leader into the events that a MySQL leader would have logged. Pure.
 
-Behind this module the producer knows no MariaDB, but for the GTID event, which keeps its form. MariaDB logs, as a
-replica with ``mariadb_slave_capability`` 4 gets it:
+After this translation, the producer handles both kinds of leader alike, except for the GTID event, which keeps
+MariaDB's form. A replica with ``mariadb_slave_capability`` 4 receives these events from MariaDB:
 
-- a GTID event that begins a transaction, unless a flag marks it as that of a single statement. A BEGIN, or an XA
-  START, is inserted after it, with the leader's global sql_mode: MariaDB logs none with rows.
-- rows events of version 1, which lack the extra data of version 2, also compressed.
-- Query events, also compressed, whose status variables and flags partly have other numbers. What MySQL logs and MariaDB
-  does not is added: the collation of utf8mb4, by the leader's setting.
-- events about the log itself (GTID list, binlog checkpoint) and the text of statements, which are left out.
+- A GTID event begins a transaction, unless a flag marks it as the GTID of a single statement. A BEGIN or an XA START is
+  inserted after it, with the leader's global sql_mode, since MariaDB logs no sql_mode with rows.
+- Rows events have version 1, without the extra data of version 2; they may be compressed.
+- Query events may be compressed. Some of their status variables and flags have other numbers. MariaDB does not log the
+  default collation of utf8mb4, so it is added from the leader's setting.
+- Events about the log itself (GTID list, binlog checkpoint) and the texts of statements that changed rows are left out.
 
 Layouts: MariaDB's documentation, "Replication Protocol" (events 160 to 171), and what its server sends.
 """
@@ -36,25 +36,25 @@ __all__ = ["Session", "Translator", "sql_mode"]
 _ANNOTATE_ROWS, _BINLOG_CHECKPOINT, _GTID_LIST = 160, 161, 163
 _LEFT_OUT = frozenset({_ANNOTATE_ROWS, _BINLOG_CHECKPOINT, _GTID_LIST})
 _QUERY_COMPRESSED = 165
-# MariaDB's types of rows events: their type here, and whether they are compressed.
+# Maps MariaDB's types of rows events to MySQL's types, and to whether they are compressed.
 _ROWS = {
     23: (et.WRITE_ROWS, False), 24: (et.UPDATE_ROWS, False), 25: (et.DELETE_ROWS, False),
     166: (et.WRITE_ROWS, True), 167: (et.UPDATE_ROWS, True), 168: (et.DELETE_ROWS, True),
 }  # fmt: skip
 _NO_EXTRA = b"\x02\x00"  # the length of the extra data of a rows event, which counts itself
-_ROWS_FLAGS = 0x0F  # those that MySQL has, too; another one of MariaDB marks unchecked constraints
+_ROWS_FLAGS = 0x0F  # the flags that MySQL has, too; another flag of MariaDB marks unchecked constraints
 
 _GTID = Struct("<QIB").unpack_from
 _STANDALONE, _GROUP_COMMIT, _PREPARED_XA, _COMPLETED_XA = 0x01, 0x02, 0x40, 0x80
 _GTID_BYTES, _COMMIT_ID_BYTES = 13, 8
-_TWO_PHASE_ALTER = 0x02 | 0x04 | 0x08  # flags of the second byte of flags: it starts, commits or rolls back an ALTER
-_XID = Struct("<iBB").unpack_from  # format, and the lengths of its two parts
+_TWO_PHASE_ALTER = 0x02 | 0x04 | 0x08  # flags in the second byte: the event starts, commits or rolls back an ALTER
+_XID = Struct("<iBB").unpack_from  # format, and the lengths of the xid's two parts
 
 _QUERY = Struct("<IIBHH")
 _BEGIN = b"BEGIN"
 _EXPLICIT_DEFAULTS = 1 << 24  # in flags2: explicit_defaults_for_timestamp
 _FLAGS2 = 1 << 14 | 1 << 19 | 1 << 26 | 1 << 27  # the flags with the same meaning in MySQL
-_DROPPED_MODES = 1 << 13 | 1 << 14 | 1 << 15 | 1 << 28  # NO_KEY_OPTIONS and such, NO_AUTO_CREATE_USER
+_DROPPED_MODES = 1 << 13 | 1 << 14 | 1 << 15 | 1 << 28  # NO_KEY_OPTIONS and similar modes, NO_AUTO_CREATE_USER
 _SAME_MODES = sum(1 << bit for bit in (0, 1, 2, 3, 5, 6, 7, *range(18, 28), 29, 30, 31))
 _OWN_MODES = dict(zip((4, 8, 9, 10, 11, 12, 16, 17, 32, 33), sorted(MARIADB_MODES), strict=True))
 _ROUND_FRACTIONAL, _TRUNCATE_FRACTIONAL = 34, 32  # MariaDB's mode, and MySQL's
@@ -65,8 +65,8 @@ _MICROSECONDS, _EXPLICIT, _UTF8MB4, _REQUIRE_KEY = 13, 16, 18, 19  # MySQL's
 
 
 class Session(NamedTuple):
-    """The leader's settings that its events do not have: ``modes``, the bits of the global sql_mode in MySQL's order,
-    and the number of the collation that utf8mb4 has by default.
+    """The leader's settings that its events do not contain: ``modes``, the bits of the global sql_mode in MySQL's
+    order, and ``utf8mb4``, the number of the default collation of utf8mb4.
     """
 
     modes: int
@@ -74,11 +74,11 @@ class Session(NamedTuple):
 
 
 class Translator:
-    """Translates one leader's events; ``session`` are its settings."""
+    """Translates one leader's events; ``session`` contains the leader's settings."""
 
     def __init__(self, session: Session) -> None:
         self._begin = _begin_head(session.modes)
-        self._phase = False  # whether the next statement is one of two phases of an ALTER TABLE
+        self._phase = False  # whether the next statement is a phase of a two-phase ALTER TABLE
         self._more = bytes([_UTF8MB4]) + session.utf8mb4.to_bytes(2, "little") + bytes([_REQUIRE_KEY, 0])
         self._readers: dict[int, Callable[[RawEvent], Iterable[RawEvent]]] = {
             et.MARIADB_GTID: self._gtid,
@@ -89,7 +89,8 @@ class Translator:
         }
 
     def translate(self, events: Iterable[RawEvent | SimpleTransaction]) -> list[RawEvent | SimpleTransaction]:
-        """The events as MySQL logs them. The decoder refuses what stands for one that can't be translated."""
+        """Translates ``events`` into MySQL's events. An event that can't be translated is replaced by an event that the
+        decoder refuses."""
         found: list[RawEvent | SimpleTransaction] = []
         for event in events:
             reader = self._readers.get(event[0])
@@ -160,8 +161,8 @@ def _typed(data: bytes, kind: int) -> bytes:
 
 
 def _decompressed(data: bytes) -> bytes:
-    """Decompresses the content of an event: a byte with the algorithm and the size of a number, the number of bytes
-    when decompressed, and a stream of zlib.
+    """Decompresses the content of an event. It consists of a byte with the algorithm and the size of the following
+    number, a number with the size of the decompressed content, and a zlib stream. Raises ValueError for other content.
     """
     first = data[0]
     algorithm, size = first >> 4 & 7, first & 7
@@ -182,9 +183,11 @@ def _begin_head(modes: int) -> bytes:
 
 
 def sql_mode(bits: int) -> int:
-    """The bits of an sql_mode of MariaDB as MySQL has them; modes that MySQL does not have are at ``MARIADB_MODES``.
+    """Converts the bits of an sql_mode of MariaDB to MySQL's bits; modes that MySQL does not have get the bits in
+    ``MARIADB_MODES``.
 
-    MariaDB truncates fractions of a second, and has a mode to round them; in MySQL it is the other way round.
+    MariaDB truncates fractions of a second by default, and has a mode that rounds them; MySQL rounds them by default,
+    and has a mode that truncates them.
     """
     found: int = bits & _SAME_MODES
     for bit, other in _OWN_MODES.items():
@@ -192,11 +195,12 @@ def sql_mode(bits: int) -> int:
     if not bits >> _ROUND_FRACTIONAL & 1:
         found |= 1 << _TRUNCATE_FRACTIONAL
     known = _SAME_MODES | _DROPPED_MODES | 1 << _ROUND_FRACTIONAL | sum(1 << bit for bit in _OWN_MODES)
-    return found | (1 << 63 if bits & ~known else 0)  # a bit that no server knows stops the statement
+    return found | (1 << 63 if bits & ~known else 0)  # the decoder refuses a bit that no server has
 
 
 def _variables(data: bytes) -> bytes:
-    """The status variables of a Query event as MySQL writes them, those that it has, too, in the same order."""
+    """Converts the status variables of a Query event to MySQL's form. Variables that only MariaDB has are left out; an
+    unknown variable is passed on, so that the decoder refuses it."""
     flags2, modes, others = 0, 0, b""
     at = 0
     while at < len(data):
@@ -221,10 +225,11 @@ def _variables(data: bytes) -> bytes:
         elif code == _SECONDS_PART:
             others += bytes([_MICROSECONDS]) + data[at : at + 3]
             at += 3
-        elif code == _DDL_XID:  # not MySQL's, which stands for a table of InnoDB
+        elif code == _DDL_XID:  # differs from MySQL's DDL XID, which is about a table of InnoDB
             at += 8
         else:
-            # The decoder refuses a variable that it does not know. MySQL's with a number below mean something else.
+            # The decoder refuses an unknown variable. MySQL's variables with lower numbers have other meanings, so an
+            # unknown variable with such a number gets the number 255.
             others += bytes([code if code >= _SECONDS_PART else 255]) + data[at:]
             break
     explicit = bytes([_EXPLICIT, 1 if flags2 & _EXPLICIT_DEFAULTS else 0])

@@ -1,8 +1,8 @@
-"""Queries a MariaDB leader's settings, GTIDs and binlog files; refuses one that can't be followed faithfully.
+"""Queries a MariaDB leader's settings, GTIDs and binlog files; refuses a leader that can't be followed faithfully.
 
-A MariaDB has no UUID. Its identity is its ``server_id``, and its history is compared at each start:
+A MariaDB server has no UUID. Its identity is its ``server_id``, and its history is compared at each start:
 ``BINLOG_GTID_POS`` returns the GTIDs at a position, and NULL if no event begins there. With ``gtid_strict_mode`` the
-sequence numbers of a domain grow, so that its last GTID stands for all before.
+sequence numbers of a domain grow, so that the last GTID of a domain stands for all its earlier GTIDs.
 """
 
 import re
@@ -45,11 +45,12 @@ _SETTINGS = {
     "binlog_format": ("ROW", f"SET GLOBAL binlog_format = ROW, {_PERMANENT}"),
     "binlog_row_metadata": ("FULL", f"SET GLOBAL binlog_row_metadata = FULL, {_PERMANENT}"),
     "binlog_row_image": ("FULL", f"SET GLOBAL binlog_row_image = FULL, {_PERMANENT}"),
-    # Without it, the numbers of a domain need not grow, and its last GTID would not stand for those before.
+    # Without this mode, the sequence numbers of a domain need not grow, so its last GTID would not stand for all its
+    # earlier GTIDs.
     "gtid_strict_mode": ("ON", f"SET GLOBAL gtid_strict_mode = ON, {_PERMANENT}"),
     "binlog_alter_two_phase": ("OFF", f"SET GLOBAL binlog_alter_two_phase = OFF, {_PERMANENT}"),
     "lower_case_table_names": ("0", "only a new server can have another value"),
-    # What a follower makes of CREATE TABLE must not depend on settings that MariaDB does not log.
+    # The effect of CREATE TABLE on a follower must not depend on settings that MariaDB does not log.
     "default_storage_engine": ("InnoDB", f"SET GLOBAL default_storage_engine = InnoDB, {_PERMANENT}"),
     "old_mode": ("UTF8_IS_UTF8MB3", f"SET GLOBAL old_mode = 'UTF8_IS_UTF8MB3', {_PERMANENT}"),
 }  # fmt: skip
@@ -63,7 +64,7 @@ def is_mariadb(version: str) -> bool:
 
 
 def inspect(cursor: Any, *, name: str, problems: list[UserError] | None) -> Leader:
-    """The leader's state; raises as ``cdc.producer.binlog.leader.inspect`` does."""
+    """Queries the leader's state; raises the errors of ``cdc.producer.binlog.leader.inspect``."""
     variables = _variables(cursor)
     _require_version(variables["version"], name)
     return inspected(cursor, _problems(cursor, variables, name), _ask, name=name, problems=problems)
@@ -91,14 +92,15 @@ def _problems(cursor: Any, variables: Mapping[str, str], name: str) -> UserError
 
 
 def _missing_grants(cursor: Any) -> list[str]:
-    """Tries a statement for each privilege. Only the dump itself needs REPLICATION SLAVE."""
+    """Tries a statement for each privilege; returns the privileges that are missing. REPLICATION SLAVE is not tried,
+    since only the binlog dump itself needs it."""
     lacking = []
     for privilege, statement in _PROBES:
         try:
             cursor.execute(statement)
         except pymysql.MySQLError as error:
             if error.args[0] == _NO_BINARY_LOG:
-                return []  # reported as the setting log_bin
+                return []  # this problem is reported as the setting log_bin
             if error.args[0] not in _DENIED:
                 raise
             lacking.append(privilege)
@@ -147,7 +149,7 @@ def _variables(cursor: Any) -> dict[str, str]:
 
 
 def _default_of_utf8mb4(cursor: Any) -> tuple[int, str]:
-    """The number and the name of the collation that utf8mb4 has if none is named."""
+    """The number and the name of the default collation of utf8mb4."""
     cursor.execute(
         "SELECT c.id, c.collation_name FROM information_schema.character_sets AS s "
         "JOIN information_schema.collations AS c ON c.collation_name = s.default_collate_name "
@@ -165,13 +167,14 @@ def _gtids_at(cursor: Any, position: Position) -> str | None:
 
 
 def executed_before(position: str) -> GtidSet:
-    """The transactions up to a GTID position of MariaDB, the last GTID of each domain."""
+    """The set of transactions up to ``position``, a GTID position of MariaDB, which lists the last GTID of each
+    domain."""
     gtids = [gtid_parts(gtid.strip()) for gtid in position.split(",") if gtid.strip()]
     return GtidSet.parse(",".join(f"{source}:1-{number}" for source, number in gtids))
 
 
 def newest_of_each_domain(executed: GtidSet) -> dict[str, tuple[int, str]]:
-    """The highest number of each domain, and the server that it is of."""
+    """Maps each domain to the highest sequence number in ``executed`` and to the server that logged it."""
     found: dict[str, tuple[int, str]] = {}
     for source, intervals in executed.intervals():
         domain, _, server = source.partition("-")
@@ -180,9 +183,11 @@ def newest_of_each_domain(executed: GtidSet) -> dict[str, tuple[int, str]]:
 
 
 def with_history(settings: dict[str, Any], leader: Leader, newest: Entry | None, entry: Entry) -> Entry:
-    """``entry`` with the GTIDs before its position; ``newest`` is that of the commit log, None if there is none.
+    """Returns ``entry``; if the commit log is empty, with the set of the leader's GTIDs before the entry's position.
+    ``newest`` is the newest entry of the commit log, None if it is empty.
 
-    Raises UserError if the leader has others there than the commit log, Disconnected.
+    Raises UserError if the leader's GTIDs before this position differ from the GTIDs in the entry, or if no event
+    begins there; raises Disconnected.
     """
     with connected_cursor(settings, leader.name) as cursor:
         gtids = _gtids_at(cursor, entry.position)

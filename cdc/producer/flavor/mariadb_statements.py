@@ -1,11 +1,12 @@
-"""Rewrites MariaDB's statements for a MySQL follower where that is certain, else marks why it can't be done. Pure.
+"""Rewrites MariaDB's statements for a MySQL follower if the result is certain; else adds the reason why a statement
+can't be rewritten. Pure.
 
-MySQL refuses most statements that only MariaDB has, which stops the consumer. This module handles those that MySQL
-would accept and understand differently:
+MySQL refuses most statements that only MariaDB has, which stops the consumer. This module handles the statements that
+MySQL would accept and understand differently:
 
 - JSON is another name of LONGTEXT in MariaDB; a JSON column of MySQL would not keep the leader's text.
-- MariaDB executes ``/*M! … */``, which is a comment to MySQL.
-- REFERENCES in the definition of a column makes a foreign key, which MySQL before 9.0 ignores.
+- MariaDB executes the text in ``/*M! … */``; for MySQL it is a comment.
+- REFERENCES in the definition of a column creates a foreign key in MariaDB; MySQL before 9.0 ignores it.
 """
 
 from dataclasses import replace
@@ -18,17 +19,18 @@ __all__ = ["rewritten"]
 
 _TEXT = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 _OF_COLUMNS = frozenset({"CreateTable", "AlterTable"})
-# Words behind which a name comes, so that JSON is one there.
+# The words that a name follows, so that JSON after such a word is a name.
 _BEFORE_NAMES = frozenset({
     "ADD", "AFTER", "ALTER", "CHANGE", "COLUMN", "CONSTRAINT", "DROP", "EXISTS", "INDEX", "KEY", "MODIFY", "TABLE",
     "TO",
 })  # fmt: skip
-# What comes before a column's name, and so two places before its type.
+# The words before a column's name; the column's type comes two words after them.
 _BEFORE_COLUMNS = frozenset({"ADD", "COLUMN", "EXISTS", "MODIFY"})
 
 
 def rewritten(statement: LoggedStatement) -> LoggedStatement:
-    """Returns ``statement`` as a follower may execute it, or with the reason in its effects why no follower may."""
+    """Returns ``statement`` in a form that a follower may execute, or with the reason in its effects why no follower
+    may execute it."""
     if not any(effect.action in _OF_COLUMNS for effect in statement.effects):
         return _doubted(statement, "it has a comment that only MariaDB executes") if _has_own(statement) else statement
     if _has_own(statement):

@@ -285,8 +285,8 @@ def _unseen(next_sequence: int, committed: Entry | None, visible: Collection[int
 
 
 def _has_lost(topics: TopicAdmin, entry: Entry, whole: Mapping[Partition, int], resource: str) -> bool:
-    """Whether the brokers have lost a record that the committed ``entry`` counts and that is not visible: the record is
-    in no transaction that was rolled back, either. Readers may have seen such a record.
+    """Whether the brokers have lost a record that the committed ``entry`` counts: it is not in the topics, not even in
+    a transaction that was rolled back. Readers may have seen such a record.
 
     ``whole`` maps the partitions to their newest complete visible records.
     """

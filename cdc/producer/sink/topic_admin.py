@@ -219,7 +219,8 @@ class TopicAdmin:
             )
         for (topic, number), end in sorted(ends.items()):
             wanted = entry.counts.get(f"{topic}/{number}", 0) if entry else 0
-            # Brokers that lost only the newest records still have those before, after which an entry continues.
+            # If the brokers lost only the newest records, the older records are still there, and the producer can
+            # continue after them.
             if not end and wanted:
                 raise _emptied(topic, number, wanted, end)
         return ends

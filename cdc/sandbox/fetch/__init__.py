@@ -1,1 +1,2 @@
-"""Downloads MySQL from Debian's packages, and Kafka and Spark's connector from Maven Central."""
+"""Downloads MySQL and MariaDB from Debian's archive, and the jars of Kafka and of Spark's extensions from Maven
+Central."""

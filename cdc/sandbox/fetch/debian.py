@@ -19,17 +19,17 @@ _APT = Path("/etc/apt")
 
 
 class NoDebian(UserError):
-    """Debian's packages cannot be fetched on this machine: its apt is missing or not set up for Debian, or Debian has
-    no such packages for its architecture."""
+    """Raised if Debian's packages cannot be fetched on this machine: apt is missing or not set up for Debian, or Debian
+    has no such packages for the machine's architecture."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packages:
     """The packages ``names`` of Debian's ``suite``, with their dependencies; ``hint`` describes an alternative.
 
-    Packages in ``without`` are not unpacked: the machine's own packages are used. ``pooled`` are packages that are in
-    no suite any more; each is a path in the archive, for this machine's architecture, with a SHA-256. Their
-    dependencies are fetched from ``suite``, which may contain several suites.
+    Packages in ``without`` are not unpacked: the machine's own packages are used. ``pooled`` are packages that are no
+    longer in any suite; each is a path in the archive, for this machine's architecture, with a SHA-256. Their
+    dependencies are fetched from ``suite``, which may name several suites.
     """
 
     label: str
@@ -81,12 +81,13 @@ def unpacked_mysql() -> Path:
 
 
 def unpacked_mysql_80() -> Path:
-    """The root folder of the last MySQL 8.0 that Debian distributed, unpacked; see ``unpacked_mysql``."""
+    """The root folder of the unpacked packages of the last MySQL 8.0 that Debian distributed; see
+    ``unpacked_mysql``."""
     return unpacked("mysql-8.0", _MYSQL_80)
 
 
 def unpacked_mariadb() -> Path:
-    """The root folder of MariaDB 10.11, unpacked as ``unpacked_mysql`` does."""
+    """The root folder of the unpacked packages of MariaDB 10.11; see ``unpacked_mysql``."""
     return unpacked("mariadb-10.11", _MARIADB)
 
 
@@ -205,8 +206,8 @@ class _Source:
 
 
 def mirror(apt: Path, hint: str) -> str:
-    """The Debian mirror in the machine's own apt sources below ``apt``. Raises NoDebian, with ``hint``, if there is
-    none.
+    """The Debian mirror in the machine's own apt sources below ``apt``. Raises NoDebian, with ``hint``, if the sources
+    name no mirror.
 
     Reads both formats of sources.list(5), the one-line format and deb822.
     """

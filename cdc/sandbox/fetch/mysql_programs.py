@@ -1,4 +1,5 @@
-"""Finds the programs of MySQL, and of MariaDB: those of this machine if new enough, else from Debian's packages."""
+"""Finds the programs of MySQL and of MariaDB: programs that are installed on this machine or in a folder that the
+environment names, else programs from Debian's packages."""
 
 import functools
 import os
@@ -37,7 +38,8 @@ class MySqlPrograms:
 
 @functools.cache
 def mysql_programs() -> MySqlPrograms:
-    """Finds the programs, and fetches them if needed. Raises UserError if they cannot be found or fetched."""
+    """Finds the programs of MySQL on PATH, or fetches them if there is no MySQL 8.0 or newer. Raises UserError if they
+    cannot be found or fetched."""
     path = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin"
     found = shutil.which("mysqld", path=path)
     if found:
@@ -50,8 +52,8 @@ def mysql_programs() -> MySqlPrograms:
 
 @functools.cache
 def mysql_programs_80() -> MySqlPrograms:
-    """The programs of a MySQL 8.0: from the folder ``$CDC_MYSQL_80``, or from PATH if they are version 8.0, or from
-    Debian's last packages of it.
+    """The programs of a MySQL 8.0: from the folder ``$CDC_MYSQL_80``, from PATH if MySQL 8.0 is there, or from Debian's
+    last packages of MySQL 8.0.
 
     Raises UserError if the programs cannot be found or fetched.
     """
@@ -63,9 +65,9 @@ def mysql_programs_80() -> MySqlPrograms:
 
 @functools.cache
 def mariadb_programs() -> MySqlPrograms:
-    """The programs of a MariaDB: those in ``$CDC_MARIADB``, or Debian's 10.11.
+    """The programs of a MariaDB: from the folder ``$CDC_MARIADB``, or from Debian's packages of MariaDB 10.11.
 
-    Raises UserError when they cannot be found or fetched.
+    Raises UserError if they cannot be found or fetched.
     """
     if named := os.environ.get("CDC_MARIADB"):
         found = _in_folder(named, "CDC_MARIADB", "mariadbd", "mariadb")
@@ -77,7 +79,7 @@ def mariadb_programs() -> MySqlPrograms:
 
 
 def _in_folder(named: str, variable: str, server_name: str, client_name: str) -> MySqlPrograms:
-    """The programs in the folder that the environment's ``variable`` names."""
+    """The programs in the folder ``named``, which is the value of the environment variable ``variable``."""
     path = ":".join(f"{named}/{folder}" for folder in ("usr/sbin", "usr/bin", "sbin", "bin", "libexec"))
     server, client = shutil.which(server_name, path=path), shutil.which(client_name, path=path)
     if server is None:
@@ -87,7 +89,7 @@ def _in_folder(named: str, variable: str, server_name: str, client_name: str) ->
             where=f"{named} ({variable})",
             hint=f"name the folder with bin/{server_name}",
         )
-    # The folder above bin or sbin, where the server finds its messages and character sets.
+    # In the folder above bin or sbin the server finds its messages and character sets.
     options = (f"--basedir={Path(server).parents[1]}",)
     return MySqlPrograms((server,), (client,) if client else (), options, _banner((server,)))
 

@@ -1,2 +1,2 @@
-"""Runs server processes, mysqld and Kafka, finds free ports, and kills the servers when the process that started them
-ends."""
+"""Runs server processes (mysqld, mariadbd, Kafka), finds free ports, and kills the servers when the process that
+started them ends."""

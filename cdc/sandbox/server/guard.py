@@ -1,4 +1,4 @@
-"""Launches a program for a Process, and kills it when the process that started it has ended.
+"""Launches a program for ``process.Process``, and kills the program when the process that started it has ended.
 
 The guard is run as ``python guard.py MODE LOCK_FD LOG_FD COMMAND…``, and prints the program's pid on one line. With the
 mode "bound" the guard stays as the program's parent. It kills the program and the program's children when standard

@@ -1,4 +1,4 @@
-"""Starts, stops and kills an Apache Kafka broker (one KRaft node), whose data are in a folder."""
+"""Starts, stops and kills an Apache Kafka broker (one KRaft node) that keeps its data in a folder."""
 
 import shutil
 import subprocess
@@ -74,7 +74,7 @@ class Kafka:
         cannot be fetched, if the port is in use, or if the broker does not start.
         """
         jars = fetched_jars(f"kafka-{VERSION}", _ARTIFACTS, label=f"Apache Kafka {VERSION}")
-        # The JVM unpacks native libraries, and leaves them behind if it is killed, so it uses a folder of the sandbox.
+        # The JVM unpacks native libraries into a folder of the sandbox, since it leaves them behind if it is killed.
         scratch = self.folder / "tmp"
         scratch.mkdir(parents=True, exist_ok=True)
         jvm = [str(java()), "-Xmx512m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={scratch}", "-cp", f"{jars[0].parent}/*"]

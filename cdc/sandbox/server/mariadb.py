@@ -1,4 +1,4 @@
-"""The settings and the first start of a MariaDB server, which is a leader only."""
+"""Contains the settings of a MariaDB server, which can only be a leader, and initialises its data."""
 
 import subprocess
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ _SHARED = ("share/mysql", "share/mariadb", "share")
 
 
 def maria_db(folder: Path, **options: Any) -> MySql:
-    """A server of MariaDB; ``options`` are those of ``MySql``."""
+    """A MariaDB server with its data in ``folder``; ``options`` are further arguments of ``MySql``."""
     return MySql(folder, find=mariadb_programs, dialect=MARIADB, **options)
 
 
@@ -42,7 +42,7 @@ def _initialise(programs: MySqlPrograms, folder: Path, chosen: Sequence[str]) ->
     shared = _shared_files(programs)
     statements = ["CREATE DATABASE mysql;", "USE mysql;"]
     statements += [(shared / name).read_text() for name in _TABLES]
-    # The tables of privileges are read now; accounts can't be created before.
+    # FLUSH PRIVILEGES makes the server read the tables of privileges; accounts can't be created before.
     statements += ["FLUSH PRIVILEGES;", MARIADB.grants.read_text()]
     command = [*server_command(programs, data), *chosen, "--bootstrap", "--skip-log-bin"]
     done = subprocess.run(command, check=False, input="\n".join(statements), capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Starts, stops and kills a MySQL server, whose data are in a folder."""
+"""Starts, stops and kills a MySQL or MariaDB server that keeps its data in a folder."""
 
 import hashlib
 import os
@@ -29,7 +29,7 @@ PASSWORD = "fluvio4cdc!"
 _START_SECONDS = 300  # a limit only for a start that hangs: on an idle machine a start takes ten seconds
 _ATTEMPTS = 5
 _LONGEST_SOCKET = 100  # bytes; unix(7) allows 107, and mysqld adds ".lock"
-_FROM_THE_START = "--lower-case-table-names="  # a setting that only a server without data takes
+_FROM_THE_START = "--lower-case-table-names="  # a setting that only a server without data accepts
 # The setting is NULL because the default folder for SELECT … INTO OUTFILE exists only in an installed package.
 _NO_FOLDER = "--secure-file-priv=NULL"
 _COMMON = (
@@ -58,9 +58,9 @@ _REPLICATION = (
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The settings of a kind of server; ``initialise`` writes the data of a new server, with our user, into ``data`` in
-    a folder; its last argument are options that the server keeps for ever. ``grants`` is the file with the statements
-    that create that user.
+    """The differences between MySQL and MariaDB servers: ``settings`` are options of the server, and ``grants`` is the
+    file with the statements that create our user. ``initialise(programs, folder, options)`` writes the data of a new
+    server, with our user, to ``data`` in ``folder``; the ``options`` can't be changed later.
     """
 
     settings: tuple[str, ...]
@@ -69,15 +69,17 @@ class Dialect:
 
 
 def grants(name: str) -> Path:
-    """The file of this name with the statements that create our user."""
+    """The path of the SQL file ``name``, which contains the statements that create our user."""
     return Path(__file__).parents[1] / name
 
 
 class MySql:
-    """A MySQL server. Its folder contains its data, socket, log and pid file; ``port`` 0 means any free port.
+    """A MySQL or MariaDB server. Its folder contains its data, socket, log and pid file; ``port`` 0 means any free
+    port.
 
-    The user ``fluvio`` has the grants in grants.sql; ``root`` has no password, and can connect only over the socket.
-    ``extra_args`` override the settings of this module; ``find`` returns the programs of a server of this ``dialect``.
+    The user ``fluvio`` has the grants in the dialect's file; ``root`` has no password, and can connect only over the
+    socket. ``extra_args`` override the settings of ``dialect``, which is MySQL by default; ``find`` returns the
+    programs of such a server.
     """
 
     def __init__(
@@ -205,7 +207,8 @@ class MySql:
 
 
 def server_command(programs: MySqlPrograms, data: Path) -> list[str]:
-    """The command line of a server of either kind on ``data``, without the settings of its kind."""
+    """The command line of a MySQL or MariaDB server with the data folder ``data``, without the settings of its
+    dialect."""
     user = ["--user=root"] if os.geteuid() == 0 else []
     return [*programs.server, "--no-defaults", *programs.options, f"--datadir={data}", *user]
 
@@ -219,7 +222,7 @@ def _first_error(process: Process) -> str:
 def _new_data(programs: MySqlPrograms, dialect: Dialect, data: Path, settings: Sequence[str]) -> None:
     """Creates the data of a new server with our user, as a copy from the cache, since initialising takes seconds.
 
-    ``settings`` are those that a server must be initialised with.
+    ``settings`` are the options with which the server must be initialised.
     """
     if data.exists():
         return
@@ -246,7 +249,7 @@ def _initialise(programs: MySqlPrograms, folder: Path, chosen: Sequence[str]) ->
     process = Process("first-start", folder=folder)
     settings = ["--skip-networking", "--skip-log-bin", "--mysqlx=OFF", "--socket=mysqld.sock"]
     process.start([*server, *settings, f"--init-file={MYSQL.grants}"])
-    # Printed after the init file has run; a clean shutdown then writes everything to the data files.
+    # The server prints this after it has run the init file; a clean shutdown then writes everything to the data files.
     ready = process.comes_up(lambda: "ready for connections" in process.said(), seconds=_START_SECONDS)
     if not (ready and process.stop()):
         raise UserError(

@@ -36,8 +36,8 @@ def free_port(*, other_than: int = 0) -> int:
 
 
 def _reserve(port: int) -> bool:
-    """Reserves ``port`` until the process ends, by binding the UDP port of the same number: the servers do not use UDP,
-    and ``free_port`` returns a port only if it can bind its UDP port.
+    """Reserves ``port`` until this process ends; returns whether it could. It binds the UDP port of the same number:
+    the servers do not use UDP, and ``free_port`` returns a port only if it can bind the UDP port.
     """
     mark = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:

@@ -29,10 +29,10 @@ def wait_until(condition: Callable[[], bool], *, seconds: float, every: float = 
 
 
 class Process:
-    """A program, identified by ``<folder>/<name>.pid``, with its output in ``<folder>/<name>.log``.
+    """A program, identified by its pid file ``<folder>/<name>.pid``, with its output in ``<folder>/<name>.log``.
 
     The program holds a lock on its pid file until it ends, however it ends. So any process can find out whether the
-    program runs, and no other program is killed that got the same pid later.
+    program runs, and never kills another program that got the same pid later.
     """
 
     def __init__(self, name: str, *, folder: Path) -> None:
@@ -112,7 +112,8 @@ class Process:
         return False
 
     def comes_up(self, answers: Callable[[], bool], *, seconds: float) -> bool:
-        """Waits until the program answers; returns whether it did within ``seconds``. If it did not, it is killed."""
+        """Waits until ``answers()`` is true; returns whether this was so within ``seconds``. If not, or if the program
+        ends, kills the program."""
         ended = False
 
         def decided() -> bool:

@@ -1,1 +1,1 @@
-"""Folds the changes of both servers to rows and compares these: drift and its causes."""
+"""Folds the changes of both servers to rows, compares the rows, and finds drift and its causes."""

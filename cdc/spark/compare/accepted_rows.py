@@ -12,8 +12,8 @@ from cdc.spark.input.small_data import beside
 
 __all__ = ["with_entries"]
 
-_END, _IS = "\x1e", "\x1f"  # between the columns of a key, and between a column and its value
-# Plain values as users write them; other values are compared by the JSON text that drift.keys.jsonl has.
+_END, _IS = "\x1e", "\x1f"  # the separators between the columns of a key, and between a column and its value
+# Values with these tags are compared as users write them; other values as their JSON text in drift.keys.jsonl.
 _TAGS = ("String", "Enum", "SignedInteger", "UnsignedInteger", "Decimal", "Year", "Bit")
 _PLAIN = "coalesce(" + "".join(f"get_json_object(e.value, '$.{tag}'), " for tag in _TAGS) + "e.value)"
 _KEY = f"array_join(transform(array_sort(map_entries(identity)), e -> concat(e.key, '{_IS}', {_PLAIN})), '{_END}')"
@@ -22,7 +22,7 @@ _KEY = f"array_join(transform(array_sort(map_entries(identity)), e -> concat(e.k
 def with_entries(drifted: DataFrame, tables: Sequence[Table], entries: Sequence[Entry]) -> DataFrame:
     """Adds a column ``accepted`` to ``drifted_rows``: the number of the first entry that accepts the row, or NULL.
 
-    ``tables`` contain the counts of these rows.
+    ``tables`` contains the counts of these rows.
     """
     of_rows = [each for each in entries if ROWS in each.what]
     named = [

@@ -1,4 +1,4 @@
-"""Leaves out changes that only the follower's foreign keys logged (cascades).
+"""Removes the records of changes that only the follower's foreign keys made (cascades).
 
 Since MySQL 9.6 a server logs the changes made by its foreign keys, and the flags of each rows event show this. With an
 older leader the consumer leaves cascades to the follower; if the follower is newer, its log has changes that the
@@ -7,10 +7,10 @@ leader's log lacks. The fold leaves them out, so that neither side has them.
 In the follower's log a cascade consists of rows with foreign key checks off, in a transaction that applied no record of
 that table for which the consumer turns the checks off: a record that had them off on the leader, a record of a leader
 that logs cascades, or a record of a table that is being copied, whose rows come before the rows that they refer to.
-Such a record accounts only for changes that the consumer can make of it: one that adds rows for none that deletes or
-updates them. So a row that the leader added with the checks off may be deleted by a cascade in the same transaction.
-Each transaction is examined by the sequences that it applied, so a leader that is upgraded later changes nothing for
-earlier transactions.
+Such a record explains only changes that the consumer can make from it: a record that adds rows explains no change that
+deletes or updates rows. So a row that the leader added with the checks off may be deleted by a cascade in the same
+transaction. Each transaction is compared with the records that it applied, so a later upgrade of the leader changes
+nothing for earlier transactions.
 """
 
 from collections.abc import Mapping
@@ -28,14 +28,14 @@ __all__ = ["without_cascades"]
 _UNCHECKED = "coalesce(flags & 2, 0) != 0"
 _UNCHECKED_OR_LOGS_ALL = "coalesce(flags & 18, 0) != 0"
 _CHANGE = "CASE WHEN rows[0].before IS NULL THEN 'add' WHEN rows[0].after IS NULL THEN 'delete' ELSE 'update' END"
-# The changes that the consumer may make of a record; of a deleted and an added row it makes one updated row.
+# The kinds of changes that the consumer may make from a record: it may combine a deleted and an added row to an update.
 _MAY_BECOME = f"IF({_CHANGE} = 'add' AND NOT copying, array('add'), array('add', 'update', 'delete'))"
 
 
 def without_cascades(
     records: DataFrame, transactions: DataFrame, contents: Mapping[str, Contents], marks: DataFrame | None
 ) -> DataFrame:
-    """Both sides' records without those of changes that only the follower's foreign keys made.
+    """Both sides' records, without records of changes that only the follower's foreign keys made.
 
     Transactions in which the consumer resolved conflicts stay complete, since it turns the checks off to resolve them.
     """

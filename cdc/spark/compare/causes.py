@@ -1,17 +1,17 @@
-"""Finds the cause of each drifted row, with its evidence in one line, from the logs and the statements of both sides.
+"""Finds the cause of each drifted row, and evidence for it in one line, from the logs and the statements of both sides.
 
     foreign write           a follower transaction that did not come through the consumer changed the row last, or
                             emptied its table
-    skipped sequence        an operator skipped the leader's last change of it on the follower (--skip)
+    skipped sequence        an operator skipped the leader's last change of the row on the follower (--skip)
     conflict converged      the consumer removed the row, since it shared a unique key with a row of the leader
     before-image mismatch   a before image differs from the last logged image: the row was changed with the binlog off
     schema drift            only one side has a statement: the tables differ, or the follower changed the row by itself
                             (a trigger, a foreign key) in a transaction of the consumer
     missing apply           none of these: the follower has applied later changes, but its log lacks this one
 
-The last change counts, since after each change that the consumer applies the row equals the leader's: a foreign write
-that the leader has overwritten since is not the cause. A keyless row is known only by its content, so there any such
-change counts.
+Only the last change counts, since after each change that the consumer applies, the row equals the leader's row: a
+foreign write that the leader has overwritten since is not the cause. A keyless row is identified only by its content,
+so for such a row any of these changes counts.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -35,11 +35,11 @@ _STATEMENTS = (
     "database STRING, table STRING, statements "
     "ARRAY<STRUCT<side: STRING, sequence: BIGINT, alters: BOOLEAN, cause: STRING, evidence: STRING>>"
 )
-# The row's last change on the leader; if no chunk contains the row, the leader does not have it, as of the beginning of
-# the copy.
+# The sequence of the row's last change on the leader. If the leader has not logged the row and no chunk contains it, it
+# is the sequence at which the copy began, since the leader did not have the row then.
 _SAID = "coalesce(leader_last.sequence, began)"
-# Both sides changed the row, and the follower's last change has no mark (``streams.consumer_notes``), so it is the
-# consumer's.
+# Both sides changed the row, and the follower's last change has no mark (``streams.consumer_notes``), so the consumer
+# made it.
 _CHANGED_BY_BOTH = f"""
     {_SAID} IS NOT NULL AND follower_last IS NOT NULL
     AND coalesce(follower_marked.sequence != follower_last.sequence, true)
@@ -47,7 +47,7 @@ _CHANGED_BY_BOTH = f"""
 _LAST_ON_FOLLOWER = "(NOT keyed OR follower_marked.sequence = follower_last.sequence)"
 _LAST_ON_LEADER = "(NOT keyed OR leader_marked.sequence = leader_last.sequence)"
 _AFTER_FOLLOWER = "(NOT keyed OR coalesce(leader_marked.at > follower_last.sequence, true))"
-# Changes of the leader after the conflict had to be applied by the consumer.
+# The consumer had to apply changes that the leader made after the conflict.
 _BY_CONFLICT = f"{_LAST_ON_FOLLOWER} AND (NOT keyed OR coalesce(leader_last.sequence <= follower_marked.at, true))"
 _EXPLAINS = """
     IF(s.alters,
@@ -85,7 +85,8 @@ def _broken(side: str) -> str:
 
 
 def _cause() -> str:
-    """The SQL CASE for cause and evidence of a drifted row; ``statement`` is the one that explains it, or NULL."""
+    """The SQL CASE for the cause and the evidence of a drifted row. The column ``statement`` contains the statement
+    that explains the drift, or NULL."""
     sequence, note = "leader_marked.sequence", "leader_marked.note"
     skipped = _case(SKIPPED, "'record '", sequence, "' was skipped by an operator: '", note)
     removed = _case(
@@ -138,11 +139,11 @@ def with_causes(
     tables: Collection[tuple[str, str]],
     transactions: DataFrame | None = None,
 ) -> DataFrame:
-    """``drifted`` rows of a comparison with the columns ``cause`` and ``evidence``.
+    """Adds the columns ``cause`` and ``evidence`` to the ``drifted`` rows of a comparison.
 
-    ``statements`` are those that only one side has, ``tables`` the (database, table) that have rows in either topic.
-    Without ``transactions`` (``streams.transactions``) a change that the follower applied with another result counts as
-    missing.
+    ``statements`` are the statements that only one side has, ``tables`` are the (database, table) of all tables with
+    rows in either topic. Without ``transactions`` (``streams.transactions``) a change that the follower applied with
+    another result counts as missing.
     """
     drifted = _with_applied_at(drifted, transactions)
     spark = drifted.sparkSession
@@ -153,9 +154,9 @@ def with_causes(
 
 
 def _with_applied_at(drifted: DataFrame, transactions: DataFrame | None) -> DataFrame:
-    """The rows with ``applied_at``: the sequence, in the follower's topic, of the first record of the transaction with
-    which the consumer applied the leader's last change of the row (or began to copy its table). NULL if there is no
-    such transaction, or if another client made the follower's last change.
+    """Adds the column ``applied_at``: the sequence, in the follower's topic, of the first record of the transaction in
+    which the consumer applied the leader's last change of the row, or began to copy its table. It is NULL if there is
+    no such transaction, or if another client made the follower's last change.
     """
     nothing = F.lit(None).cast("bigint").alias("applied_at")
     changed = drifted.where(_CHANGED_BY_BOTH)
@@ -181,7 +182,7 @@ def _by_table(spark: SparkSession, statements: Sequence[Unmatched], tables: Coll
 
 
 def _touched(statement: Unmatched, tables: Collection[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
-    """(action, database, table) for each table that the statement changed."""
+    """Yields (action, database, table) for each table that the statement changed."""
     for act in statement.acts:
         for uri in (act.uri, act.to):
             if uri:

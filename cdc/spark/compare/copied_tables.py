@@ -1,8 +1,8 @@
 """Decides which rows can be compared in tables whose log is incomplete: tables older than both streams, and tables that
 were copied into the leader's stream.
 
-From the copy's beginning on, the leader's stream contains all rows of the table. So a row that it does not contain is
-not on the leader, whatever was logged before, and whether it was ever deleted: the fold's ``net`` does not matter.
+From the copy's beginning on, the leader's stream contains all rows of the table. So a row that does not appear in the
+stream after this beginning is not on the leader. Older records do not matter, nor does the fold's ``net``.
 
 The consumer writes only rows that differ from the copy, so the follower's log lacks the other rows of the copy. An
 earlier part of the log contains them, with two exceptions:
@@ -41,13 +41,13 @@ _UNKNOWN = f"""
         ELSE copied AND leader_last IS NULL AND follower_image IS NOT NULL AND follower_era < -alters
     END, false)
 """
-# Neither log has the row: a chunk contained it and the leader deleted it later, the follower did not.
+# A chunk contained the row, and the leader deleted it later; the follower, whose log lacks the row, did not delete it.
 KIND_OF_COPIED = "IF(unlogged AND follower_last IS NULL AND leader_marked.kind = 'chunk', 'extra', NULL)"
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """The tables that were copied or will be, and whether the follower ``began`` with a base copy of the leader.
+    """The tables that were or will be copied, and whether the follower ``began`` with a base copy of the leader.
 
     ``older`` are tables that both sides may have had before their streams begin.
     """
@@ -61,12 +61,12 @@ NO_COPIES = Copied()
 
 
 def with_copies(joined: DataFrame, copied: Copied) -> DataFrame:
-    """Adds the facts about a row's table to rows with both sides' columns of a fold.
+    """Adds facts about each row's table to ``joined``, rows with both sides' columns of a fold.
 
     ``comparable`` is false for rows of a table whose copy is incomplete, ``copied`` is true for rows of a table whose
-    copy is complete. ``began`` is the leader's sequence at which the copy began. ``unlogged``: the follower may have
-    rows of the table that its log lacks. ``unknown`` rows are not compared. ``older``: both sides may have had rows
-    before their logs begin.
+    copy is complete. ``began`` is the leader's sequence at which the copy began. ``unlogged`` is true if the follower
+    may have rows of the table that its log lacks. ``unknown`` is true for rows that are not compared. ``older`` is true
+    if both sides may have had rows of the table before their logs begin.
     """
     if rows := list(_known(copied)):
         known = beside(local_frame(joined.sparkSession, rows, _ROWS))
@@ -82,7 +82,7 @@ def with_copies(joined: DataFrame, copied: Copied) -> DataFrame:
 
 
 def _known(copied: Copied) -> Iterator[dict[str, Any]]:
-    """The facts about each table that is not an ordinary one."""
+    """The facts about each table that was or will be copied, or that may be older than both streams."""
     for name in {*copied.tables, *copied.older}:
         copy = asdict(copied.tables[name]) if name in copied.tables else {}
         yield {"database": name[0], "table": name[1], "older": name in copied.older, **copy}

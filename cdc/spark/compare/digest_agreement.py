@@ -1,20 +1,21 @@
-"""Counts the rows that are equal on both sides by digests, and finds the identities of the others.
+"""Counts the rows that are equal on both sides by comparing digests, and finds the identities of all other rows.
 
 One aggregate over the digests of both sides' changes (``streams.row_digests``) finds for each identity, on either side,
-the image added last, and whether its images are **continuous**: each is removed as it was added. A row is **equal** if
-both sides have it, with the same last image, and both are continuous; in a keyless table if both have it equally often.
-Where ALTERs came between the changes of a row, its images are continuous within each **era**, and both sides' last
-changes must be of the same one. A row that the leader added and removed before the follower saw it is equal, too.
-Equal rows, in most audits nearly all, are only counted. All others are **open**: they are folded from their first
-change on and compared image by image, as are all rows of a table for which digests can't be made.
+the image added last, and whether the images are **continuous**: each image is removed as it was added. A row is
+**equal** if both sides have it, with the same last image, and the images of both sides are continuous; a keyless row is
+equal if both sides have it equally often. If ALTERs separate the changes of a row, its images must be continuous within
+each **era**, and both sides' last changes must belong to the same era. A row that the leader added and removed before
+the follower saw it is equal, too. Equal rows, in most audits nearly all rows, are only counted. All other rows are
+**open**: they are folded from their first change on and compared image by image, as are all rows of a table for which
+digests can't be made.
 
 Continuity is checked by sums: the images added, except the last, must add up to the images removed, except the first.
 So for a row of more than three changes their order is not checked: if unlogged changes leave each logged image removed
 as often as it was added, no discontinuity is reported. The last image is always compared.
 
 The digests have 64 bits. A drifted row counts as equal only if two different images have the same hash: one in 1.8e19
-for each drifted row. Two rows of a table whose keys have the same hash count as one; it is open if their images are not
-continuous, and then compared exactly.
+for each drifted row. Two rows of a table whose keys have the same hash count as one row. It is open if their images are
+not continuous, and is then compared exactly.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -35,7 +36,7 @@ from cdc.spark.streams.row_places import HIGHEST_SEQUENCE
 
 __all__ = ["Agreement", "agreement", "comparable_tables"]
 
-_FEW = 100_000  # open rows of all tables: Spark broadcasts them, so they must fit into the memory of each executor
+_FEW = 100_000  # the most open rows that Spark broadcasts: they must fit into the memory of each executor
 
 _LOW, _HIGH = "{0} & 4294967295L", "shiftright({0}, 32)"
 _SIDES = {"leader": "by_leader", "follower": "NOT by_leader"}
@@ -44,8 +45,8 @@ _CONTINUOUS = " AND ".join(
     for half, of in (("low", _LOW), ("high", _HIGH))
 )
 _OF_ROW = ("number", "keyed", "identity")
-# For one era of a row: whether each image was removed as it was added, and whether the era began and ended without an
-# image.
+# Two columns about one era of a row: whether each image was removed as it was added, and whether the era began and
+# ended without an image.
 _CONTINUES = f"""
     NOT unchanged AND {_CONTINUOUS.format("leader")} AND {_CONTINUOUS.format("follower")} AS continues
 """
@@ -63,10 +64,10 @@ _EQUAL = """
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The result for all rows: a ``tally`` of the equal ones, with a line for each table compared by digests.
+    """The result of comparing digests: a ``tally`` of the equal rows, with a line for each table compared by digests.
 
     ``whole`` are the tables in which all rows are open. ``among`` contains the open identities of other tables, for
-    ``fold.changes``, or None; ``among_of`` are those tables.
+    ``fold.changes``, or None; ``among_of`` are the tables of these identities.
     """
 
     tally: Tally
@@ -76,17 +77,18 @@ class Agreement:
 
     @property
     def complete(self) -> bool:
-        """Whether the digests have settled all rows, so that none has to be compared one by one."""
+        """Whether the digests have settled all rows, so that no row has to be compared image by image."""
         return not self.whole and self.among is None
 
 
 def comparable_tables(
     lineage: Mapping[str, Sequence[Segment]], contents: Mapping[str, Contents], incomplete: Collection[Name] = ()
 ) -> tuple[list[Name], frozenset[Name], frozenset[Name]]:
-    """Returns the tables that digests can compare, those of them with rows from before an ALTER, and all other tables.
+    """Returns the tables that digests can compare, the subset of these tables with rows from before an ALTER, and all
+    other tables.
 
     In a comparable table all records of one era have one shape on both sides, and all records have the same key. A
-    table without a key has one era. Tables whose copy is ``incomplete`` are among the others.
+    table without a key has one era. Tables whose copy is ``incomplete`` are not comparable.
     """
     shapes: dict[Name, dict[int, set[Shape]]] = {}
     for side, segments in lineage.items():
@@ -138,13 +140,13 @@ def agreement(
         tally=Tally(left),
         whole=whole | {names[number] for number in many},
         among_of=frozenset(names[number] for number in among_of),
-        # Cached because both sides use it, and again if rows drifted.
+        # Cached because the folds of both sides use these identities, and once more if rows drifted.
         among=cached(_named(identities.where("NOT equal"), names, among_of)) if among_of else None,
     )
 
 
 def _few(counts: Mapping[int, int]) -> set[int]:
-    """The tables, by number, whose open rows are broadcast: as many tables as possible, up to _FEW rows."""
+    """The numbers of the tables whose open rows are broadcast: as many tables as possible, up to _FEW rows."""
     room, found = _FEW, set()
     for number in sorted(counts, key=lambda number: (counts[number], number)):
         if counts[number] > room:
@@ -157,10 +159,10 @@ def _few(counts: Mapping[int, int]) -> set[int]:
 def _compared(
     changes: DataFrame, names: Sequence[Name], altered: Collection[Name], copies: Collection[Name]
 ) -> DataFrame:
-    """Aggregates the digests to one row per identity, of fixed-size numbers only, which Spark does without sorting.
+    """Aggregates the digests to one row per identity. Spark need not sort, since all values have a fixed size.
 
-    Columns: those of _OF_ROW, ``leader_last``, ``leader_net``, and ``equal``. The tables ``altered`` need a second
-    aggregate. A row in a chunk of one of ``copies`` may be on the follower without a record.
+    The columns are _OF_ROW, ``leader_last``, ``leader_net``, and ``equal``. The tables ``altered`` need a second
+    aggregate. In a table of ``copies``, the follower may have a row of a chunk without a record in its log.
     """
     numbers = {name: number for number, name in enumerate(names)}
     settles = ~F.col("number").isin([numbers[name] for name in copies if name in numbers])
@@ -198,7 +200,7 @@ def _of_several_eras(changes: DataFrame) -> DataFrame:
 
 
 def _summed(changes: DataFrame, by: Sequence[str]) -> DataFrame:
-    """The sums of each group of changes ``by`` these columns, by side, and its first and last image."""
+    """Groups the changes by the columns ``by``; computes for each side the sums, and the first and the last image."""
     sums = []
     for side, mine in _SIDES.items():
         sums += [
@@ -208,10 +210,10 @@ def _summed(changes: DataFrame, by: Sequence[str]) -> DataFrame:
             F.expr(f"min_by(removed, IF({mine}, ordinal, NULL))").alias(f"{side}_first"),
         ]
         for half, of in (("low", _LOW), ("high", _HIGH)):
-            # In halves: sums of whole hashes would overflow.
+            # Hashes are summed in halves, since sums of whole hashes would overflow.
             difference = f"coalesce({of.format('added')}, 0L) - coalesce({of.format('removed')}, 0L)"
             sums.append(F.expr(f"sum(IF({mine}, {difference}, 0L))").alias(f"{side}_{half}"))
-    # A change that removes the image it adds is not in the sums, so they do not check its order.
+    # A change that adds the same image that it removes does not change the sums, so they do not check its order.
     unchanged = F.expr("coalesce(bool_or(added = removed), false)").alias("unchanged")
     return changes.groupBy(*by).agg(*sums, unchanged)
 

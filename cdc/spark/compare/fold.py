@@ -1,31 +1,34 @@
-"""The fold: from all changes of one server, since its first record, the rows that its tables hold now.
+"""Folds all changes of one server, from its first record on, to the rows that its tables contain now.
 
-A row is identified by its **identity**: in a keyed table the key's columns and values, in a keyless one the whole
+A row is identified by its **identity**: in a keyed table the key's columns and values, in a keyless table the whole
 image. An **image** is the row's columns by name, with their values as JSON text, sorted, without NULLs: so a column
 added by ALTER as NULL changes no image, and neither does a column that was moved. Every change removes an image (the
-before image), adds one (the after image), or both. For each identity the fold keeps:
+before image), adds an image (the after image), or both. For each identity the fold keeps:
 
-net images added minus images removed: in a keyless table the number of equal rows; in a keyed one 1 for an inserted
-row, 0 for one inserted and deleted, or only updated, -1 for one deleted that was there before the topic began image the
-image added last; NULL if the last change removed it last the sequence and binlog position of the last change found of a
-row that may be older than the stream, or than the last ALTER before its last change: the image that its first change
-since has removed, so how the row was before stood how the row was before that ALTER, by the change before; NULL if
-there is none
+    net     images added minus images removed. In a keyless table, this is the number of equal rows. In a keyed table it
+            is 1 for an inserted row, 0 for a row that was inserted and deleted, or only updated, and -1 for a deleted
+            row that was there before the topic began
+    image   the image added last; NULL if the last change removed it
+    last    the sequence and the binlog position of the last change
+    found   the image of the row as its first change found it, which removed this image. Only for a row that may be
+            older than the stream or than the last ALTER before its last change; the first change since then counts
+    stood   the image of the row that the change before this ALTER left; NULL if there is no such change
 
 ALTER TABLE changes rows without logging them, and the fold does not know how. After an ALTER, until a logged change of
 the row, the fold shows: columns that were dropped or renamed, under their old names; a new column as NULL, whatever its
 DEFAULT; values as they were before a new type, character set or generated column; rows of partitions that were dropped,
 truncated or exchanged, as before; rows under their old key. Both servers' streams have the same statements between the
-same rows, so equal histories give equal folds; ``ddl.definitions`` finds statements that only one side has. Without
-ALTER this invariant holds: the fold is what the tables hold, row by row.
+same rows, so equal histories result in equal folds; ``ddl.definitions`` finds statements that only one side has.
+Without ALTER, the fold equals the tables, row by row.
 
-Rows logged for a table that was later dropped, emptied or renamed are left out, or belong to the renamed table, by the
-table's lineage (``ddl.lineage``). Rows from before a copy of the table began are left out too: its chunks **state** all
-rows that were not changed since. A row in a chunk adds an image, which the table may have already. A repair
-(``cdc-repair``) states the rows of some keys and that other keys have no row; earlier rows still count.
+Rows logged for a table that was later dropped, emptied or renamed are left out, or belong to the renamed table,
+according to the table's lineage (``ddl.lineage``). Rows from before a copy of the table began are left out, too: the
+chunks of the copy **state** all rows that were not changed since. A row in a chunk adds an image, which the table may
+have already. A repair (``cdc-repair``) states the rows of some keys and that other keys have no row; earlier rows still
+count.
 
-The other folds take the last change of each row alone (``streams.row_places``). This one sorts the changes of a row,
-since it compares each one with the change before it.
+The other folds use only the last change of each row (``streams.row_places``). This fold sorts the changes of a row,
+since it compares each change with the change before.
 """
 
 from collections.abc import Sequence
@@ -80,8 +83,8 @@ _BROKE = f"""
 _POSITION = "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT>"
 _PAIRS = "ARRAY<STRUCT<column: STRING, value: STRING>>"
 _BEFORE = f"STRUCT<net: BIGINT, breaks: BIGINT, broken: {_POSITION}, found: {_PAIRS}, stood: {_PAIRS}>"
-# Whether a change is the row's first one in the stream, or its first one since an ALTER, and removes an image that no
-# logged change has added.
+# Whether a change is the row's first change in the stream, or its first change since an ALTER, and removes an image
+# that no logged change has added.
 _FINDS = """
     coalesce(keyed AND CASE WHEN so_far IS NOT NULL THEN so_far.found IS NOT NULL
         WHEN stated OR NOT removes THEN false WHEN previous_era IS NULL THEN older ELSE previous_era < era END, false)
@@ -118,10 +121,10 @@ def changes(
 
     An UPDATE does both to one row, or removes one row and adds another if their keys differ. The images are ``before``
     and ``after``, as they were logged for ``columns``. ``marks`` are notes on changes that are not ordinary
-    (``streams.consumer_notes``). If ``among`` is given, only changes of its identities (database, table, and
+    (``streams.consumer_notes``). If ``among`` is given, only changes of the identities in it (database, table, and
     ``identity`` as in ``streams.row_digests``) are returned.
     """
-    # Few steps, since Spark analyzes the whole plan again at each step.
+    # The plan has few steps, since Spark analyzes the whole plan again at each step.
     rows = records.where(f"valid AND rows IS NOT NULL AND database != '{CHECKPOINT_DATABASE}'")
     rows = _owned(rows, lineage).select(
         *("owner", "era", "older", *_LOGGED),
@@ -130,7 +133,7 @@ def changes(
     )
     known = [F.expr(_KNOWN_BY.format(f"images.{image}")).alias(name) for image, name in _KNOWN.items()]
     rows = rows.select(*_OF_CHANGE, "images.*", *known)
-    # An outer explode: for an inner one Spark would compute the steps twice, to filter out rows without any.
+    # The explode is outer: for an inner explode, Spark would compute the steps twice, to filter out rows without steps.
     rows = rows.select(*_OF_CHANGE, *_KNOWN, *_KNOWN.values(), F.explode_outer(F.expr(_STEPS)).alias("step"))
     rows = rows.select(*_OF_CHANGE, *_KNOWN, *_KNOWN.values(), *(F.expr(f"{did} AS {name}") for name, did in _DID))
     if among is not None:
@@ -144,10 +147,10 @@ def changes(
 
 
 def carried(folded: DataFrame, lineage: DataFrame) -> DataFrame:
-    """The rows of an earlier fold in the form of ``changes``, to be followed by the changes of new records.
+    """Converts the rows of an earlier fold to the form of ``changes``, so that the changes of new records can follow.
 
-    ``folded`` has the columns of ``fold``, with the names that tables had then. ``lineage`` is that of the new
-    statements.
+    ``folded`` has the columns of ``fold``, with the names that tables had then. ``lineage`` is the lineage of tables
+    according to the new statements.
     """
     rows = folded.withColumns({
         "held": F.col("era"),
@@ -169,7 +172,7 @@ def carried(folded: DataFrame, lineage: DataFrame) -> DataFrame:
 
 
 def _foldable(owned: DataFrame, identity: Column, so_far: Column) -> DataFrame:
-    """The columns that ``fold`` needs."""
+    """Selects the columns that ``fold`` needs."""
     changes = owned.select(
         F.col("owner.database").alias("database"),
         F.col("owner.table").alias("table"),
@@ -183,7 +186,7 @@ def _foldable(owned: DataFrame, identity: Column, so_far: Column) -> DataFrame:
 
 
 def _owned(rows: DataFrame, lineage: DataFrame) -> DataFrame:
-    """Each row with the table that it belongs to now; rows of tables that were dropped are left out."""
+    """Adds to each row the table that it belongs to now; rows of tables that were dropped are left out."""
     within = (
         (rows["database"] == lineage["database"])
         & (rows["table"] == lineage["table"])
@@ -194,11 +197,13 @@ def _owned(rows: DataFrame, lineage: DataFrame) -> DataFrame:
 
 
 def fold(changes: DataFrame) -> DataFrame:
-    """One row per identity (the columns of ``IDENTITY``), with ``net``, ``image`` and ``last`` as described above.
+    """Folds ``changes`` to one row per identity (the columns of ``IDENTITY``), with the columns that the module's
+    docstring describes.
 
-    Further columns: ``era`` of its last change; ``marked``, the last mark of its changes (``streams.consumer_notes``);
-    ``breaks``, how often a keyed row's before image was not the image added last, or an existing row was added again;
-    and ``broken``, the position of the last such break. Images before and after an ALTER are not compared.
+    Further columns are ``era``, the era of the row's last change; ``marked``, the last mark of its changes
+    (``streams.consumer_notes``); ``breaks``, how often a keyed row's before image was not the image added last, or an
+    existing row was added again; and ``broken``, the position of the last break. Images before and after an ALTER are
+    not compared.
     """
     along = Window.partitionBy(*IDENTITY).orderBy("sequence", "row", "adds")
     upto = along.rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -210,7 +215,7 @@ def fold(changes: DataFrame) -> DataFrame:
         "net": F.sum(net).over(upto),
         "marked": F.max("mark").over(upto),
     }).withColumns({"broke": F.expr(_BROKE), "finds": F.expr(_FINDS)})  # fmt: skip
-    # Only the last one of each identity is needed of the other changes.
+    # Beside the changes that break or find an image, only the last change of each identity is needed.
     position = "struct(sequence, file, position)"
     counted = followed.where("broke OR finds OR so_far.breaks > 0 OR NOT followed").withColumns({
         "breaks": F.sum(F.expr("coalesce(so_far.breaks, 0) + IF(broke, 1, 0)")).over(upto),

@@ -1,8 +1,8 @@
 """Compares both sides' folds: finds the rows that differ, with cause and evidence, and rows with discontinuities.
 
 Keyed rows are missing (only the leader has the row), extra (only the follower has it), or different (both have it, with
-other values). A column that one image lacks counts as NULL there. A row that neither fold has drifted too if one side
-deleted it and the other never changed it: the row is older than the topic, and one side still has it.
+other values). A column that one image lacks counts as NULL there. A row that neither fold contains has drifted, too, if
+one side deleted it and the other side never changed it: the row is older than the topic, and one side still has it.
 
 Keyless rows are a multiset: equal images are counted, and the difference in count is the number of rows missing or
 extra.
@@ -15,7 +15,7 @@ A row did not drift if the leader deleted it, its topic never contained it, and 
 row that the leader did not have at its last repair: the follower does not have it either after the repair. For rows of
 tables that were copied into the leader's stream see ``compare.copied_tables``.
 
-Samples of drifted rows contain rows of each table, so that a table with many does not hide the others.
+Samples of drifted rows contain rows of each table, so that a table with many drifted rows does not hide other tables.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -55,19 +55,19 @@ __all__ = [
 ]
 
 ORDER = ("database", "table", "kind", "leader_last.sequence", "follower_last.sequence", "rows")
-_MOST_TABLES = 1_000  # tables with a sample
+_MOST_TABLES = 1_000  # the number of tables of which a sample certainly contains a row
 
 Row = TypeVar("Row")
 
 
 def sampled(drifted: DataFrame, tables: int, *, most: int) -> DataFrame:
-    """About the first ``most`` of the ``drifted`` rows, which are in so many ``tables``, in no order.
+    """About the first ``most`` of the ``drifted`` rows, in no order; ``tables`` is the number of tables with such rows.
 
     The sample has at least one row of each of the first 1,000 tables.
     """
     share = max(1, most // max(1, tables))
     along = Window.partitionBy("database", "table").orderBy(*ORDER[2:])
-    # If the only filter is the one by rank, Spark keeps no more than ``most`` rows of each table.
+    # If the rank is the only filter, Spark keeps no more than ``most`` rows of each table.
     ranked = drifted.withColumn("rank", F.row_number().over(along)).where(F.col("rank") <= most)
     shared = F.col("rank") > share
     return ranked.orderBy(shared, *ORDER).limit(max(most, min(tables, _MOST_TABLES))).drop("rank")
@@ -86,9 +86,9 @@ def evenly(names: Sequence[Row], most: int) -> list[int]:
 _SIDES = ("leader", "follower")
 _FOLDED = ("net", "image", "last", "era", "marked", "breaks", "broken", "found", "stood")
 JOINED = [*IDENTITY, *(f"{side}_{name}" for side in _SIDES for name in _FOLDED)]
-# {0} has not changed the row since its log begins, or since an ALTER that {1}'s last changes follow: {0} has the row
-# with the before image of {1}'s first change, if both had the same before. An ALTER may add and drop columns; the other
-# columns keep their values.
+# True if side {0} has not changed the row since its log begins, or since an ALTER that {1}'s last changes follow. Then
+# {0} has the row with the before image of {1}'s first change, if both sides had the same row before. An ALTER may add
+# and drop columns; all other columns keep their values.
 _AS_FOUND = """
     keyed AND {1}_found IS NOT NULL AND NOT leader_marked.kind <=> 'conflict' AND
         CASE WHEN {0}_last IS NULL THEN older AND NOT copied AND {1}_stood IS NULL
@@ -128,11 +128,12 @@ _FOREIGN = """
 class DriftedRow:
     """One drifted identity; images and identity map columns to their values as JSON text, without NULLs.
 
-    ``rows`` is 1 in a keyed table, the difference in count in a keyless one. ``leader_last`` and ``follower_last`` are
-    the last changes on each side (sequence, file, position), None if there are none; ``foreign`` is the last foreign
-    write of the row (its position, transaction and ts_us). ``cause`` is one of ``compare.causes``, and ``evidence``
-    one line that shows it. ``since_us`` is the commit time, in µs since 1970, of the last change on either side: the
-    row has had its present difference since then, or since a later statement; None if either time is unknown.
+    ``rows`` is 1 in a keyed table, and the difference in count in a keyless table. ``leader_last`` and
+    ``follower_last`` are the last changes on each side (sequence, file, position), None if there are no changes;
+    ``foreign`` is the last foreign write of the row (its position, transaction and ts_us). ``cause`` is one of the
+    causes in ``compare.causes``, and ``evidence`` is one line that shows it. ``since_us`` is the commit time, in µs
+    since 1970, of the last change on either side: the row has had its present difference since then, or since a later
+    statement; None if the time of either side's last change is unknown.
     """
 
     database: str
@@ -159,7 +160,7 @@ _COLUMNS = tuple(name for name in DriftedRow.__dataclass_fields__ if name != "si
 class Discontinuity:
     """A keyed row whose before image was not the image added last, ``times`` times, most recently at ``last``.
 
-    ``partition`` and ``offset`` are the record's place in Kafka; None if this audit did not read it.
+    ``partition`` and ``offset`` are the place of the record of ``last`` in Kafka; None if this audit did not read it.
     """
 
     side: str
@@ -173,12 +174,12 @@ class Discontinuity:
 
 
 def compare(leader: DataFrame, follower: DataFrame, copied: Copied = NO_COPIES) -> DataFrame:
-    """The full outer join of both folds; ``kind`` is NULL for equal rows, and for those that are not compared.
+    """The full outer join of both folds; ``kind`` is NULL for equal rows, and for rows that are not compared.
 
-    It needs no shuffle of its own: both folds are grouped by the columns that they are joined on.
+    The join needs no shuffle: both folds are grouped by the columns that they are joined on.
     """
     named = [_named(side, rows) for side, rows in (("leader", leader), ("follower", follower))]
-    # Spark does not recognise that some joins are in one partition: this join, and joins of a fold.
+    # Spark does not notice that the results of this join, and of joins in a fold, are in one partition.
     one, other = map(in_one_part, named)
     joined = in_one_part(one.join(other, IDENTITY, "full_outer"))
     counts = {name: F.coalesce(name, F.lit(0)) for side in _SIDES for name in (f"{side}_net", f"{side}_breaks")}
@@ -186,7 +187,8 @@ def compare(leader: DataFrame, follower: DataFrame, copied: Copied = NO_COPIES) 
 
 
 def compared(joined: DataFrame, copied: Copied = NO_COPIES) -> DataFrame:
-    """Rows with both sides' columns of a fold (``JOINED``), and the result of comparing them."""
+    """Compares both sides' images in ``joined``, rows with both sides' columns of a fold (``JOINED``), and adds columns
+    with the result."""
     joined = with_copies(joined, copied)
     now = {
         f"{one}_image": F.expr(_NOW.format(one, other, found=_AS_FOUND.format(one, other)))
@@ -206,7 +208,7 @@ def compared(joined: DataFrame, copied: Copied = NO_COPIES) -> DataFrame:
 
 
 def as_folded(comparison: DataFrame) -> DataFrame:
-    """The rows of a comparison with the columns ``JOINED``, as both sides' folds have them."""
+    """Restores both sides' folds from a comparison: its rows with the columns ``JOINED``."""
     return comparison.select(*(
         F.col(f"{name.removesuffix('_image')}_folded").alias(name) if name.endswith("_image") else name
         for name in JOINED
@@ -214,7 +216,7 @@ def as_folded(comparison: DataFrame) -> DataFrame:
 
 
 def not_equal(comparison: DataFrame) -> DataFrame:
-    """The rows of a comparison that are listed, not only counted: drifted ones, and those with discontinuities."""
+    """The rows of a comparison that are listed, not only counted: drifted rows, and rows with discontinuities."""
     return comparison.where("comparable AND (kind IS NOT NULL OR leader_breaks + follower_breaks > 0)")
 
 
@@ -226,7 +228,7 @@ def _named(side: str, rows: DataFrame) -> DataFrame:
 
 
 def fold_of(joined: DataFrame, side: str) -> DataFrame:
-    """One side's fold of rows with both sides' columns."""
+    """Selects one side's fold from rows with both sides' columns."""
     there = joined.where(f"{side}_last IS NOT NULL")
     return there.select(*IDENTITY, *(F.col(f"{side}_{name}").alias(name) for name in _FOLDED))
 
@@ -237,7 +239,8 @@ def drifted_rows(
     names: Collection[tuple[str, str]] = (),
     transactions: DataFrame | None = None,
 ) -> DataFrame:
-    """The drifted rows with the fields of DriftedRow but ``since_us``; for the other arguments see ``with_causes``."""
+    """The drifted rows with the fields of DriftedRow except ``since_us``; for the other arguments see
+    ``with_causes``."""
     rows = with_causes(comparison.where("kind IS NOT NULL"), statements, names, transactions)
     rows = rows.withColumn("foreign", F.expr(_FOREIGN))
     for name in ("identity", "leader_image", "follower_image"):
@@ -246,9 +249,9 @@ def drifted_rows(
 
 
 def key_lines(drifted: DataFrame, tables: Sequence[Table], *, most: int) -> Iterator[str]:
-    """The keys of ``drifted_rows`` as JSON lines: all rows of a table or none, ``most`` rows in all.
+    """The keys of ``drifted_rows`` as JSON lines: for each table all keys or none, at most ``most`` keys in all.
 
-    ``tables`` contain the counts; tables with the fewest rows come first.
+    ``tables`` contains the counts of rows; tables with the fewest drifted rows come first.
     """
     listed, total = [], 0
     for table in sorted(tables, key=lambda each: each.drifted):
@@ -294,7 +297,7 @@ def with_offsets(records: DataFrame, found: Iterable[Discontinuity]) -> list[Dis
 def with_last_changes(records: DataFrame, transactions: DataFrame, rows: Sequence[DriftedRow]) -> list[DriftedRow]:
     """Adds ``since_us`` to ``rows``, and puts their columns in the order of the table, the key first.
 
-    ``transactions`` contain the times of changes that are not in ``records``.
+    ``transactions`` contains the times of changes that are not in ``records``.
     """
     lasts = [{side: getattr(row, f"{side}_last") for side in _SIDES} for row in rows]
     wanted = {side: {each[side]["sequence"] for each in lasts if each[side]} for side in _SIDES}
@@ -302,7 +305,7 @@ def with_last_changes(records: DataFrame, transactions: DataFrame, rows: Sequenc
     found = []
     for row, both in zip(rows, lasts, strict=True):
         places = [(side, last["sequence"]) for side, last in both.items() if last]
-        # Without its time, a change may be older or newer than the other.
+        # A change whose time is unknown may be older or newer than the other side's change.
         complete = all(place in changes.times for place in places)
         since_us = max(map(changes.times.__getitem__, places), default=None) if complete else None
         order = next((changes.columns[place] for place in places if place in changes.columns), ())
@@ -311,7 +314,7 @@ def with_last_changes(records: DataFrame, transactions: DataFrame, rows: Sequenc
 
 
 def in_order(row: DriftedRow, order: Sequence[str]) -> DriftedRow:
-    """The row with its columns in this order; columns that are not in ``order`` follow by name."""
+    """Sorts the columns of ``row`` in this ``order``; columns that are not in ``order`` follow, sorted by name."""
     at = {name: number for number, name in reversed(list(enumerate(order)))}
 
     def place(name: str) -> tuple[int, str]:

@@ -20,10 +20,10 @@ _ALL_BITS = (1 << 64) - 1
 class Table:
     """The counts of one table. The row counts and the checksums include the rows that the topics contain.
 
-    ``not_compared`` counts rows of a copied table, not included in the others, for which the follower's log does not
-    show whether they are equal to the copy. ``older``: the table may be older than the topics and have older rows; no
-    count includes rows that have not changed since. ``accepted`` counts rows that differ and that ``--accept`` accepts:
-    they do not count as drifted.
+    ``not_compared`` counts rows of a copied table, not included in the other counts, for which the follower's log does
+    not show whether they are equal to the copy. ``older`` is true if the table may be older than the topics and may
+    have older rows; no count includes rows that have not changed since. ``accepted`` counts rows that differ and that
+    ``--accept`` accepts: they do not count as drifted.
     """
 
     database: str
@@ -50,7 +50,8 @@ class Table:
         return self.database, self.table
 
     def with_rows(self, other: Self, sign: int) -> Self:
-        """The line for the rows of both, or, if ``sign`` is -1, for the rows without those of ``other``."""
+        """Adds the counts of the rows of ``other``, or subtracts them if ``sign`` is -1; the checksums are combined by
+        exclusive or."""
         joined: dict[str, Any] = {name: getattr(self, name) + sign * getattr(other, name) for name in _COUNTS}
         for name in _CHECKSUMS:
             joined[name] = f"{int(getattr(self, name), 16) ^ int(getattr(other, name), 16):x}"
@@ -59,7 +60,8 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """A line for each table; ``breaks`` counts, by side, the before images that differ from the row's last image."""
+    """The counts of all tables: ``lines`` contains a line for each table, and ``breaks`` counts for each side the
+    before images that differ from the row's last image."""
 
     lines: Sequence[Table] = ()
     breaks: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(_SIDES, 0))
@@ -70,7 +72,7 @@ class Tally:
         return sum(line.drifted for line in self.lines)
 
     def plus(self, other: Self) -> Self:
-        """The tally of the rows of both, which have no row in common."""
+        """The tally of the rows of both tallies, which have no row in common."""
         return self._with(other, 1)
 
     def less(self, other: Self) -> Self:

@@ -1,8 +1,9 @@
-"""Computes how ALTER TABLE changes a table's columns and its rows, which it changes without logging them, as far as
-that is certain. Pure.
+"""Computes how ALTER TABLE changes the columns of a table, and its rows, which the server changes without logging them,
+as far as the effect is certain. Pure.
 
-A value is certain if a record of the row after the statement would have the same JSON text for it as one before: in
-columns that only moved, got another name, or a wider type of the same kind. Everything else is a doubt.
+A value is certain if records before and after the statement would contain the same JSON text for it. This is so in
+columns that were only moved, renamed, or changed to a wider type of the same kind. In all other columns the values are
+not certain; the reason is called a **doubt**.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -43,8 +44,8 @@ _OF_PARTITIONS = ("DROP", "TRUNCATE", "EXCHANGE", "REORGANIZE", "REBUILD", "COAL
 @dataclass(frozen=True, slots=True)
 class Origin:
     """The origin of a column's values: the former column ``name``, or else the JSON text ``value``; otherwise the
-    values are not certain, and ``doubt`` is the reason. ``null_doubt`` is such a reason for values that were NULL
-    before."""
+    values are not certain, and ``doubt`` is the reason. ``null_doubt`` is the reason why only values that were NULL
+    before are not certain."""
 
     name: str | None = None
     value: str | None = None
@@ -54,8 +55,9 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """The effect of the statement ``sequence``: the ``columns`` after it, None if unknown, and the origin of each.
-    ``doubt`` is the reason why the remaining rows or their values are not certain; empty if they are."""
+    """The effect of the ALTER at ``sequence``: the ``columns`` after it (None if unknown), and the origin of each
+    column. ``doubt`` is the reason why the remaining rows or their values are not certain; it is empty if they are
+    certain."""
 
     sequence: int
     columns: Columns | None = None
@@ -68,15 +70,15 @@ def altered(
     before: Columns, statement: Statement, *, sequence: int, after: Columns | None,
     generated: Callable[[], Collection[str]] = frozenset,
 ) -> Alteration:  # fmt: skip
-    """Computes how ``statement`` changes a table with the columns ``before``; ``after`` are the columns in records, or
-    None. ``generated`` are case-folded names, among them those of all columns that the server computes from others.
+    """Computes how ``statement`` changes a table with the columns ``before``; ``after`` are the columns in later
+    records, or None. ``generated`` returns case-folded names, which include the names of all generated columns.
 
     If the parsed statement does not lead to the columns in records, nothing is certain.
     """
     try:
         table = _Table(before, statement)
         for clause in _clauses(statement):
-            # A clause about partitions is the only one: the names after its commas are partitions.
+            # A clause about partitions is the only clause: the names after its commas are partitions.
             is_all = any(clause.comes(verb, "PARTITION") for verb in _OF_PARTITIONS)
             table.apply(clause)
             if is_all:
@@ -123,7 +125,7 @@ class _Table:
         self.retyped = False
 
     def compute_again(self, names: Collection[str]) -> None:
-        """Notes that the server computes the values of these columns again, from others that were changed."""
+        """Notes that the server computes the values of these columns again, from other columns that were changed."""
         for name, origin in self.origins.items():
             if origin.name is not None and name.casefold() in names:
                 self.origins[name] = Origin(doubt="the server computes it of columns that were changed")
@@ -132,8 +134,8 @@ class _Table:
         return tuple((name, self._types[name]) for name in self._order)
 
     def checked(self, told: Mapping[str, str]) -> Iterator[tuple[str, Origin]]:
-        """The origins, with a doubt for each column whose type in records (``told``) is not the one that the statement
-        gives it."""
+        """The origins, with a doubt for each column whose type in records (``told``) differs from its type according to
+        the statement."""
         for name, origin in self.origins.items():
             understood = self._types[name].replace(f"character set {UNKNOWN_CHARSET}", "")
             is_same = told[name] == self._types[name] or (
@@ -142,7 +144,7 @@ class _Table:
             yield name, origin if is_same else Origin(doubt=f"its type became {told[name]}")
 
     def apply(self, clause: SqlReader) -> None:
-        """Applies one clause. Raises ValueError for an unknown one."""
+        """Applies one clause. Raises ValueError for an unknown clause."""
         if not clause.items:
             return
         if any(item.word() == "BLACKHOLE" for item in clause.items):
@@ -242,7 +244,7 @@ class _Table:
         self._order.insert(at, name)
 
     def _known(self, name: str) -> str:
-        """The column's name as the table has it. Raises ValueError if there is no such column."""
+        """The name of a column as it is spelled in the table. Raises ValueError if there is no such column."""
         found = [each for each in self._order if each.casefold() == name.casefold()]
         if len(found) != 1:
             raise ValueError(f"no column {name}")
@@ -281,14 +283,14 @@ def _changes_text(old: ColumnType, new: ColumnType, doubt: str, *, strict: bool)
     if old.name == new.name == "char":
         return "" if old.numbers <= new.numbers else doubt
     if old.name in ("varchar", *_TEXTS) and new.name in ("varchar", *_TEXTS):
-        # The number of bytes that a text takes may grow with the character set.
+        # The number of bytes of a text may grow with the character set.
         return "" if _capacity(old) * (1 if old.charset == new.charset or strict else 4) <= _capacity(new) else doubt
     return doubt
 
 
 def _keeps_texts(old: ColumnType, new: ColumnType, *, strict: bool) -> bool:
-    """Whether the members of an ENUM or SET stay the same, and records contain their texts both before and after, or
-    neither.
+    """Whether the members of an ENUM or SET stay the same, and records contain their texts either both before and after
+    the statement or never.
 
     Records contain numbers if a member of a SET is empty, or if two members are equal in a collation, which records
     don't contain.
@@ -296,10 +298,10 @@ def _keeps_texts(old: ColumnType, new: ColumnType, *, strict: bool) -> bool:
     before, after = old.members, new.members or ()
     if before is None or after[: len(before)] != before or (old.name == "set" and ("" in before) != ("" in after)):
         return False
-    # A server in strict mode refuses equal members, but the column may have had equal ones before.
+    # A server in strict mode refuses equal members, but the column may have had equal members before.
     return len({each.casefold() for each in after}) == len(after) and (strict or "".join(after).isascii())
 
 
 def _capacity(kind: ColumnType) -> int:
-    """The approximate maximum length of values; for VARCHAR in characters, which is less than in bytes."""
+    """The approximate maximum length of values, in bytes; for VARCHAR in characters, so that it may be too low."""
     return (_TEXTS | _BLOBS).get(kind.name, kind.numbers[0] if kind.numbers else 0)

@@ -1,10 +1,8 @@
-"""The functions of ``cdc.spark``: a leader's tables as of any moment, from its topics, as DataFrames.
+"""The functions of ``cdc.spark``, which read a leader's topics as DataFrames.
 
-Nothing is asked of a server, and executors need nothing of ``cdc``.
-
-Which tables there are at a moment, and the columns of one, as DataFrames.
-
-Changes of rows as a DataFrame: of one table typed, of all tables as the JSON texts that records have.
+``table`` reads a table as of any moment, ``tables`` lists the tables that exist at a moment, and ``schema`` lists the
+columns of a table. ``changes`` reads the changes of rows, for one table with Spark types, for all tables as the JSON
+texts in the records. No server is queried, and executors do not need the package ``cdc``.
 """
 
 from collections.abc import Mapping
@@ -44,16 +42,18 @@ _BY_NAME = """
 
 
 def of_table(messages: DataFrame, plan: Plan, options: Options, *, since: int, upto: int) -> DataFrame:
-    """The changes of one table: op, before and after with the plan's columns, and the place in the stream."""
+    """The changes of one table, with the columns op, before and after, which are structs of the plan's columns, and the
+    place in the stream."""
     changed = changed_rows(messages, plan, since=since, upto=upto)
     images = [f"{_struct(plan, name, options)} AS {name}" for name in ("before", "after")]
     return changed.selectExpr(_OP, *images, *_PLACE)
 
 
 def of_all_tables(messages: DataFrame, *, since: int, upto: int) -> DataFrame:
-    """The changes of all tables: database, table, op, before and after as maps from column to JSON text, and the place.
+    """The changes of all tables, with the columns database, table, op, before and after, which are maps from column to
+    JSON text, and the place in the stream.
 
-    Spark fails where a message is no record.
+    Spark raises an error for a message that is not a record.
     """
     fails = "raise_error(concat('not a record: partition ', partition, ', offset ', offset, '; see cdc-audit'))"
     within = f"IF(valid, sequence BETWEEN {since} AND {upto} AND rows IS NOT NULL, CAST({fails} AS BOOLEAN))"
@@ -72,14 +72,15 @@ def _struct(plan: Plan, image: str, options: Options) -> str:
     return f"IF({image} IS NULL, NULL, struct({fields}))"
 
 
-# In a generator, behind which Spark moves no filter: with each one that is moved to where messages are read, it parses
-# all of them once more for each field that the filter has.
+# Rows are counted in a generator, since Spark pushes no filter below a generator. For a filter that is pushed down to
+# the scan, Spark would parse all messages once more for each field in the filter.
 _COUNTED = "explode_outer(IF({}, array(struct(database, table, sequence, size(rows) AS count)), NULL))"
 _SEGMENTS = "database STRING, table STRING, first BIGINT, end BIGINT, owner STRUCT<database: STRING, table: STRING>"
 
 
 def columns_of(spark: SparkSession, plan: Plan, options: Options) -> DataFrame:
-    """A line for each column: position from 1, column, mysql_type, spark_type, key_position (NULL outside of it)."""
+    """One row for each column of the table: position (from 1), column, mysql_type, spark_type, and key_position (NULL
+    for a column that is not in the key)."""
     key = plan.key or ()
     rows = [
         {
@@ -96,8 +97,8 @@ def columns_of(spark: SparkSession, plan: Plan, options: Options) -> DataFrame:
 
 
 def tables_of(source: Source, history: History, sequence: int) -> DataFrame:
-    """A line for each table: database, table, changes (the rows in its records that count), and the first and the last
-    sequence of these records."""
+    """One row for each table: database, table, changes (the number of rows in the records that count for the table),
+    and the first and the last sequence of these records."""
     found = existing(history, sequence)
     spark = source.spark
     segments = [
@@ -135,11 +136,12 @@ def table(
     at: Moment = None,
     **choices: str,
 ) -> DataFrame:
-    """The table ``name`` (DATABASE.TABLE) as it is now or, with ``at``, as it was then, with its columns of then.
+    """Reads the table ``name`` (DATABASE.TABLE) as it is now or, if ``at`` is given, as it was at that moment, with the
+    columns that it had then.
 
-    ``profile`` is that of the leader's cdc-producer. ``at`` is a sequence, a GTID, or a time (in the session's time
-    zone if the text names none), which means the newest transaction that was complete then. docs/tables.md lists the
-    Spark type of each MySQL type. ``choices`` are ``zero_dates`` and others, see ``typed.Options``.
+    ``profile`` is the profile of the leader's cdc-producer. ``at`` is a sequence, a GTID, or a time (in the session's
+    time zone if the text names no zone); a time means the newest transaction that was complete then. docs/tables.md
+    lists the Spark type of each MySQL type. ``choices`` are the options in ``typed.Options``, such as ``zero_dates``.
 
     Raises UserError if there is no such table then, or if the stream does not contain all of its rows and columns. If a
     value can't be converted, Spark raises an error that names the row.
@@ -164,16 +166,17 @@ def changes(
     stream: bool = False,
     **choices: str,
 ) -> DataFrame:
-    """A line for each row that was changed, of the table ``name`` or of all: after ``since`` (else from the beginning)
-    up to ``upto`` (else now).
+    """Reads the changes of the rows of table ``name``, or of all tables, after ``since`` (by default from the
+    beginning) through ``upto`` (by default now). The result contains one row for each changed row.
 
-    Columns: op (insert, update, delete, copy, repair), before, after, sequence, row (its number in the record), gtid,
-    position (file, offset), commit_time, ends_transaction (in the record that does). For one table before and after are
-    structs of its columns as of ``upto``; for all tables, maps from column to the JSON text in the record, after the
-    columns database and table. With ``stream`` it is a stream for Structured Streaming, without ``upto``, with the
-    columns of now; Spark fails at rows that have others. ``choices`` are those of ``table``.
+    The columns are op (insert, update, delete, copy, repair), before, after, sequence, row (the number of the row in
+    its record), gtid, position (file, offset), commit_time, and ends_transaction (true in the last record of a
+    transaction). For one table, before and after are structs of the table's columns as of ``upto``; for all tables,
+    they are maps from column to the JSON text in the record, and the columns database and table come first. With
+    ``stream`` the result is a stream for Structured Streaming, without ``upto``, with the table's present columns;
+    Spark raises an error at rows that have other columns. ``choices`` are the options of ``table``.
 
-    Raises UserError as ``table`` does, but not for missing rows.
+    Raises UserError if there is no such table then, or if its columns are not known.
     """
     options = Options(**choices)
     source = _source(spark, profile)
@@ -202,8 +205,11 @@ def schema(
     at: Moment = None,
     **choices: str,
 ) -> DataFrame:
-    """The columns of the table ``name`` at ``at``, by default now: position, column, mysql_type, spark_type,
-    key_position. Raises UserError if there is no such table then, or its columns are not known."""
+    """Lists the columns of the table ``name`` as of ``at``, by default now. Each row contains position, column,
+    mysql_type, spark_type and key_position.
+
+    Raises UserError if there is no such table then, or if its columns are not known.
+    """
     source = _source(spark, profile)
     table_name = source.stored(_name(name))
     wanted = plan_of_changes(history_of(source, table_name), table_name, sequence_at(source, at))
@@ -211,7 +217,8 @@ def schema(
 
 
 def tables(spark: SparkSession, profile: str | Path | Profile, *, at: Moment = None) -> DataFrame:
-    """The tables that exist at ``at``, by default now: database, table, changes (rows in its records), first, last.
+    """Lists the tables that exist as of ``at``, by default now. Each row contains database, table, changes (the number
+    of rows in the table's records), first and last.
 
     ``first`` and ``last`` are sequences, NULL for a table without logged rows. Raises UserError.
     """
@@ -220,7 +227,8 @@ def tables(spark: SparkSession, profile: str | Path | Profile, *, at: Moment = N
 
 
 def _source(spark: SparkSession, profile: str | Path | Profile) -> Source:
-    """The topics, read in a session with settings of our own but for the time zone, in which the user names times."""
+    """Opens the topics in a Spark session with settings of our own, except for the time zone, which is the user's,
+    since the user names times in it."""
     own, zone = own_session(spark), "spark.sql.session.timeZone"
     own.conf.set(zone, spark.conf.get(zone) or "UTC")
     return Source.of(own, _profile(profile))
@@ -231,7 +239,7 @@ def _profile(profile: str | Path | Profile) -> Profile:
 
 
 def _name(name: str) -> Name:
-    """Database and table. Raises UserError if the text does not name both."""
+    """Splits ``name`` into database and table. Raises UserError if it does not contain both."""
     database, dot, table = name.partition(".")
     if not (database and dot and table):
         raise UserError(f"not a table: {name!r}", code="CDC-TABLE-ARGUMENT", hint="DATABASE.TABLE")

@@ -1,8 +1,7 @@
-"""Parses a column's definition in SQL: its type, as records contain it, and the value that existing rows get in it.
+"""Parses the definition of a column in SQL: the column's type, as records contain it, and the value that existing rows
+get in an added column, if the statement determines this value. Pure.
 
-Pure. Values that a server computes, and all unknown words, are reported as not certain.
-
-Also computes the value that rows get in an added column, as records contain it, if the statement determines it.
+Values that a server computes are not certain. Unknown words raise ValueError.
 """
 
 import json
@@ -45,9 +44,9 @@ _OF_BYTES = {"char": "binary", "varchar": "varbinary"} | {name: name.replace("te
 class ColumnSql:
     """A column as a statement defines it.
 
-    ``default`` are the tokens of its DEFAULT, None without one; ``computed`` is the reason why a server computes its
-    values, else empty. ``nullable`` is None if the statement has neither NULL nor NOT NULL. ``place`` is "" for FIRST,
-    the name of the column after which it goes, or None.
+    ``default`` are the tokens of its DEFAULT clause, None if it has none; ``computed`` is the reason why the server
+    computes the values of the column, else empty. ``nullable`` is None if the definition contains neither NULL nor NOT
+    NULL. ``place`` is "" for FIRST, the name of the preceding column for AFTER, else None.
     """
 
     name: str
@@ -60,7 +59,7 @@ class ColumnSql:
 
 
 def read_column(reader: SqlReader, name: str | None = None) -> ColumnSql:
-    """Parses the definition that comes next. Raises ValueError if it has unknown parts."""
+    """Parses the column definition that comes next. Raises ValueError if the definition contains unknown words."""
     name = reader.identifier() if name is None else name
     kind = reader.identifier()
     words = _Type(kind.upper())
@@ -74,7 +73,7 @@ def read_column(reader: SqlReader, name: str | None = None) -> ColumnSql:
 
 
 class _Type:
-    """A type as it is read, word by word."""
+    """The type of a column, which is parsed word by word."""
 
     def __init__(self, word: str) -> None:
         self.name = _SAME.get(word, word.lower())
@@ -85,7 +84,7 @@ class _Type:
         self.rounds = ""
 
     def brackets(self, reader: SqlReader) -> None:
-        """Reads the brackets after the type's name."""
+        """Parses the brackets after the type's name, if it has any: numbers, or the members of an ENUM or SET."""
         reader.take("PRECISION") if self.name == "double" else None
         if not reader.mark("("):
             return
@@ -103,7 +102,7 @@ class _Type:
             reader.require_mark(",")
 
     def attribute(self, reader: SqlReader) -> bool:
-        """Skips one attribute of the type if it comes next; returns whether it did."""
+        """Parses one attribute of the type if one comes next; returns whether it did."""
         if reader.take("UNSIGNED") or reader.take("ZEROFILL"):
             self.unsigned = True
         elif reader.take("CHARACTER", "SET") or reader.take("CHARSET"):
@@ -145,7 +144,7 @@ class _Type:
 
 
 def _attribute(reader: SqlReader, column: ColumnSql) -> bool:
-    """Skips one attribute of the column if it comes next; returns whether it did."""
+    """Parses one attribute of the column if one comes next; returns whether it did."""
     if reader.take("NOT", "NULL"):
         column.nullable = False
     elif reader.take("NULL"):
@@ -208,7 +207,7 @@ def _default(reader: SqlReader) -> list[Token]:
             reader.at += 1
         if _EXPONENT.fullmatch(reader.items[reader.at - 1].text) and (reader.mark("-") or reader.mark("+")):
             reader.at += 1
-        # b'101', _latin1 'a' and 'a' 'b' are one literal.
+        # Each of b'101', _latin1 'a' and 'a' 'b' is one literal.
         while reader.at < len(reader.items) and reader.items[reader.at].kind == "string":
             reader.at += 1
     return reader.items[start : reader.at]
@@ -260,8 +259,8 @@ def added_value(column: ColumnSql) -> str | None:
 
 
 def _literal(tokens: list[Token]) -> Token | None:
-    """The only literal among ``tokens``, in brackets or not; a number as one word with its sign. None for anything
-    else."""
+    """The literal that ``tokens`` consist of, with or without brackets; a number and its sign become one token. None
+    for all other tokens."""
     inner = tokens[1:-1] if tokens[:1] == [Token("mark", "(")] else tokens
     if len(inner) == 1 and inner[0].kind == "string":
         return None if "\\" in inner[0].text else inner[0]
@@ -272,7 +271,7 @@ def _literal(tokens: list[Token]) -> Token | None:
 
 
 def _bits(kind: ColumnType, tokens: list[Token]) -> str | None:
-    """The value of b'101'."""
+    """The JSON text of a BIT literal such as b'101'; None for other tokens."""
     if [each.word() for each in tokens] != ["B", ""] or not re.fullmatch("[01]+", tokens[1].text):
         return None
     return _value(kind, str(int(tokens[1].text, 2)), quoted=False)
@@ -359,7 +358,8 @@ def _parts(names: tuple[str, ...], found: tuple[str, ...]) -> str:
 
 
 def _implicit(kind: ColumnType) -> str | None:
-    """The value of a column that is NOT NULL and has no DEFAULT."""
+    """The JSON text of MySQL's implicit default value for a column that is NOT NULL and has no DEFAULT; None if it is
+    not certain."""
     name = kind.name
     if name in _INTEGER_TYPES or name in ("decimal", "float", "double"):
         return _value(kind, "0", quoted=False)

@@ -24,7 +24,10 @@ _LOGS_CASCADES = 16  # a flag of rows events
 
 
 def history_of(source: Source, name: Name) -> History:
-    """The history of one table, under all names that it may have had. Raises UserError as ``read_history`` does."""
+    """Reads the history of one table, under all names that it may have had.
+
+    Raises UserError for a message that is not a record.
+    """
     names = {name}
     while True:
         history = read_history(source, names)
@@ -38,15 +41,15 @@ def history_of(source: Source, name: Name) -> History:
 def read_history(
     source: Source, names: Collection[Name] | None = None, *, messages: DataFrame | None = None
 ) -> History:
-    """Reads the history of ``source``; with ``names`` at least that of these tables. ``messages`` are those of
-    ``Source.of_statements`` if they were read before.
+    """Reads the history of ``source``; if ``names`` is given, at least the history of these tables. ``messages`` is the
+    result of ``Source.of_statements`` if it was read before.
 
     Raises UserError for a message that is not a record.
     """
     body = F.from_json(F.col("value").cast("string"), _SCHEMA, PARSING).alias("body")
     found = source.of_statements(names) if messages is None else messages
     found = found.select("partition", "offset", body).select("partition", "offset", "body.*")
-    # Filtered here: Spark would move a filter, with the parser, to where all messages are read.
+    # Rows are filtered in Python, since Spark would push a filter, with the parser, down to the scan of all messages.
     of_records = (row for row in found.collect() if row["event"] is None or row["sequence"] is not None)
     rows = [row for row in of_records if row["sequence"] is None or row["sequence"] <= source.newest]
     for row in rows:
@@ -88,7 +91,7 @@ def _acts(row: Row) -> Iterator[Act]:
     if row["affects"] is not None:
         text = row["operation"]["Query"] or ""
         for number, each in enumerate(row["affects"]):
-            if each["action"] == MAINTAIN:  # it changes no columns and no rows
+            if each["action"] == MAINTAIN:  # maintenance changes no columns and no rows
                 continue
             names = (each["action"], each["uri"], each["to"], each["like"])
             yield Act(sequence, number, *names, *described, text, bool(row["copying"]))

@@ -1,7 +1,7 @@
-"""Reads the messages of a leader's topics by their keys, so that messages of other tables are dropped before JSON is
-parsed.
+"""Reads messages of a leader's topics and selects them by their keys, so that messages of other tables are dropped
+before JSON is parsed.
 
-A message's key is a URI: that of a table for its rows, that of a database for statements.
+A message's key is a URI: for rows the URI of their table, for statements the URI of a database.
 """
 
 from collections.abc import Collection, Iterable
@@ -36,9 +36,9 @@ _ROWS, _TELLING = '"rows":[', ('"types":', '"upto":null', '"after":null', '"Skip
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A leader's topics as they are now: records up to the ``newest`` sequence, which ends a transaction, can be read
-    (-1 if there is none). ``cut``: retention has deleted the oldest records. ``folds_names``: the records have names in
-    lower case, and so has the ``profile`` here."""
+    """A leader's topics at the time when they were opened. Records can be read up to the sequence ``newest``, the last
+    of a transaction; it is -1 if there are no records. ``folds_names`` is true if the records contain names in lower
+    case; then ``profile`` contains names in lower case, too."""
 
     spark: SparkSession
     profile: Profile
@@ -52,15 +52,15 @@ class Source:
         answers."""
         kafka = profile.kafka
         span(kafka)  # raises an error in one line if a topic or the brokers are missing
-        # Read before the topics' ends: an entry commits with the records it describes, so a span that is read later
-        # contains all of them.
+        # The commit log is read before the topics' ends: an entry commits with the records that it describes, so a span
+        # that is read later contains all these records.
         newest = newest_commits({**kafka.properties(), "log_level": 0}, kafka.topics().commits)
         end = -1 if newest is None else newest.next_sequence - 1 - newest.of_open
         folds = newest is not None and newest.folds_names
         return cls(spark, profile.folded() if folds else profile, span(kafka), end, folds)
 
     def stored(self, name: Name) -> Name:
-        """The name of a table as the records have it."""
+        """The name of a table as records contain it."""
         return (folded(name[0]), folded(name[1])) if self.folds_names else name
 
     @property
@@ -77,18 +77,20 @@ class Source:
         return str(Uri(self.profile.mysql_resource_name, *name))
 
     def of_tables(self, names: Collection[Name]) -> DataFrame:
-        """The messages of rows of tables: side, partition, offset, value."""
+        """The messages with rows of the tables ``names``, with the columns side, partition, offset and value."""
         topics = {self.kafka.topics().of_table(*name) for name in names}
         return self._read(self._within(topics), F.col("key").isin([self.uri(name) for name in sorted(names)]))
 
     def of_all(self) -> DataFrame:
-        """The messages of rows of all tables: side, partition, offset, value."""
+        """The messages with rows of all tables, with the columns side, partition, offset and value."""
         return self._read(self.span, F.col("key").rlike(_OF_TABLE))
 
     def stream_of(self, names: Collection[Name] | None) -> DataFrame:
-        """The messages of rows as a stream for Structured Streaming, from the oldest on; of ``names``, or of all.
+        """The messages with rows of the tables ``names``, or of all tables, as a stream for Structured Streaming that
+        begins with the oldest message.
 
-        Spark fails at a record that was written as several messages: to put these together it would have to wait.
+        Raises UserError for topics that were written without Kafka transactions. Spark raises an error at a record that
+        was written as several messages, since it would have to wait to join them.
         """
         if self.span.marks:
             raise UserError(
@@ -118,10 +120,11 @@ class Source:
         )  # fmt: skip
 
     def of_statements(self, names: Collection[Name] | None) -> DataFrame:
-        """The messages of statements, and messages of rows: at least all that contain types or begin or end a copy.
+        """The messages with statements, and at least those messages with rows that contain column types, or begin or
+        end a table copy.
 
-        With ``names`` the messages of rows are only those of these tables; in layout "per_table" so are statements in
-        these tables' topics.
+        If ``names`` is given, only messages with rows of these tables are included; in layout "per_table" statements
+        are read only from the topics of these tables and from the events topic.
         """
         uris = None if names is None else [self.uri(name) for name in sorted(names)]
         wanted = None if uris is None else ~F.col("key").rlike(_OF_TABLE) | F.col("key").isin(uris)
@@ -131,17 +134,19 @@ class Source:
         return found.where(is_told()).drop("key")
 
     def heads(self) -> DataFrame:
-        """All records' ``sequence``, their ``transaction``, whether they are its ``last``, and ``ts_us``."""
+        """The ``sequence``, ``transaction`` and ``ts_us`` of all records, and whether each record is the ``last`` of
+        its transaction."""
         found = heads(self._read(self.span, None), "sequence", "transaction", "last", "ts_us")
         return found.where(F.col("sequence") <= self.newest)
 
     def everything(self) -> DataFrame:
-        """All messages: side, partition, offset, key, value."""
+        """All messages, with the columns side, partition, offset, key and value."""
         return self._read(self.span, None, keyed=True)
 
     def outline(self) -> DataFrame:
-        """All records: their partition, offset, uri (NULL for one without rows), sequence, file, position, transaction
-        and ts_us; ``told`` is true for those that ``of_statements`` returns too, with their ``value``; NULL for others.
+        """All records, with the columns partition, offset, uri (NULL for a record without rows), sequence, file,
+        position, transaction and ts_us. ``told`` is true for the records that ``of_statements`` returns, too; only
+        these records have a ``value``, for all others it is NULL.
         """
         uri = F.when(F.col("key").rlike(_OF_TABLE), F.col("key")).alias("uri")
         told = is_told().alias("told")
@@ -158,7 +163,8 @@ class Source:
         return replace(self.span, partitions=partitions)
 
     def _read(self, part: Span, wanted: Column | None, *, keyed: bool = False) -> DataFrame:
-        """The whole records with keys that are ``wanted``, with the key if ``keyed``."""
+        """Reads the records of ``part`` whose keys fulfil the condition ``wanted``, and joins the fragments of large
+        records; if ``keyed``, the result contains the key."""
         names = [*(["key"] if keyed else []), "value"]
         if not part.partitions:
             columns = "side STRING, partition STRING, offset BIGINT, key STRING, value BINARY"
@@ -182,10 +188,10 @@ class Source:
 def is_told() -> Column:
     """Whether a message, by its ``key`` and ``value``, is a statement, contains column types, or begins or ends a table
     copy."""
-    # Most of a record is its rows, which come after everything searched for here.
+    # Most of a record consists of rows, which follow after everything that is searched for here.
     head = F.substring("value", 1, _BEFORE_ROWS_BYTES).cast("string")
     beginning = F.when(F.contains(head, F.lit(_ROWS)), F.substring_index(head, _ROWS, 1))
     beginning = beginning.otherwise(F.col("value").cast("string"))
-    # As an array of one element: in a filter, Spark would compute the beginning again for each text.
+    # An array of one element is used because in a filter Spark would compute the beginning again for each text.
     tells = F.exists(F.array(beginning), lambda text: reduce(or_, (F.contains(text, F.lit(each)) for each in _TELLING)))
     return ~F.col("key").rlike(_OF_TABLE) | tells

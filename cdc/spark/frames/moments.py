@@ -1,4 +1,4 @@
-"""Finds the sequence of a moment: the last one of the newest transaction that the leader had committed by then."""
+"""Finds the sequence of a moment: the last sequence of the newest transaction that the leader had committed by then."""
 
 import re
 from datetime import UTC, datetime
@@ -17,12 +17,12 @@ _GTID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}:(?:[a-
 
 
 def sequence_at(source: Source, at: Moment) -> int:
-    """The sequence at which the newest transaction ends that was complete at ``at``; -1 if there is none.
+    """The last sequence of the newest transaction that was complete at ``at``; -1 if there is none.
 
-    A sequence inside a transaction counts as before it. A time is compared with the leader's commit times: the newest
-    transaction, in the stream's order, with a time that is not later counts, and all before it, whatever their own
-    times. Raises
-    UserError for a GTID that the stream does not contain, or a text that is neither.
+    A sequence inside a transaction stands for the end of the transaction before. A time is compared with the leader's
+    commit times: the result is the newest transaction, in the order of the stream, that did not commit later than this
+    time, even if transactions before it did. Raises UserError for a GTID that the stream does not contain, a negative
+    sequence, or a text that is neither a GTID nor a time.
     """
     if at is None or (isinstance(at, int) and at >= source.newest):
         return source.newest
@@ -30,7 +30,7 @@ def sequence_at(source: Source, at: Moment) -> int:
         raise UserError(f"no moment of the stream: {at}", code="CDC-TABLE-ARGUMENT", hint="the first sequence is 0")
     heads = source.heads().where("last")
     if isinstance(at, str) and _GTID.fullmatch(at):
-        # Not with ``lower``, whose first call takes a JVM 1.4 s.
+        # ``lower`` is not used, since its first call in a JVM takes 1.4 s.
         found = heads.where(F.col("transaction").rlike(f"(?i)^{at}$")).agg(F.max("sequence")).first()
         if found is None or found[0] is None:
             raise UserError(
@@ -48,7 +48,8 @@ def sequence_at(source: Source, at: Moment) -> int:
 
 
 def _microseconds(source: Source, at: str | datetime) -> int:
-    """A time in µs since 1970; without a time zone it is in the session's. Raises UserError for any other text."""
+    """Converts a time to µs since 1970; a time without a zone is in the session's time zone. Raises UserError for any
+    other text."""
     try:
         moment = datetime.fromisoformat(at) if isinstance(at, str) else at
     except ValueError:

@@ -1,7 +1,9 @@
-"""The rows of one table from its messages: their changes in the columns of one moment, and which of them are left then.
+"""Makes the rows of one table from its messages: the changes of rows in the columns of one moment, and the rows that
+remain at that moment.
 
-Nothing here but expressions of Spark: no row goes through Python. A row's **image** is an array of the JSON texts of
-its values, in the order of the plan's columns; where a value is not certain there is the doubt (``typed.DOUBT``).
+The module only makes Spark expressions: no row passes through Python. A row's **image** is an array of the JSON texts
+of its values, in the order of the plan's columns. In place of a value that is not certain, it contains the reason
+(``typed.DOUBT``).
 """
 
 from collections.abc import Callable
@@ -32,11 +34,12 @@ _BOTH = "array(named_struct('image', before, 'n', -1L), named_struct('image', af
 
 
 def changed_rows(messages: DataFrame, plan: Plan, *, since: int, upto: int) -> DataFrame:
-    """A line for each row of the records in ``messages`` from sequence ``since`` up to ``upto``.
+    """The changed rows in the records of ``messages`` from sequence ``since`` through ``upto``.
 
-    Columns: those of the record (sequence, transaction, last, file, position, ts_us, chunk), ``row``, its number in the
-    record, ``old`` and ``new``, by which the row is known (None in a table without a key), and the images ``before``
-    and ``after``. Spark fails with a message that names the record where one is not valid.
+    The columns are sequence, transaction, last, file, position, ts_us and chunk, as in the record; ``row``, the number
+    of the row in the record; ``old`` and ``new``, the values that identify the row before and after the change (NULL in
+    a table without a key); and the images ``before`` and ``after``. Spark raises an error that names the record if a
+    record is not valid.
     """
     within = f"sequence BETWEEN {since} AND {upto}"
     number = " ".join(f"WHEN {_within(each)} THEN {_checked(each, at)}" for at, each in enumerate(plan.stretches))
@@ -60,18 +63,20 @@ def changed_rows(messages: DataFrame, plan: Plan, *, since: int, upto: int) -> D
 
 
 def exploded(records: DataFrame, condition: str, *columns: str) -> DataFrame:
-    """The ``columns`` of the parsed ``records`` with this condition, for each row: ``row`` and ``image``.
+    """The rows of those parsed ``records`` that fulfil ``condition``: the record's ``columns``, with ``row`` and
+    ``image`` of each row.
 
-    Spark moves a filter, with all that it needs, to where messages are read, and would parse each record there and once
-    more for its rows. So it does with the filter that it makes of an inner explode, but not with one on its result.
+    Spark pushes a filter, with all expressions that it uses, down to the scan of messages, and would parse each record
+    there and once more for its rows. Spark does so with the filter that it derives from an inner explode, too, but not
+    with a filter on the result of an explode.
     """
     rows = F.expr(f"posexplode_outer(IF({condition}, rows, NULL))")
     return records.select(*columns, rows.alias("row", "image")).where("row IS NOT NULL")
 
 
 def last_images(changed: DataFrame) -> DataFrame:
-    """The last ``image`` of each changed row, NULL if the row was deleted, and ``known``, which identifies it. Only for
-    tables with a key."""
+    """The last ``image`` of each changed row, NULL if the row was deleted, and ``known``, which identifies the row.
+    Only for tables with a key."""
     kept = changed.select(
         F.expr(f"shiftleft(sequence, {_ORDER_BITS + 1}) + 2L * row").alias("place"),
         "after",
@@ -79,12 +84,13 @@ def last_images(changed: DataFrame) -> DataFrame:
     )
     kept = kept.select(F.col("step.known").alias("known"), "step.adds", "place", "after")
     kept = kept.withColumns({"hash": F.expr(_HASH), "image": F.expr("IF(adds, after, NULL)")})
-    # The hash first, since to compare numbers costs less than arrays.
+    # The hash comes first, since comparing numbers costs less than comparing arrays.
     return kept.groupBy("hash", "known").agg(F.max_by("image", F.expr("place + int(adds)")).alias("image"))
 
 
 def left_rows(changed: DataFrame, plan: Plan) -> DataFrame:
-    """The rows that are left after all changes: ``image``, and ``known``, by which errors name the row."""
+    """The rows that remain after all changes, with the columns ``image``, and ``known``, which names the row in
+    errors."""
     if plan.keyed:
         return last_images(changed).where("image IS NOT NULL").select("image", "known")
     counted = changed.select(F.explode(F.expr(_BOTH)).alias("step")).select("step.*").where("image IS NOT NULL")
@@ -96,15 +102,16 @@ def left_rows(changed: DataFrame, plan: Plan) -> DataFrame:
 
 
 def typed_rows(rows: DataFrame, plan: Plan, options: Options) -> DataFrame:
-    """The images with the plan's columns, typed. ``rows`` has the columns of ``left_rows``."""
+    """Converts the images of ``rows``, the result of ``left_rows``, to the plan's columns with Spark types."""
     texts = rows.select("known", *(F.expr(f"get(image, {at})").alias(f"v{at}") for at in range(len(plan.columns))))
     made = typed_columns(plan, "v{}", NAMED, options)
     return texts.select(*(F.expr(text).alias(name) for name, text in made.items()))
 
 
 def typed_columns(plan: Plan, value: str, named: str, options: Options) -> dict[str, str]:
-    """The SQL of the plan's columns by name; ``value`` is that of the JSON text, a format of the column's number,
-    and ``named`` of a text that names the row for errors."""
+    """Maps the names of the plan's columns to the SQL that converts their values. ``value`` is a format string that
+    makes the SQL of a value's JSON text from the index of its column; ``named`` is the SQL of a text that names the row
+    in errors."""
     return {
         name: typed(value.format(at), kind, where=_where(plan, name, named), options=options)
         for at, (name, kind) in enumerate(plan.columns)
@@ -123,7 +130,8 @@ def _within(stretch: Stretch) -> str:
 
 
 def _checked(stretch: Stretch, number: int) -> str:
-    """The SQL of a stretch's number for a record in it, once for all of its rows; it fails where these can't be had."""
+    """The SQL of the ``number`` of a stretch, evaluated once for each record of the stretch. It raises an error if the
+    record's rows can't be read."""
     if stretch.columns is None:
         return f"IF(size(rows) > 0, {_fails('no record tells its columns types')}, {number})"
     names = f"array({', '.join(map(literal, stretch.columns))})"
@@ -131,7 +139,8 @@ def _checked(stretch: Stretch, number: int) -> str:
 
 
 def _of_stretch(plan: Plan, image: str, make: Callable[[Stretch, str], str]) -> str:
-    """The SQL of what ``make`` makes of an image, by the stretch that its record is in; NULL without one."""
+    """The SQL of the result of ``make`` for an image and the stretch that its record belongs to; NULL if there is no
+    image."""
     made = {at: make(stretch, image) for at, stretch in enumerate(plan.stretches) if stretch.columns is not None}
     if set(made.values()) == {image}:
         return image

@@ -31,8 +31,8 @@ class CopyIncomplete(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The text of a statement and the session settings that it depends on; ``exact``: the bytes of
-    the statement can be restored from ``text``."""
+    """The text of a statement, and the session settings that it depends on. ``exact`` is true if the bytes of the
+    statement can be restored from ``text``."""
 
     text: str
     sql_mode: frozenset[str]
@@ -43,7 +43,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The columns of a table as record ``sequence`` contains them; ``key`` is None for a table without one."""
+    """The columns of a table as record ``sequence`` contains them; ``key`` is None for a table without a key."""
 
     name: Name
     sequence: int
@@ -53,8 +53,8 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All ``acts`` in order, their ``statements`` by sequence, the columns from records, and whether the server does
-    not log the changes of its foreign keys (``silent_cascades``), as servers before MySQL 9.6."""
+    """All ``acts`` in order, their ``statements`` by sequence, and ``told``, the columns that records contain.
+    ``silent_cascades`` is true if the server does not log the changes made by its foreign keys, as before MySQL 9.6."""
 
     acts: tuple[Act, ...]
     statements: Mapping[int, Statement]
@@ -67,8 +67,8 @@ class History:
 
 
 class Histories:
-    """A leader's history in parts, each of one table and those from which it may have got its name or rows: so looking
-    at each of many tables takes no longer than reading the whole history a few times."""
+    """Splits a leader's history into parts. Each part contains the tables that may have got names or rows from one
+    another. So examining each of many tables takes no longer than reading the whole history a few times."""
 
     def __init__(self, history: History) -> None:
         self._whole = history
@@ -123,13 +123,13 @@ def _parts(acts: Iterable[Act]) -> dict[Name, Name]:
         join(name, name)
         if act.to and (new := table_name(act.to)):
             join(name, new)
-        if act.action == "AlterTable":  # EXCHANGE PARTITION alters two
+        if act.action == "AlterTable":  # EXCHANGE PARTITION alters two tables
             join(of_statement.setdefault(act.sequence, name), name)
     return parts
 
 
 def existing(history: History, sequence: int) -> dict[Name, int]:
-    """The tables that exist after ``sequence``, and for each the first sequence that names it since it exists."""
+    """Maps each table that exists after ``sequence`` to the first sequence that names it since it was created."""
     found: dict[Name, int] = {}
     views: set[Name] = set()  # RENAME TABLE renames views, too
     events: list[tuple[int, int, Act | Told]] = [(act.sequence, act.place, act) for act in history.upto(sequence)]
@@ -181,8 +181,8 @@ def untold(history: History, sequence: int, last: Mapping[Name, int]) -> list[Na
 def generated_columns(history: History, tables: Collection[str]) -> frozenset[str]:
     """Returns the case-folded names of columns that may be generated, for tables with these names.
 
-    They come from the statements, since records do not show that a value was computed. Some names are too many: other
-    words of a definition are taken for names too.
+    The names are taken from the statements, since records do not show that a value was computed. The result may contain
+    too many names, since other words of a definition are taken for names, too.
     """
     wanted, found, about = {each.casefold() for each in tables}, set[str](), list[list[Token]]()
     for _, statement in sorted(history.statements.items(), reverse=True):
@@ -192,7 +192,7 @@ def generated_columns(history: History, tables: Collection[str]) -> frozenset[st
             continue
         about.append(words)
         if any(each.word() == "LIKE" for each in words[:_LIKE]):
-            wanted |= names  # it gets the columns that the other table had before
+            wanted |= names  # the new table gets the columns that the other table had before
     for words in reversed(about):
         found |= set(_computed(words))
         found |= {new for old, new in _renamed(words) if old in found}
@@ -206,8 +206,8 @@ def _words(statement: Statement) -> list[Token]:
 
 
 def _computed(words: Sequence[Token]) -> Iterator[str]:
-    """The first words of each definition that contains AS and a bracket."""
-    opened = [0]  # where the current definition begins, for each level of brackets
+    """Yields the first words of each column definition that contains AS and a bracket, as a generated column does."""
+    opened = [0]  # the index at which the current definition begins, for each level of brackets
     for at, token in enumerate(words):
         if token == Token("mark", "("):
             if at and words[at - 1].word() == "AS":

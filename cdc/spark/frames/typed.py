@@ -24,7 +24,7 @@ _CHOICES = {
 _MAX_DIGITS = 38  # digits of Spark's DECIMAL
 _DAY = "year INT, month INT, day INT"
 _CLOCK = "hour INT, minute INT, second INT, subsecond INT"
-# A fraction of fewer digits begins with zeros that its number lacks.
+# The pattern matches only a fraction of 0 or of six digits: a shorter number lacks the fraction's leading zeros.
 _YEAR_TO_DAY, _FRACTION = '"year":([0-9]{4}),"month":([0-9]+),"day":([0-9]+)', '"subsecond":(?:0|([0-9]{6}))'
 _TIME_OF_DAY = '"hour":([0-9]+),"minute":([0-9]+),"second":([0-9]+)'
 _FORMS = {
@@ -43,10 +43,13 @@ Fails = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to convert values that Spark can't represent. ``zero_dates``: 0000-00-00 and dates that no calendar has give
-    an "error" that names the row, "null", or make all values of such columns a "string". ``on_alter``: values that an
-    ALTER changed without a record give an "error" or "null". ``typed_json``: documents with members of SQL types, such
-    as a DATE, give an "error", "null", or the text of the "record", {"JsonTyped": …}."""
+    """The user's choices of how to convert values that Spark can't represent.
+
+    ``zero_dates`` applies to 0000-00-00 and to dates that no calendar has: "error" raises an error that names the row,
+    "null" returns NULL, and "string" converts all values of such columns to strings. ``on_alter`` applies to values
+    that an ALTER changed without logging a record: "error" or "null". ``typed_json`` applies to JSON documents with
+    members of SQL types, such as DATE: "error", "null", or "record", which returns the record's text {"JsonTyped": …}.
+    """
 
     zero_dates: str = "error"
     on_alter: str = "error"
@@ -64,12 +67,12 @@ class Options:
 
 
 def literal(text: str) -> str:
-    """``text`` as a literal of Spark's SQL."""
+    """Quotes ``text`` as a string literal of Spark's SQL."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def spark_type(text: str, options: Options) -> str:
-    """The Spark type, in its DDL, of a MySQL type as records contain it."""
+    """The Spark type, in Spark's DDL, for a MySQL type as records contain it."""
     kind = read_type(text)
     name = kind.name
     if name in _INTEGERS:
@@ -90,11 +93,11 @@ def spark_type(text: str, options: Options) -> str:
 
 
 def typed(value: str, type_text: str, *, where: str, options: Options) -> str:
-    """The SQL that converts a column's value; ``value`` is the SQL of its JSON text, ``where`` the SQL of a text for
-    errors that names column and row."""
+    """Returns the SQL that converts a column's value. ``value`` is the SQL of the value's JSON text; ``where`` is the
+    SQL of a text that names the column and the row in errors."""
     kind, to = read_type(type_text), spark_type(type_text, options)
 
-    def fails(why: str) -> str:  # no f-string or format: names in ``where`` may contain braces
+    def fails(why: str) -> str:  # a function, since names in ``where`` may contain braces
         return f"CAST(raise_error(concat({where}, ': ', {why})) AS {to})"
 
     doubt = "NULL" if options.on_alter == "null" else fails(f"substring({value}, {len(DOUBT) + 1})")
@@ -110,7 +113,7 @@ def _is_text(kind: ColumnType) -> bool:
 
 
 def _content(value: str, tag: str, *, quoted: bool = False) -> str:
-    """The text after the tag, without its quotes."""
+    """The SQL of the text after ``tag``, without its quotes if it is ``quoted``."""
     start = len(f'{{"{tag}":') + quoted
     return f"substring({value}, {start + 1}, length({value}) - {start + 1 + quoted})"
 
@@ -121,14 +124,14 @@ def _is(value: str, tag: str, more: str = "") -> str:
 
 
 def _parsed(value: str, tag: str, kind: str) -> str:
-    """The JSON after the tag, parsed as a Spark type. By default Spark's parser gives NULL for more than 20 million
-    characters."""
+    """The SQL of the JSON after ``tag``, parsed as the Spark type ``kind``. By default Spark's parser returns NULL for
+    a text of more than 20 million characters."""
     return f"from_json({value}, '{tag} {kind}', map('maxStringLen', '{(1 << 31) - 1}')).{tag}"
 
 
 def _once(parsed: str, made: str) -> str:
-    """The SQL ``made``, an expression of ``parts``, which is ``parsed`` once; a branch of CASE would parse again for
-    each use."""
+    """The SQL of ``made``, an expression that uses ``parts``, the result of ``parsed``. ``parsed`` is evaluated only
+    once; a branch of CASE would evaluate it again for each use."""
     return f"get(transform(array({parsed}), parts -> {made}), 0)"
 
 
@@ -138,7 +141,7 @@ def _string(value: str, tag: str) -> str:
 
 
 def _cases(kind: ColumnType, value: str, to: str, fails: Fails, options: Options) -> list[tuple[str, str]]:
-    """Pairs of a condition on the JSON text and the SQL of the value if it holds."""
+    """Pairs of a condition on the JSON text, and the SQL of the value if the condition holds."""
     name = kind.name
     if name in _INTEGERS:
         tag = "UnsignedInteger" if kind.unsigned else "SignedInteger"
@@ -169,7 +172,7 @@ def _cases(kind: ColumnType, value: str, to: str, fails: Fails, options: Options
 
 
 def _members(kind: ColumnType, value: str) -> list[tuple[str, str]]:
-    """The members themselves, or those that the numbers in the record mean."""
+    """The cases for ENUM and SET: a record contains the texts of the members, or a number that stands for them."""
     known = None if kind.members is None else f"array({', '.join(map(literal, kind.members))})"
     if kind.name == "enum":
         number = f"CAST({_content(value, 'Enum')} AS INT)"
@@ -192,12 +195,12 @@ def _interval(value: str) -> str:
 
 
 def _moment(name: str, value: str, to: str, fails: Fails, options: Options) -> str:
-    """A DATE, DATETIME or TIMESTAMP. The text of a date that no calendar has can't be cast."""
+    """The SQL of a DATE, DATETIME or TIMESTAMP. A cast fails only for a date that no calendar has."""
     if name == "timestamp":
         parts = _parsed(value, "Timestamp", "STRUCT<unix_time: BIGINT, subsecond: INT>")
         moment = "timestamp_micros(parts.unix_time * 1000000 + parts.subsecond)"
         zero, is_zero = "'0000-00-00 00:00:00'", "parts.unix_time = 0 AND parts.subsecond = 0"
-        # Computed without the session's time zone, in which an hour is missing when summer time begins.
+        # The text is computed without the session's time zone, which lacks an hour when summer time begins.
         day = "TIMESTAMP_NTZ '1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, parts.unix_time)"
         in_utc = f"concat(CAST({day} AS STRING), '.', lpad(parts.subsecond, 6, '0'))"
         if options.zero_dates == "string":

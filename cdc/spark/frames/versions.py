@@ -1,5 +1,5 @@
-"""The versions that a table had, from one ALTER to the next, and how the rows of each convert to the last version.
-Pure."""
+"""Finds the versions of a table, from one ALTER to the next, and how to convert the rows of each version to the last
+version. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,10 +21,10 @@ _COPY_AGAIN = "copy the table again: {}"
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A table between two ALTERs: its ``columns``, None if unknown, and its ``key``. ``told``: the columns are from
-    records. ``alteration`` is the ALTER that led to it, None for the first version. ``rekeyed`` is the sequence from
-    which rows have another key, since CREATE or DROP INDEX came in between; ``newest_key`` is the last key in this
-    version."""
+    """A table between two ALTERs, with its ``columns`` (None if unknown) and its ``key``. ``told`` is true if the
+    columns are from records. ``alteration`` is the ALTER that began this version, None for the first version.
+    ``rekeyed`` is the sequence from which rows have another key because of a CREATE INDEX or DROP INDEX, else None;
+    ``newest_key`` is the last key in this version."""
 
     columns: Columns | None
     key: tuple[str, ...] | None = None
@@ -38,8 +38,9 @@ class Version:
 class Stretch:
     """The records of table ``name`` with sequences from ``first`` up to but not including ``end``.
 
-    ``columns`` are those in these records, ``key`` the columns that identify rows, by their names here, and ``origins``
-    those of the table's columns at the requested moment, in order. Without ``columns`` no rows can be read here.
+    ``columns`` are the columns in these records, ``key`` are the columns that identify rows, by their names in these
+    records, and ``origins`` are the origins of the table's columns at the requested moment, in order. If ``columns`` is
+    None, the rows of these records can't be read.
     """
 
     name: Name
@@ -52,8 +53,8 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The table ``name`` at a moment: its ``columns``, its ``key`` (None without one), and the stretches that contain
-    its rows."""
+    """The table ``name`` at a moment: its ``columns``, its ``key`` (None if it has no key), and the stretches that
+    contain its rows. ``keyed`` is true if a key identifies the rows of the stretches."""
 
     name: Name
     columns: Columns
@@ -63,7 +64,7 @@ class Plan:
 
 
 def plan(history: History, name: Name, sequence: int, *, cut: bool) -> Plan:
-    """Plans how to read the table ``name`` as of ``sequence``. ``cut``: the stream lacks its oldest records.
+    """Plans how to read the table ``name`` as of ``sequence``. ``cut`` is true if the stream lacks its oldest records.
 
     Raises UserError if there is no such table then, or its rows or columns are not certain.
     """
@@ -161,8 +162,8 @@ def _require_all_rows(
 
 
 def require_no_exchange(segments: Sequence[Segment], acts: Iterable[Act], name: Name, where: str) -> None:
-    """Raises UserError if EXCHANGE PARTITION gave, or may have given, the table rows that were
-    logged for another one."""
+    """Raises UserError if EXCHANGE PARTITION moved, or may have moved, rows into the table that were logged for another
+    table."""
     if (sequence := exchanged(acts, segments)) is not None:
         raise UserError(
             f"the statement at sequence {sequence} exchanged rows of two tables", code="CDC-STATE-EXCHANGED-ROWS",
@@ -171,7 +172,7 @@ def require_no_exchange(segments: Sequence[Segment], acts: Iterable[Act], name: 
 
 
 def _may_be(act: Act, segments: Iterable[Segment]) -> bool:
-    """Whether an act is on one of the names that the table had, on its database or on any."""
+    """Whether an act concerns the table under one of the names that it had, its database, or all databases."""
     uri = Uri.parse(act.uri)
     return uri.database == "*" or any(
         uri.database == each.database and uri.table in (None, each.table) for each in segments
@@ -185,7 +186,7 @@ def _cascades(history: History, act: Act) -> bool:
 
 
 def _versions(history: History, segments: Sequence[Segment], sequence: int) -> tuple[list[Version], list[int]]:
-    """All versions of the table since its rows count, in order, and the index of each segment's version."""
+    """All versions of the table in its ``segments``, in order, and the index of the version of each segment."""
     versions: list[Version] = []
     of_segment: list[int] = []
     for at, segment in enumerate(segments):
@@ -202,7 +203,8 @@ def _versions(history: History, segments: Sequence[Segment], sequence: int) -> t
 
 
 def _told(history: History, segment: Segment, sequence: int) -> list[Told]:
-    """The columns in the records of a segment, also after ``sequence`` up to the next statement on the table."""
+    """The columns that the records of a segment contain. If the segment has no end, records after ``sequence`` count,
+    too, up to the next statement on the table."""
     end = segment.end
     if end == END:
         later = (act.sequence for act in history.acts if act.sequence > sequence and _may_be(act, [segment]))
@@ -226,16 +228,16 @@ def _version(history: History, before: Version | None, told: Told | None, first:
 
 
 def _rekeyed(told: Sequence[Told], sequence: int) -> int | None:
-    """The sequence from which rows are identified by other columns than the first key's; None if there is no such
-    sequence."""
+    """The sequence from which rows are identified by other columns than the columns of the first key; None if there is
+    no such sequence."""
     if not told or told[0].key is None:
-        return None  # identified by all of their values, which stays right
+        return None  # rows are identified by all of their values, which stays right
     others = (each.sequence for each in told if sorted(each.key or ()) != sorted(told[0].key))
     return next((each for each in others if each <= sequence), None)
 
 
 def _renamed(key: tuple[str, ...] | None, step: Alteration) -> tuple[str, ...] | None:
-    """The key's columns by their names after an ALTER; None if it has no key then, or the key is unknown."""
+    """The key's columns by their names after an ALTER; None if the table has no key then, or if its key is unknown."""
     new = {origin.name: name for name, origin in step.origins.items() if origin.name}
     if key is None or step.keys_changed or not all(name in new for name in key):
         return None
@@ -243,12 +245,12 @@ def _renamed(key: tuple[str, ...] | None, step: Alteration) -> tuple[str, ...] |
 
 
 def _keys(versions: Sequence[Version], where: str, name: Name) -> list[tuple[str, ...]]:
-    """The columns that identify rows in each version: the same columns by their names there.
+    """The columns that identify rows in each version: in all versions the same columns, by their names in the version.
 
     Raises UserError if they differ between two successive versions that may both have rows.
     """
     keys: list[tuple[str, ...]] = []
-    known: tuple[str, ...] | None = None  # those of the newest version that has rows, by their present names
+    known: tuple[str, ...] | None = None  # the key of the newest version that has rows, by present names
     seen = False
     for version in versions:
         if version.rekeyed is not None:
@@ -310,7 +312,7 @@ def _stretch(segment: Segment, versions: Sequence[Version], number: int, key: tu
 
 
 def _origin(name: str, versions: Sequence[Version], number: int) -> Origin:
-    """The origin, in the rows of version ``number``, of the last version's column ``name``."""
+    """The origin of the last version's column ``name`` in the rows of version ``number``."""
     null_doubt = ""
     for version in reversed(versions[number + 1 :]):
         step = version.alteration

@@ -12,17 +12,17 @@ The columns of ``parse``:
     columns, key                names of columns; key is NULL for a table without a key and for a statement
     flags                       the flags of the rows event, or NULL
     rows                        array of (before, after), each an array of JSON texts, or NULL; a NULL value is ``Null``
-    query                       a statement's text, or which event was skipped and why; NULL for rows
+    query                       a statement's text, or a text with the skipped event and the reason; NULL for rows
     affects                     effects of a statement or a skipped event (``Skip…``): array of (action, uri, to, like)
     chunk                       NULL except for a record that copies a part of a table: the record contains all rows
                                 between the keys ``after`` (exclusive) and ``upto`` (inclusive), each an array of JSON
-                                texts, NULL at the table's ends. ``repair``: the record contains the rows of some keys
-                                instead; for a key without a row it contains a row with only a before image
+                                texts, NULL at the table's ends. If ``repair`` is true, the record contains the rows of
+                                some keys instead; for a key without a row it contains a row with only a before image
     copying                     whether the statement or the rows belong to a table whose copy is not complete
 
 ``heads`` reads the first of these columns without parsing a record's rows.
 
-Also joins the messages of a record that is too large for one Kafka message (cdc.kafka.fragments).
+The module also joins the messages of a record that is too large for one Kafka message (cdc.kafka.fragments).
 """
 
 import json
@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 _FIELDS = ("sequence", "number", "total", "checksum")
-# If a fragment is missing, the value is replaced by a value that is no record, so that the audit reports it.
+# If a fragment is missing, the value is replaced by a value that is not a record, so that the audit reports it.
 _WHOLE = """
     size(fragments) = total AND fragments.number = transform(fragments, (f, i) -> CAST(i AS BIGINT))
     AND crc32(whole) = checksum
@@ -68,8 +68,8 @@ _WHOLE = """
 def put_together(messages: DataFrame, span: Span) -> DataFrame:
     """Joins the fragments in ``messages`` (side, partition, offset, value, headers) to records, without headers.
 
-    The offset of a record is that of its first fragment. A record whose first fragments are before the span's beginning
-    is left out: retention has deleted these fragments, or an earlier audit has read the record.
+    The offset of a record is the offset of its first fragment. A record whose first fragments are before the span's
+    beginning is left out: retention has deleted these fragments, or an earlier audit has read the record.
     """
     mark = F.expr(f"CAST(get(filter(headers, h -> h.key = '{HEADER}'), 0).value AS STRING)")
     marked = messages.withColumn("mark", mark)
@@ -137,7 +137,7 @@ _FIELDS_OF_COLUMNS = {
 
 
 def json_schema(*fields: str) -> str:
-    """The schema, as Spark's DDL, of these ``fields`` of a record's JSON, each with all that it contains."""
+    """The schema, in Spark's DDL, of these ``fields`` of a record's JSON, each with all fields inside it."""
     chosen: dict[str, Any] = {}
     for path, kind in _JSON.items():
         if any(f"{path}.".startswith(f"{field}.") for field in fields):
@@ -201,8 +201,8 @@ _ROWS = """
 """
 # Columns of an image that is required but missing are NULL in rows, so each operation checks the images it requires.
 _WHOLE_IMAGE = "(size({0}) = size(columns) AND NOT exists({0}, v -> v IS NULL))"
-# An end of a chunk is a key, or the table's end. In a piece of a table that is copied as a whole, the key has no
-# columns.
+# An end of a chunk is a key, or NULL for the table's end. In a piece of a table that is copied as a whole, the key has
+# no columns.
 _WHOLE_KEY = (
     "(operation.Copy.{0} IS NULL OR (size(operation.Copy.{0}.cols) = IF(operation.Copy.piece IS NULL, size(key), 0)"
     " AND NOT exists(operation.Copy.{0}.cols, v -> v IS NULL)))"
@@ -348,13 +348,14 @@ def parse(messages: DataFrame, *, events_of: Collection[str] = (), also: Collect
 
 
 def heads(messages: DataFrame, *names: str) -> DataFrame:
-    """The ``messages`` with columns of ``parse`` that are at the beginning of a record: sequence, and those of its
-    place and its transaction. They are NULL if a message is no JSON; nothing else of the record is checked.
+    """Adds the columns ``names`` of ``parse`` to the ``messages``. Only sequence and the columns of the record's place
+    and transaction are allowed, since they are at the beginning of a record. They are NULL if a message is not JSON;
+    nothing else in the record is checked.
 
-    Only the text of the beginning is parsed, except of records that are not as cdc-producer writes them.
+    Only the beginning of the text is parsed, except if a record does not have the form in which cdc-producer writes it.
     """
     head = F.regexp_extract(F.substring("value", 1, _HEAD_BYTES).cast("string"), _HEAD, 0)
-    # The head becomes complete JSON by a bracket after the transaction.
+    # A bracket after the transaction makes the head complete JSON.
     text = F.when(head != "", F.concat(head, F.lit("}"))).otherwise(F.col("value").cast("string"))
     schema = json_schema(*(_FIELDS_OF_COLUMNS.get(name, name) for name in names))
     return messages.select("*", F.from_json(text, schema).alias("body")).select(
@@ -365,11 +366,12 @@ def heads(messages: DataFrame, *names: str) -> DataFrame:
 def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
     """The fields of the messages' JSON, without the binlog's other events; ``at`` is a message's offset.
 
-    ``uri_matches``: the URI is valid; ``names`` are the parts of the URI, and ``rows`` are the rows of the operation.
+    ``uri_matches`` is true if the URI is valid, ``names`` are the parts of the URI, and ``rows`` are the rows of the
+    operation.
     """
     text = F.col("value").cast("string")
     body = F.from_json(text, _SCHEMA, PARSING)
-    # JSON text is UTF-8, but the parser ignores bytes that are not.
+    # JSON text must be UTF-8, but the parser ignores invalid bytes.
     is_text = F.is_valid_utf8(text).alias("is_text")
     parsed = messages.select("side", "partition", F.col("offset").alias("at"), is_text, body.alias("body"))
     uri_matches = f"body.uri RLIKE '{_URI}'"

@@ -71,8 +71,8 @@ def with_leaders_names(records: DataFrame, renames: Renames, *, schema: str = CH
 
 
 def with_lower_case_names(records: DataFrame, side: str) -> DataFrame:
-    """``records`` of ``input.records.parse``; those of ``side`` have the names of databases, tables and views that a
-    server with ``lower_case_table_names = 1`` has.
+    """Converts the names of databases, tables and views in the records of ``side`` to lower case, as a server with
+    ``lower_case_table_names = 1`` stores them. ``records`` is the result of ``input.records.parse``.
     """
     of_side = F.col("side") == side
 
@@ -98,7 +98,7 @@ def _lower(name: Column) -> Column:
 
 
 def _lower_segment(segment: Column) -> Column:
-    """``segment``, a name as a segment of a URI, for the name in lower case."""
+    """Converts the name in ``segment``, a percent-encoded segment of a URI, to lower case."""
     encoded = F.url_encode(_lower(F.url_decode(segment)))
     for java, ours in (("+", "%20"), ("*", "%2A"), ("%7E", "~")):
         encoded = F.replace(encoded, F.lit(java), F.lit(ours))

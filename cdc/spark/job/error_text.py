@@ -1,4 +1,4 @@
-"""Reads the text of Spark's errors: the root cause, and messages that an expression of ours raised."""
+"""Parses the text of Spark's errors: finds the root cause, and messages that ``raise_error`` in our SQL raised."""
 
 import re
 
@@ -9,18 +9,18 @@ _CAUSE = re.compile(r"^(?:Caused by)?: ([\w$]+[.].+)", re.MULTILINE)
 
 
 def root_cause(error: Exception) -> str:
-    """The last cause in the error's text, as one line: Spark lists the causes one after the other, each with its
+    """The last cause in the error's text, as one line: Spark lists the causes one after the other, each with its stack
     trace."""
     causes: list[str] = _CAUSE.findall(str(error))
     return causes[-1] if causes else str(error).strip().partition("\n")[0]
 
 
 def raised_message(error: Exception) -> str | None:
-    """The message of the ``raise_error`` in an expression that made Spark fail; None if Spark failed otherwise."""
+    """The message of the ``raise_error`` that made Spark fail; None if Spark failed for another reason."""
     found = _RAISED.search(str(error))
     return found[1] if found else None
 
 
 def was_cancelled(error: Exception) -> bool:
-    """Whether the error is that of a job which this program cancelled."""
+    """Whether Spark raised the error because a job was cancelled."""
     return "SPARK_JOB_CANCELLED" in str(error)

@@ -1,13 +1,13 @@
 """Computes digests of changes: 64-bit numbers instead of texts for the row that was changed and for its images.
 
 Spark can aggregate numbers in the tasks that read them, in compiled code; it would have to shuffle and sort images. The
-columns of ``digests``:
+columns of ``digests`` are:
 
     by_leader   whether the leader made the change
-    number      of the table, its index in the names passed to ``numbered``
+    number      the number of the table, which is its index in the names passed to ``numbered``
     keyed       whether the table has a key
-    identity    of the row: the hash of its key's values; in a table without a key the hash of the image
-    ordinal     its place in the stream (``row_places``), higher for later changes
+    identity    the identity of the row: the hash of its key's values; in a table without a key the hash of the image
+    ordinal     the place of the change in the stream (``row_places``), higher for later changes
     removed     the hash of the image that the change removes, or NULL
     added       the hash of the image that the change adds, or NULL
     era         0 if no ALTER followed, else the negative number of ALTERs that followed

@@ -1,15 +1,15 @@
-"""Numbers the changes of rows in the order of a stream, and splits a change that gives a row another key. Pure.
+"""Numbers the changes of rows in the order of a stream, and splits a change that changes a row's key. Pure.
 
-The SQL expressions are for a row's change in a record: ``sequence`` is the record's number, ``row`` the row's number in
-the record. Folds group changes by what identifies a row, and then differ in what they need of each row's changes:
+The SQL expressions are for the change of a row in a record: ``sequence`` is the record's number, ``row`` is the row's
+number in the record. All folds group the changes by the identity of the row. They use the changes of a row differently:
 
-    compare.fold         sorts them, since it compares each change with the one before it
-    compare.digest_…     adds up numbers, whatever their order, and takes the highest place
-    seed.fold            takes the highest place, for all tables together, and then reads the rows at these places
-    frames.rows          takes the image at the highest place, for the rows of one table, in the columns of one moment
+    compare.fold         sorts the changes, since it compares each change with the change before
+    compare.digest_…     adds up numbers, in any order, and uses the highest place
+    seed.fold            finds the highest place, for all tables together, and then reads the rows at these places
+    frames.rows          uses the image at the highest place, for the rows of one table, in the columns of one moment
 
-Which records of a table count once it was dropped, emptied, renamed or copied, is decided before, by the table's
-lineage (``ddl.lineage``).
+The table's lineage (``ddl.lineage``) decides before which records count if a table was dropped, emptied, renamed or
+copied.
 """
 
 __all__ = ["HIGHEST_SEQUENCE", "MOST_ROWS", "PLACE", "row_at", "sequence_at", "steps"]
@@ -34,7 +34,8 @@ def row_at(place: str) -> str:
 
 
 def steps(moves: str, *, removed: str, added: str, both: str) -> str:
-    """The SQL of an array of what a change does: ``removed`` to the row that it removes and ``added`` to the one that
-    it adds, if the condition ``moves`` is true, which is that the row gets another identity. Else ``both`` to the row.
+    """The SQL of an array of the steps of a change. If the condition ``moves`` is true, the row gets another identity:
+    the steps are ``removed``, which removes the old row, and ``added``, which adds the new row. Else the only step is
+    ``both``.
     """
     return f"IF({moves}, array({removed}, {added}), array({both}))"
