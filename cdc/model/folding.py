@@ -19,7 +19,8 @@ _RANGES = (
 _CODES = [code for first, last in _RANGES for code in range(first, last + 1)]
 
 FOLDED: Mapping[str, str] = {chr(code): chr(code).lower()[0] for code in _CODES if chr(code).lower() != chr(code)}
-"""What each character becomes; all others stay. A capital I with a dot becomes i, without the mark of Python's."""
+"""Maps each character that is folded to its lower-case form. A capital I with a dot is mapped to i alone; Python's
+``lower`` adds a combining dot."""
 
 _TABLE = str.maketrans(dict(FOLDED))
 

@@ -24,7 +24,7 @@ from cdc.seed.tables import Part
 __all__ = ["NO_DATABASE", "Head", "Stream", "without_repeated"]
 
 NO_DATABASE = ""
-"""The database of records that only move the checkpoint; no filter lets it pass."""
+"""The database of records that only move the checkpoint; it passes no filter."""
 
 _PLACE = "the topics, folded"
 

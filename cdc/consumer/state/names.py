@@ -13,7 +13,7 @@ from cdc.consumer.state.own_table import OwnTable
 __all__ = ["NAMES", "Name", "forget", "known", "remember"]
 
 Name = tuple[str, str]
-"""Database and table as the follower has them; without a table the database itself."""
+"""Database and table in the follower's spelling; the table is empty if the name is that of the database."""
 
 NAMES = OwnTable(
     "names",

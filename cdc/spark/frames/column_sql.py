@@ -19,7 +19,7 @@ from cdc.sql.tokens import Token
 __all__ = ["NULL", "UNKNOWN_CHARSET", "ColumnSql", "added_value", "read_column"]
 
 UNKNOWN_CHARSET = "default"
-"""The character set in a type that was parsed from SQL: that of the table, which the statement does not name."""
+"""Stands for the table's default character set in a type that was parsed from SQL and names no character set."""
 
 _SAME = {
     "INTEGER": "int", "INT4": "int", "INT1": "tinyint", "INT2": "smallint", "INT3": "mediumint",

@@ -20,10 +20,10 @@ from cdc.spark.input.records import parse
 __all__ = ["NAMED", "changed_rows", "exploded", "last_images", "left_rows", "typed_columns", "typed_rows"]
 
 NAMED = "array_join(known, ', ')"
-"""The SQL of a text that names a row for errors, by what it is ``known`` by. Only errors make it: made for
-each row it takes some 1 µs of CPU."""
+"""The SQL of a text that names a row in errors: the values by which the row is ``known``. It is evaluated only for
+errors: for each row it would take about 1 µs of CPU."""
 
-_ORDER_BITS = 23  # rows of a record, see streams.row_digests
+_ORDER_BITS = 23  # bits for the number of a row in its record; see streams.row_digests
 _HASH = "xxhash64(known)"
 _STEPS = """
     IF(old IS NOT NULL AND new IS NOT NULL AND old != new,

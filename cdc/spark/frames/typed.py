@@ -10,7 +10,7 @@ from cdc.sql.column_types import ColumnType, read_type
 __all__ = ["DOUBT", "Options", "literal", "spark_type", "typed"]
 
 DOUBT = "?"
-"""The beginning of a text that is no value but the reason why the value is not certain."""
+"""The first character of a text that is not a value, but the reason why the value is not certain."""
 
 _INTEGERS = {
     "tinyint": ("TINYINT", "SMALLINT"), "smallint": ("SMALLINT", "INT"), "mediumint": ("INT", "INT"),
@@ -35,10 +35,11 @@ _FORMS = {
     ),
     "timestamp": (f'^[{{]"Timestamp":[{{]"unix_time":([1-9][0-9]*),{_FRACTION}[}}][}}]$', "$1.$2", "DECIMAL(18,6)"),
 }  # fmt: skip
-"""For each temporal type a regular expression for its JSON, and a text of its groups that Spark can cast."""
+"""Maps each temporal type to a regular expression for its JSON, a replacement text made of the expression's groups, and
+the Spark type to which this text can be cast."""
 
 Fails = Callable[[str], str]
-"""Makes SQL that raises an error; its argument is the SQL of the reason."""
+"""Returns SQL that raises an error; the argument is the SQL of the reason."""
 
 
 @dataclass(frozen=True, slots=True)

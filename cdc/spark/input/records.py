@@ -127,7 +127,7 @@ _JSON = {
     "affects": "ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING, like: STRING>>",
     "event": "STRING", "broken": "STRING",
 }  # fmt: skip
-"""The Spark type of each field of a record's JSON; ``broken`` gets the text of a record that is no JSON."""
+"""The Spark type of each field of a record's JSON; ``broken`` gets the text of a record that is not JSON."""
 _FIELDS_OF_COLUMNS = {
     "file": "bn_file.fileName", "position": "bn_file.offset",
     "transaction": "transaction.id", "index": "transaction.index", "last": "transaction.last",

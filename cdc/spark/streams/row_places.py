@@ -19,8 +19,8 @@ MOST_ROWS = 1 << _ROW_BITS
 """The rows that a record may have, so that no two changes have the same place."""
 HIGHEST_SEQUENCE = (1 << 62 - _ROW_BITS) - 1
 PLACE = f"shiftleft(sequence, {_ROW_BITS + 1}) + 2L * row"
-"""The place of a row's change in its stream, higher for later changes. If the change removes one row and adds another,
-it is that of the removed row, and the added one has the next place."""
+"""The place of a row's change in its stream, higher for later changes. If the change removes one row and adds another
+row, this is the place of the removed row, and the added row has the next place."""
 
 
 def sequence_at(place: str) -> str:
