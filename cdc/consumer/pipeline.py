@@ -201,7 +201,9 @@ def _applied(
     """
     profile, applier, renaming = startup.profile, stages.applier, stages.renaming
     startup.load_names(renaming)
-    records = startup.known_names(startup.source.records(startup.calls.stop))
+    records = startup.source.records(startup.calls.stop)
+    if applier.checkpoint.sequence < 0:  # later the producer refuses a leader with another setting
+        records = startup.known_names(records)
     if renaming:
         records = renaming.located(records)
     sequence = applier.checkpoint.sequence

@@ -94,7 +94,7 @@ def newest_within(
             partition: end for partition, end in ends.items() if end > begins[partition] and partition not in found
         }:
             starts = {partition: max(begins[partition], end - window) for partition, end in ends.items()}
-            for message in _between(consumer, starts, ends):
+            for message in _between(consumer, starts, ends, _group(properties)):
                 found[_partition_of(message)] = message
             # Aborted records and transaction markers occupy offsets at which nothing can be read.
             ends, window = starts, window * 8
@@ -115,7 +115,7 @@ def oldest(
         return None
     consumer = _consumer(properties, committed=True)
     try:
-        return next(filter(passes, _between(consumer, begins, ends)), None)
+        return next(filter(passes, _between(consumer, begins, ends, _group(properties))), None)
     finally:
         consumer.close()
 
@@ -148,7 +148,8 @@ def backwards(
         end = end_offsets(properties, [partition], committed=committed)[partition]
     consumer = _consumer(properties, committed=committed)
     try:
-        yield from windows(consumer, partition, (begin, end), pick=pick, first=_FIRST_WINDOW)
+        group = _group(properties)
+        yield from windows(consumer, partition, (begin, end), pick=pick, first=_FIRST_WINDOW, group=group)
     finally:
         consumer.close()
 
@@ -259,9 +260,14 @@ def _partition_of(message: Message) -> Partition:
     return message.topic() or "", message.partition() or 0
 
 
+def _group(properties: Mapping[str, Any]) -> str:
+    """The group of the program that reads: the one among its ``properties``, or that of the producer."""
+    return str(properties.get("group.id", _GROUP))
+
+
 def _consumer(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
     own = {
-        "group.id": _GROUP,  # librdkafka requires a group; nothing is ever committed under it
+        "group.id": _group(properties),  # librdkafka requires a group; nothing is ever committed under it
         "enable.auto.commit": False,
         "isolation.level": "read_committed" if committed else "read_uncommitted",
         "enable.partition.eof": True,

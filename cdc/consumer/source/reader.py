@@ -227,7 +227,7 @@ class KafkaReader:
         brokers can't be reached.
         """
         try:
-            return which(self._connection, topic)
+            return which({**self._connection, "group.id": self._group}, topic)
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from None
         except Disconnected as error:
@@ -246,7 +246,8 @@ class KafkaReader:
         can't be reached, PromiseError for a message that is not a record.
         """
         try:
-            message = oldest(self._connection, (topic, 0), passes=lambda each: not stamp_of(each).is_mark)
+            own = {**self._connection, "group.id": self._group}
+            message = oldest(own, (topic, 0), passes=lambda each: not stamp_of(each).is_mark)
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from None
         except Disconnected as error:
