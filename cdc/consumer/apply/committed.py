@@ -94,10 +94,10 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
 
 
 def resolve_commit(session: Session, committing: PlannedBatch | None, checkpoint: Checkpoint) -> None:
-    """Finds out whether the COMMIT of the batch ``committing``, sent over a lost connection, has reached the server.
+    """Marks the batch ``committing`` as committed if its COMMIT, sent over a lost connection, has reached the server.
 
-    ``checkpoint`` is the last checkpoint known to be committed. Raises PromiseError if the follower has neither this
-    checkpoint nor the batch's, Interrupted, Refused.
+    ``checkpoint`` is the last checkpoint known to be committed. Raises Interrupted, Refused, or PromiseError if the
+    follower has neither this checkpoint nor the batch's.
     """
     sequence = sequence_in(session, checkpoint.resource)
     if committing is not None and sequence == committing.target.sequence:

@@ -125,7 +125,7 @@ class Step:
 
 
 def removes(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> bool:
-    """Whether the plan of these records may have a step Remove, so that the follower must count rows before."""
+    """Whether the plan of these records may have a Remove step, for which the follower must count rows first."""
     keyless = _tables(record for record in records if record.key is None)
     return any(_removed(rows) and _is_net(rows, schema(uri)) for uri, rows in keyless.items())
 

@@ -25,7 +25,7 @@ from cdc.spark.folders.folder import Folder
 __all__ = ["POINTER", "ParquetTables", "Part", "put_together"]
 
 POINTER = "_current.json"
-_TOGETHER = 10  # this number of folders with equal numbers of commits is merged
+_TOGETHER = 10  # the number of folders, each with the same number of commits, that are merged into one
 _DAMAGED = (ValueError, KeyError, TypeError)
 _NAME = re.compile("_v[1-9][0-9]*")
 _PATTERN = re.compile(r"[\\\[\]{}*?]")

@@ -340,7 +340,7 @@ class Packets:
         self._file, self._end = following.file, following.offset
 
     def _end_of(self, kind: int, header: ev.Header) -> int:
-        """The position after the event in its file; 0 for events that the leader makes up for the connection."""
+        """The position after the event in its file; 0 for events that the leader generates for the connection only."""
         if kind in et.HEARTBEATS or header.next_event_position == 0:
             return 0
         end = self._end & ~0xFFFFFFFF | header.next_event_position

@@ -309,7 +309,7 @@ def chunk_of(asked: ChunkRequest, answer: Answer, *, piece: int | None) -> Chunk
         raise Overrun
     if piece is not None:
         if asked.changers.gtids:
-            raise Overrun  # impossible, since these changes are held back
+            raise Overrun  # can't happen: the table's changes wait until all pieces are written
         return _piece_of(definition, read, piece, answer.ts_us)
     if asked.columns - {definition.columns_json}:
         # an ALTER that was not logged has changed the columns: the rows that were read differ from the changes in them

@@ -20,8 +20,8 @@ from cdc.sql.effects import ANY_DATABASE, Effect
 __all__ = ["Copier"]
 
 _AHEAD = 2  # chunks that are requested before the first of them is written
-# Limits how long the stream waits for a snapshot of a table that changes too often: the table may be locked on the
-# leader.
+# Limits how long the stream waits for a snapshot of a table that changes too often: a lock on the table can delay the
+# snapshot for hours.
 _PATIENCE_SECONDS = 0.2
 _POLL_SECONDS = 0.05
 _TELL_SECONDS = 30.0

@@ -135,7 +135,7 @@ def _context(query: ev.Query, event: RawEvent, collations: Collations, read: Sta
         if name in query.variables:
             context[name] = collations[query.variables[name]][1]
     if context.get("charset", read.charset) != read.charset:
-        # The server wrote the statement in another character set than the session's, with all literals in it.
+        # The server logged the statement and all its literals in another character set than the session's.
         context |= {"charset": read.charset, "collation": _OF_UTF8MB4}
     for name in ("explicit_defaults_for_timestamp", "sql_require_primary_key", "default_table_encryption"):
         if name in query.variables:

@@ -2,8 +2,8 @@
 
 This and module row_codegen are the hot path of decoding. Facts that are the same for all events of a table are computed
 once and cached; the cache's key is the bytes of the table map without the table id. Everything known about a table
-comes from these bytes, so that they never find another table's description. A table id has no meaning beyond its
-transaction.
+comes from these bytes, so that the cache never returns another table's description. A table id has no meaning beyond
+its transaction.
 """
 
 import json

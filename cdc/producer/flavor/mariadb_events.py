@@ -228,7 +228,7 @@ def _variables(data: bytes) -> bytes:
         elif code == _DDL_XID:  # differs from MySQL's DDL XID, which is about a table of InnoDB
             at += 8
         else:
-            # The decoder refuses an unknown variable. MySQL's variables with lower numbers have other meanings, so an
+            # The decoder refuses an unknown variable. A number below 128 may mean another variable in MySQL, so an
             # unknown variable with such a number gets the number 255.
             others += bytes([code if code >= _SECONDS_PART else 255]) + data[at:]
             break

@@ -31,7 +31,7 @@ class PlainWrites(KafkaTransactions):
     def open(
         cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
     ) -> Self:
-        """Connects. Kafka does not fence an older producer without transactions. Raises KafkaException."""
+        """Connects. Without transactions, Kafka does not fence an older producer. Raises KafkaException."""
         # These settings override all others, since exactly-once depends on them. Without a transaction, a message that
         # librdkafka gives up would leave a gap before the messages that follow.
         required = {"enable.idempotence": True, "acks": "all", "enable.gapless.guarantee": True}

@@ -10,12 +10,12 @@ the follower saw it is equal, too. Equal rows, in most audits nearly all rows, a
 digests can't be made.
 
 Continuity is checked by sums: the images added, except the last, must add up to the images removed, except the first.
-So for a row of more than three changes their order is not checked: if unlogged changes leave each logged image removed
-as often as it was added, no discontinuity is reported. The last image is always compared.
+So the order of a row's changes is not checked if there are more than three: unlogged changes cause no discontinuity if
+the log still removes each image as often as it adds it. The last image is always compared.
 
-The digests have 64 bits. A drifted row counts as equal only if two different images have the same hash: one in 1.8e19
-for each drifted row. Two rows of a table whose keys have the same hash count as one row. It is open if their images are
-not continuous, and is then compared exactly.
+The digests have 64 bits. A drifted row counts as equal only if two different images have the same hash; the probability
+of this is 1 in 1.8e19 for each drifted row. Two rows of a table whose keys have the same hash count as one row. It is
+open if their images are not continuous, and is then compared exactly.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

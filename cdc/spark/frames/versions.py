@@ -83,8 +83,8 @@ def plan(history: History, name: Name, sequence: int, *, cut: bool) -> Plan:
 
 
 def plan_of_changes(history: History, name: Name, sequence: int) -> Plan:
-    """Plans how to read everything logged for the table ``name`` since it was created, including rows that no longer
-    count, with its columns as of ``sequence``. Raises UserError if there is no such table then, or its columns are not
+    """Plans how to read everything logged for the table ``name`` since it was created, also before a TRUNCATE or a new
+    copy, with its columns as of ``sequence``. Raises UserError if there is no such table then, or its columns are not
     known."""
     where = f"table {'.'.join(name)}, sequence {sequence}"
     acts = [act for act in history.upto(sequence) if act.action not in ("TruncateTable", BEGINS_COPY)]
