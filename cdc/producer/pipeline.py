@@ -141,14 +141,14 @@ def make_decoder(
     ask = partial(update_triggers, database.settings(), name=str(database))
     count = partial(count_different, database.settings(), name=str(database))
     applies, is_mariadb = profile.producer.partial_json == "apply", leader.session is not None
-    own_columns = partial(mariadb_columns.own_columns, database.settings(), name=str(database))
+    present_types = partial(mariadb_columns.present_types, database.settings(), name=str(database))
     return Decoder(
         TableCache(
             wants_table=filters.wants_table,
             collations=leader.collations,
             allow_differences=json_differences.unless_triggers(ask) if applies else json_differences.refuse,
             equal_members=equal_members.asking(count),
-            require_columns=mariadb_columns.asking(own_columns) if is_mariadb else lambda _: None,
+            require_columns=mariadb_columns.asking(present_types) if is_mariadb else lambda _: None,
             characters=mariadb_columns.MARIADB_CHARACTERS if is_mariadb else CHARACTERS,
         ),
         xa=XaTransactions(entry.prepared, read_again=read_again),

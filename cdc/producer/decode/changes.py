@@ -115,10 +115,11 @@ def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
         )
     if kind in ("rollback", "rollback to"):
         return PromiseError(
-            "a transaction was rolled back in part after rows of non-transactional tables",
+            "a transaction was rolled back, in part or as a whole, after rows of it were logged",
             code="CDC-EVENT-NON-TRANSACTIONAL",
             where=str(event.position),
-            hint="use InnoDB tables only",
+            hint="use InnoDB tables only; a MariaDB also logs rows that were rolled back with a temporary table: where "
+            "you skip this event, remove these rows from the follower, since the leader does not have them",
         )
     return PromiseError(
         f"the statement is not known, so what it affects is not known: {quoted}",

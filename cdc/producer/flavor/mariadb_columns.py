@@ -1,7 +1,8 @@
 """Finds columns with types that only MariaDB has: in a table map, UUID, INET4 and INET6 look like BINARY.
 
-The leader is queried at the first rows of a table with a BINARY column of 4 or 16 bytes. It answers with the column's
-present type: if the column was altered meanwhile, the statement that altered it stops the follower.
+The leader is queried at the first rows of a table with a BINARY column of 4 or 16 bytes. It answers with the columns'
+present types. A column passes only if it is such a BINARY column now: if it was altered or dropped meanwhile, the type
+that it had when the rows were logged is not known, and a follower must not get MariaDB's internal form of a value.
 """
 
 from collections.abc import Callable
@@ -12,40 +13,50 @@ from cdc.producer.binlog.leader import connected_cursor
 from cdc.producer.decode.table_cache import RequireColumns
 from cdc.producer.decode.table_map import CHARACTERS, STRING, Table
 
-__all__ = ["MARIADB_CHARACTERS", "asking", "own_columns"]
+__all__ = ["MARIADB_CHARACTERS", "asking", "present_types"]
 
 # MariaDB counts a GEOMETRY (255) among the columns with a collation.
 MARIADB_CHARACTERS = CHARACTERS | {255}
 _OWN = ("uuid", "inet4", "inet6")
 _SIZES = frozenset({4, 16})  # bytes of an address or a UUID
 
-OwnColumns = Callable[[str, str], list[tuple[str, str]]]
+PresentTypes = Callable[[str, str], dict[str, tuple[str, int | None]]]
 
 
-def asking(own: OwnColumns) -> RequireColumns:
-    """Returns a function that raises PromiseError for a table with columns of MariaDB's own types; ``own`` queries the
-    leader for such columns."""
+def asking(present: PresentTypes) -> RequireColumns:
+    """Returns a function that raises PromiseError for a table with columns that are, or may have been, of MariaDB's own
+    types; ``present`` queries the leader for the types of a table's columns."""
 
     def require_columns(table: Table) -> None:
-        if not any(each.type == STRING and each.charset == "binary" and each.meta in _SIZES for each in table.columns):
+        doubtful = [each for each in table.columns if each.type == STRING and each.charset == "binary"]
+        doubtful = [each for each in doubtful if each.meta in _SIZES]
+        if not doubtful:
             return
-        for column, kind in own(table.database, table.name):
+        types = present(table.database, table.name)
+        for column in doubtful:
+            kind, size = types.get(column.name, ("", None))
+            if (kind, size) == ("binary", column.meta):
+                continue
+            was = f"{kind.upper()} of MariaDB" if kind in _OWN else "BINARY, or UUID or INET of MariaDB before an ALTER"
             raise PromiseError(
-                f"column {column} has a type that is not replicated yet: {kind.upper()} of MariaDB",
+                f"column {column.name} has a type that is not replicated yet: {was}",
                 code="CDC-EVENT-TYPE",
                 where=f"table {table.database}.{table.name}",
-                hint="leave the table out with filters.exclude_tables",
+                hint="leave the table out with filters.exclude_tables, and copy it by hand once the stream is past "
+                "the rows that were logged with that type",
             )
 
     return require_columns
 
 
-def own_columns(settings: dict[str, Any], database: str, table: str, *, name: str) -> list[tuple[str, str]]:
-    """Queries the leader ``name`` for the table's columns of MariaDB's own types; returns their names and types."""
+def present_types(
+    settings: dict[str, Any], database: str, table: str, *, name: str
+) -> dict[str, tuple[str, int | None]]:
+    """Queries the leader ``name`` for the types and the lengths in bytes of the table's columns."""
     with connected_cursor(settings, name) as cursor:
         cursor.execute(
-            "SELECT COLUMN_NAME, DATA_TYPE FROM information_schema.COLUMNS "
-            "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND DATA_TYPE IN %s ORDER BY ORDINAL_POSITION",
-            (database, table, _OWN),
+            "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_OCTET_LENGTH FROM information_schema.COLUMNS "
+            "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+            (database, table),
         )
-        return [(row[0], row[1]) for row in cursor.fetchall()]
+        return {row[0]: (row[1], row[2]) for row in cursor.fetchall()}

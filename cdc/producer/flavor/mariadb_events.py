@@ -42,13 +42,14 @@ _ROWS = {
     166: (et.WRITE_ROWS, True), 167: (et.UPDATE_ROWS, True), 168: (et.DELETE_ROWS, True),
 }  # fmt: skip
 _NO_EXTRA = b"\x02\x00"  # the length of the extra data of a rows event, which counts itself
-_ROWS_FLAGS = 0x0F  # the flags that MySQL has, too; another flag of MariaDB marks unchecked constraints
+_ROWS_FLAGS = 0x0F  # the flags that MySQL has, too
+_UNCHECKED, _UNKNOWN_FLAG = 0x80, 0x8000  # constraints were not checked; a flag that is refused
 
 _GTID = Struct("<QIB").unpack_from
 _STANDALONE, _GROUP_COMMIT, _PREPARED_XA, _COMPLETED_XA = 0x01, 0x02, 0x40, 0x80
 _GTID_BYTES, _COMMIT_ID_BYTES = 13, 8
 _TWO_PHASE_ALTER = 0x02 | 0x04 | 0x08  # flags in the second byte: the event starts, commits or rolls back an ALTER
-_XID = Struct("<iBB").unpack_from  # format, and the lengths of the xid's two parts
+_XID = Struct("<IBB").unpack_from  # format, and the lengths of the xid's two parts
 
 _QUERY = Struct("<IIBHH")
 _BEGIN = b"BEGIN"
@@ -153,7 +154,10 @@ def _rows(event: RawEvent) -> Iterator[RawEvent]:
         at += (columns + 7) // 8 * (2 if kind in et.UPDATES else 1)
         rest = rest[:at] + _decompressed(rest[at:])
     head = data[:TYPE_AT] + bytes([kind]) + data[TYPE_AT + 1 : ROWS_FLAGS_AT]
-    yield event._replace(type=kind, data=head + bytes([data[ROWS_FLAGS_AT] & _ROWS_FLAGS, 0]) + _NO_EXTRA + rest)
+    flags = int.from_bytes(data[ROWS_FLAGS_AT:ROWS_EXTRA_AT], "little") & ~_UNCHECKED
+    if flags & ~_ROWS_FLAGS:
+        flags |= _UNKNOWN_FLAG  # a flag of MariaDB must not be taken for the flag that MySQL has in its place
+    yield event._replace(type=kind, data=head + flags.to_bytes(2, "little") + _NO_EXTRA + rest)
 
 
 def _typed(data: bytes, kind: int) -> bytes:

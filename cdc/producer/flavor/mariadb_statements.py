@@ -7,6 +7,8 @@ MySQL would accept and understand differently:
 - JSON is another name of LONGTEXT in MariaDB; a JSON column of MySQL would not keep the leader's text.
 - MariaDB executes the text in ``/*M! … */``; for MySQL it is a comment.
 - REFERENCES in the definition of a column creates a foreign key in MariaDB; MySQL before 9.0 ignores it.
+- CREATE OR REPLACE of a table or a database drops the old one, which readers of the topic would not notice.
+- A function in the DEFAULT of an added column may return another value for the rows that are there.
 """
 
 from dataclasses import replace
@@ -26,15 +28,18 @@ _BEFORE_NAMES = frozenset({
 })  # fmt: skip
 # The words before a column's name; the column's type comes two words after them.
 _BEFORE_COLUMNS = frozenset({"ADD", "COLUMN", "EXISTS", "MODIFY"})
+_NAMES_OF_COLUMNS = frozenset({"AFTER", "MODIFY"})  # words of _BEFORE_NAMES that may be the name of a column, too
+_SAME_FUNCTIONS = frozenset({"CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "NOW"})
+_REPLACED = frozenset({"CreateTable", "CreateDatabase"})
 
 
 def rewritten(statement: LoggedStatement) -> LoggedStatement:
     """Returns ``statement`` in a form that a follower may execute, or with the reason in its effects why no follower
     may execute it."""
-    if not any(effect.action in _OF_COLUMNS for effect in statement.effects):
-        return _doubted(statement, "it has a comment that only MariaDB executes") if _has_own(statement) else statement
     if _has_own(statement):
         return _doubted(statement, "it has a comment that only MariaDB executes")
+    if not any(effect.action in _OF_COLUMNS | _REPLACED for effect in statement.effects):
+        return statement
     modes = str(statement.context.get("sql_mode", "")).split(",")
     found = list(
         spans(
@@ -44,18 +49,57 @@ def rewritten(statement: LoggedStatement) -> LoggedStatement:
         )
     )
     words = [span.token.word() for span in found]
-    keys = sum(pair == ("FOREIGN", "KEY") for pair in pairwise(words))
-    if words.count("REFERENCES") > keys:
-        return _doubted(statement, "a foreign key is in the definition of a column, where MySQL before 9.0 ignores it")
+    if reason := _other_meaning(statement, found, words):
+        return _doubted(statement, reason)
     types = [at for at, word in enumerate(words) if word == "JSON" and not _is_name(found, at)]
-    if not types:
+    if not types and not any(_may_be_column(found, at) for at in range(len(found))):
         return statement
-    if statement.exact is not None or "CHANGE" in words or not all(_is_type(found, at) for at in types):
+    certain = all(_is_type(found, at) for at in types) and not any(
+        _may_be_column(found, at) for at in range(len(found))
+    )
+    if statement.exact is not None or "CHANGE" in words or not certain:
         return _doubted(statement, "JSON is another name of LONGTEXT in MariaDB, and a type of its own in MySQL")
     text = statement.text
     for at in reversed(types):
         text = text[: found[at].start] + _TEXT + text[found[at].end :]
     return replace(statement, text=text)
+
+
+def _other_meaning(statement: LoggedStatement, found: list[Span], words: list[str]) -> str:
+    """The reason why MySQL would accept the statement and do something else; empty if there is none."""
+    if words[:3] == ["CREATE", "OR", "REPLACE"] and any(each.action in _REPLACED for each in statement.effects):
+        return "it replaces a table or a database, and readers of the topic would keep the rows of the old one"
+    added = [pair == ("FOREIGN", "KEY") for pair in pairwise(words)]
+    keys = sum(is_key and words[at - 1] != "DROP" for at, is_key in enumerate(added))
+    if words.count("REFERENCES") > keys:
+        return "a foreign key is in the definition of a column, where MySQL before 9.0 ignores it"
+    if any(each.action == "AlterTable" for each in statement.effects) and _has_computed_default(found, words):
+        return "MySQL may compute another value for the rows that are there"
+    return ""
+
+
+def _has_computed_default(found: list[Span], words: list[str]) -> bool:
+    """Whether a DEFAULT calls a function that may return something else in MySQL."""
+    for at in (at + 1 for at, word in enumerate(words) if word == "DEFAULT"):
+        depth = 0
+        while at < len(found):
+            text = found[at].token.text
+            depth += (text == "(") - (text == ")")
+            calls = at + 1 < len(found) and found[at + 1].token.text == "(" and found[at].token.kind != "mark"
+            if calls and words[at] not in _SAME_FUNCTIONS:
+                return True
+            at += 1
+            if depth <= 0 and not calls:
+                break
+    return False
+
+
+def _may_be_column(found: list[Span], at: int) -> bool:
+    """Whether JSON at this place may follow a column that is called AFTER or MODIFY."""
+    if at < 2 or found[at].token.word() != "JSON" or found[at - 1].token.word() not in _NAMES_OF_COLUMNS:
+        return False
+    before = found[at - 2].token
+    return before.word() in _BEFORE_COLUMNS or (before.kind == "mark" and before.text in ("(", ","))
 
 
 def _has_own(statement: LoggedStatement) -> bool:
