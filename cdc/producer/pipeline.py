@@ -107,7 +107,7 @@ def make_dumps(profile: Profile, leader: Leader) -> Dumps:
         server_id=profile.producer.server_id,
         # While the leader writes nothing, only its heartbeats wake the producer to commit a sign of life.
         heartbeat_seconds=min(profile.producer.heartbeat_seconds, profile.producer.alive_seconds),
-        translate=Translator(leader.session).translate if leader.session is not None else None,
+        translator=(lambda: Translator(leader.session).translate) if leader.session is not None else None,
     )
 
 

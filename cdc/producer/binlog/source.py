@@ -234,7 +234,7 @@ class Dumps:
     """Dump connections to ``leader``, each as a replica whose name is derived from ``topic`` and ``resource``.
 
     ``settings`` are pymysql's connection arguments. ``server_id`` is the replica's server id; with 0 it is derived from
-    the name. For ``translate`` see ``BinlogSource.open``.
+    the name. ``translator`` makes, for each dump, the ``translate`` of ``BinlogSource.open``.
     """
 
     def __init__(
@@ -246,10 +246,10 @@ class Dumps:
         resource: str,
         server_id: int,
         heartbeat_seconds: int,
-        translate: Translate | None = None,
+        translator: Callable[[], Translate] | None = None,
     ) -> None:
         self._settings = settings
-        self._translate = translate
+        self._translator = translator
         self._leader = leader
         # A leader ends the dump of an older replica with the same UUID; a server id in the profile makes another UUID.
         self._name = f"{topic} {resource}" + (f" {server_id}" if server_id else "")
@@ -286,7 +286,7 @@ class Dumps:
             heartbeat_seconds=self._heartbeat_seconds,
             position=position,
             gtid_set=gtid_set,
-            translate=self._translate,
+            translate=self._translator() if self._translator is not None else None,
         )
 
 
