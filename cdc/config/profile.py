@@ -3,7 +3,7 @@
 import os
 import re
 import ssl
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -147,6 +147,27 @@ class Database:
         return self.password
 
 
+def _check_librdkafka(settings: Mapping[str, Any]) -> None:
+    """Raises UserError for a setting of librdkafka that is cdc's own, or that the brokers would not accept."""
+    if "transactional.id" in settings:
+        raise UserError(
+            "the transactional id is cdc-producer's own, made from the topic and the leader's name",
+            code="CDC-PROFILE-TRANSACTIONAL-ID",
+            where='profile key kafka.librdkafka."transactional.id"',
+            hint="leave it out; ACLs for it are in docs/deployment.md",
+        )
+    largest = settings.get("message.max.bytes", MESSAGE_BYTES)
+    # librdkafka accepts 0x5f5e100, too, but the brokers, which get the value as a topic's setting, do not accept
+    # it.
+    if not str(largest).isdecimal():
+        raise UserError(
+            f"the largest message has {largest!r} bytes, which is no whole number in decimal digits",
+            code="CDC-PROFILE-MESSAGE-BYTES",
+            where='profile key kafka.librdkafka."message.max.bytes"',
+            hint="write it without fraction, sign, blanks or letters: 100000000",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Kafka:
     """The brokers, the topics, and the settings with which topics are created."""
@@ -195,23 +216,7 @@ class Kafka:
                 where="profile key kafka.topic",
                 hint="give one of the two another name, with kafka.topic or kafka.prefix",
             )
-        if "transactional.id" in self.librdkafka:
-            raise UserError(
-                "the transactional id is cdc-producer's own, made from the topic and the leader's name",
-                code="CDC-PROFILE-TRANSACTIONAL-ID",
-                where='profile key kafka.librdkafka."transactional.id"',
-                hint="leave it out; ACLs for it are in docs/deployment.md",
-            )
-        largest = self.librdkafka.get("message.max.bytes", MESSAGE_BYTES)
-        # librdkafka accepts 0x5f5e100, too, but the brokers, which get the value as a topic's setting, do not accept
-        # it.
-        if not str(largest).isdecimal():
-            raise UserError(
-                f"the largest message has {largest!r} bytes, which is no whole number in decimal digits",
-                code="CDC-PROFILE-MESSAGE-BYTES",
-                where='profile key kafka.librdkafka."message.max.bytes"',
-                hint="write it without fraction, sign, blanks or letters: 100000000",
-            )
+        _check_librdkafka(self.librdkafka)
 
     def topics(self) -> Topics:
         """The names of the topics."""

@@ -135,8 +135,8 @@ class Startup:
         known = self.session.folds_names  # such a follower folds all names, also the leader's
         for item in records:
             if item is not None and not known:
-                # Each record commits together with an entry of the commit log, so an entry exists now, even if the
-                # commit log was empty before.
+                # The producer commits an entry before its first record, so there is one now, even if the commit log was
+                # empty when the consumer started.
                 newest = self.calls.call(lambda: self.reader.commits(commits) if self.reader.topic(commits) else None)
                 self.require_same_names(leader_folds=newest is not None and newest.folds_names)
                 known = True

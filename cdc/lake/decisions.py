@@ -30,7 +30,7 @@ _NO_ROWS = ("CreateDatabase", "AlterDatabase")  # actions that change no rows, c
 
 
 class What(Enum):
-    """What a run does with a table."""
+    """The decisions of a run about one table."""
 
     KEEP = "kept"
     MERGE = "merged"

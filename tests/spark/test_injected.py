@@ -239,7 +239,7 @@ def test_foreign_keys_that_only_the_follower_logs(
     pair.replicate()
     pair.on_leader("DELETE FROM parent WHERE id = 1", "UPDATE parent SET id = 20 WHERE id = 2", database="older")
     pair.replicate()
-    # What the follower's foreign keys did for the leader is no drift, and what they did for somebody else is.
+    # Changes by the follower's foreign keys are no drift if they belong to the leader's changes, and drift otherwise.
     pair.on_follower("DELETE FROM parent WHERE id = 20", database="older")
     audit = pair.audit(spark, tmp_path)
     assert (audit.verdict, audit.reasons, audit.foreign_writes) == ("drift", [], 1)

@@ -34,8 +34,8 @@ def stages(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Call
 def test_a_tiny_audit_has_four_jobs_and_shuffles_only_to_bring_both_topics_together(
     judged: Judge, stages: Callable[[], list[int]]
 ) -> None:
-    """What is there, with statements and the ledger; where the follower is; the digests; the lag. And a faithful
-    follower is found to be one.
+    """The jobs read the records with statements and the ledger, the follower's place, the digests, and the lag. The
+    audit finds that the follower is a faithful copy.
     """
     audit = judged(*tutorial())
     assert stages() == [2, 1, 1, 1]

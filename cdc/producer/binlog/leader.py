@@ -29,6 +29,7 @@ __all__ = [
     "missing_grant",
     "not_followed",
     "objects",
+    "require_all_logged",
     "settings_problems",
     "translated",
     "unlogged_replica",
@@ -242,13 +243,7 @@ def _ask(cursor: Any, name: str) -> Leader:
     logs = tuple((row[0], int(row[1])) for row in cursor.fetchall())
     # One statement returns both, so that the GTIDs are exactly the GTIDs up to the position.
     file, offset, only, ignored, executed = first_known(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
-    if only or ignored:
-        raise UserError(
-            "the leader does not log all databases",
-            code="CDC-LEADER-LOGS-PART",
-            where=name,
-            hint="start it without binlog_do_db and binlog_ignore_db, and use filters in the profile",
-        )
+    require_all_logged(only, ignored, name)
     return Leader(
         name=name,
         version=variables["version"],
@@ -273,6 +268,17 @@ def _begins_before_gtids(cursor: Any, files: list[str]) -> bool:
             if kind.lower() in ("gtid", "gtid_tagged", "anonymous_gtid"):
                 return bool(kind.lower() == "anonymous_gtid")
     return False
+
+
+def require_all_logged(only: str, ignored: str, name: str) -> None:
+    """Raises UserError if the server ``name`` logs ``only`` some databases, or leaves out the ``ignored`` ones."""
+    if only or ignored:
+        raise UserError(
+            "the leader does not log all databases",
+            code="CDC-LEADER-LOGS-PART",
+            where=name,
+            hint="start it without binlog_do_db and binlog_ignore_db, and use filters in the profile",
+        )
 
 
 def end_of_binlog(cursor: Any) -> Position:

@@ -23,6 +23,7 @@ from cdc.producer.binlog.leader import (
     inspected,
     missing_grant,
     not_followed,
+    require_all_logged,
     settings_problems,
     unlogged_replica,
 )
@@ -117,13 +118,7 @@ def _ask(cursor: Any, name: str) -> Leader:
     cursor.execute("SHOW BINARY LOGS")
     logs = tuple((row[0], int(row[1])) for row in cursor.fetchall())
     file, offset, only, ignored = first_known(cursor, "SHOW MASTER STATUS")[0]
-    if only or ignored:
-        raise UserError(
-            "the leader does not log all databases",
-            code="CDC-LEADER-LOGS-PART",
-            where=name,
-            hint="start it without binlog_do_db and binlog_ignore_db, and use filters in the profile",
-        )
+    require_all_logged(only, ignored, name)
     position = Position(file, int(offset))
     cursor.execute("SELECT @@GLOBAL.sql_mode + 0")
     session = Session(sql_mode(int(cursor.fetchone()[0])), _default_of_utf8mb4(cursor)[0])

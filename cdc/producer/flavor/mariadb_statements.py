@@ -52,11 +52,10 @@ def rewritten(statement: LoggedStatement) -> LoggedStatement:
     if reason := _other_meaning(statement, found, words):
         return _doubted(statement, reason)
     types = [at for at, word in enumerate(words) if word == "JSON" and not _is_name(found, at)]
-    if not types and not any(_may_be_column(found, at) for at in range(len(found))):
+    ambiguous = any(_may_be_column(found, at) for at in range(len(found)))
+    if not types and not ambiguous:
         return statement
-    certain = all(_is_type(found, at) for at in types) and not any(
-        _may_be_column(found, at) for at in range(len(found))
-    )
+    certain = not ambiguous and all(_is_type(found, at) for at in types)
     if statement.exact is not None or "CHANGE" in words or not certain:
         return _doubted(statement, "JSON is another name of LONGTEXT in MariaDB, and a type of its own in MySQL")
     text = statement.text

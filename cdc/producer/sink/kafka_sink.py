@@ -23,7 +23,7 @@ from cdc.producer.sink.partitioner import Partitioner
 from cdc.producer.sink.plain_writes import PlainWrites
 from cdc.producer.sink.record_parts import Headers, Message
 from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, located, require_ended, without_types
-from cdc.producer.sink.topic_admin import TopicAdmin
+from cdc.producer.sink.topic_admin import TopicAdmin, require_counted
 from cdc.service.process import described
 
 __all__ = ["KafkaSink", "await_successor"]
@@ -122,7 +122,7 @@ class KafkaSink:
             transactions.times = topics.times
             ends = topics.require_matching(topics.newest_entry(resource))
             found = recovered(transactions, topics, resource=resource, instance=instance)
-            topics.require_counted(found.entry, ends)
+            require_counted(found.entry, ends)
             plain = None
             if not topics.transactional:
                 plain = PlainWrites.open(topics.properties, batch_size, topic=topic, resource=resource, stop=stop)

@@ -30,7 +30,7 @@ from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition
 from cdc.service.logs import event
 
-__all__ = ["TopicAdmin", "TopicMaker", "described", "note_risks", "require_kept"]
+__all__ = ["TopicAdmin", "TopicMaker", "described", "note_risks", "require_counted", "require_kept"]
 
 _LOG = logging.getLogger("cdc.producer")
 _ENDLESS = "-1"
@@ -224,17 +224,6 @@ class TopicAdmin:
             if not end and wanted:
                 raise _emptied(topic, number, wanted, end)
         return ends
-
-    def require_counted(self, entry: Entry | None, ends: Mapping[Partition, int]) -> None:
-        """Raises UserError if a partition, whose end is in ``ends``, can't contain all records that ``entry`` counts.
-
-        ``entry`` is the entry to continue after. A topic that was deleted while a producer ran, and created again,
-        contains records, but at lower offsets.
-        """
-        for (topic, number), end in sorted(ends.items()):
-            wanted = entry.counts.get(f"{topic}/{number}", 0) if entry else 0
-            if end < wanted:
-                raise _emptied(topic, number, wanted, end)
 
     def unended(self, partitions: list[Partition]) -> list[Partition]:
         """The ``partitions`` in which a transaction has no end marker, even after some seconds; raises KafkaException.
@@ -445,6 +434,18 @@ def known_topics(properties: Mapping[str, Any]) -> Mapping[str, TopicMetadata]:
 
 def _is_led(topic: TopicMetadata | None) -> bool:
     return topic is not None and topic.error is None and all(p.leader >= 0 for p in topic.partitions.values())
+
+
+def require_counted(entry: Entry | None, ends: Mapping[Partition, int]) -> None:
+    """Raises UserError if a partition, whose end is in ``ends``, can't contain all records that ``entry`` counts.
+
+    ``entry`` is the entry to continue after. A topic that was deleted while a producer ran, and created again,
+    contains records, but at lower offsets.
+    """
+    for (topic, number), end in sorted(ends.items()):
+        wanted = entry.counts.get(f"{topic}/{number}", 0) if entry else 0
+        if end < wanted:
+            raise _emptied(topic, number, wanted, end)
 
 
 def _emptied(topic: str, number: int, wanted: int, end: int) -> UserError:

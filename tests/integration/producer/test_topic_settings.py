@@ -172,7 +172,7 @@ def test_topics_take_records_of_any_time(
     assert 0 < written(kafka, "any_time-there", 1) - ahead + 6 * HOUR_MS < HOUR_MS
     configure(kafka, logged.__dict__["fields"]["hint"])
     assert written(kafka, "any_time-there", ahead) == ahead
-    # Where the brokers' clock is too far from that of the producer's machine, only the operator can help. The topic
+    # Only the operator can help if the brokers' clock is too far from that of the producer's machine. The topic
     # still takes the mark with which the broker ends a transaction: without it no producer would get on, ever.
     hour = str(HOUR_MS)
     create(kafka, "any_time-never", message_timestamp_before_max_ms=hour, message_timestamp_after_max_ms=hour)

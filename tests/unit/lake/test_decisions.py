@@ -1,4 +1,4 @@
-"""What a run does with a table: it merges only where all that came are rows of the same columns and key."""
+"""A run's decision about a table: it merges only where all that came are rows of the same columns and key."""
 
 import pytest
 

@@ -101,7 +101,7 @@ _DEEDS = st.lists(
 
 @given(_DEEDS)
 def test_no_two_tables_of_the_leader_become_one(deeds: list[tuple[str, str, str]]) -> None:
-    """What is taken is what a leader with 0 does to tables of which no two differ in case only, and all of that is."""
+    """Accepts exactly the statements of a leader with 0 on tables whose names differ in more than their case."""
     found, tables = spellings(), set[str]()
     for sequence, (deed, name, to) in enumerate(deeds):
         if deed == "rows" and name in tables:

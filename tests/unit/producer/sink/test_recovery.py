@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.config.topic_names import PER_TABLE, Topics
-from cdc.errors import PromiseError
+from cdc.errors import PromiseError, UserError
 from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition
 from cdc.model.position import Position
 from cdc.producer.copy.state import Pending
 from cdc.producer.sink.partitioner import Partitioner
 from cdc.producer.sink.recovery import _unseen, require_chunks_before, true_entry
+from cdc.producer.sink.topic_admin import require_counted
 
 POSITION = Position("binlog.000001", 4)
 NAMES = Topics("t", layout=PER_TABLE)
@@ -159,3 +160,12 @@ def test_what_is_written_again_is_what_an_entry_counts_and_readers_do_not_see() 
     assert _unseen(8, counted, [8, 9, 10, 11]) == 0
     assert _unseen(8, counted, [8, 9, 12, 13]) == 2  # the commit log has lost its newest entries, too
     assert (_unseen(12, counted, []), _unseen(0, None, [0, 1])) == (0, 0)
+
+
+def test_a_topic_that_was_created_again_has_lower_offsets_than_its_records_need() -> None:
+    """It may contain the newest records all the same: a running producer has written them."""
+    entry = Entry(121, POSITION, "", "", counts={"t/0": 121, "u/0": 3})
+    require_counted(entry, {("t", 0): 240, ("u", 0): 3, ("new", 0): 0})
+    require_counted(None, {("t", 0): 5})
+    with pytest.raises(UserError, match=r"the commit log counts 121 records, the topic ends at offset 22: .* topic t,"):
+        require_counted(entry, {("t", 0): 22, ("u", 0): 3})

@@ -54,9 +54,6 @@ class SimulatedTopics:
     def require_matching(self, _: Entry | None) -> dict[tuple[str, int], int]:
         return {}
 
-    def require_counted(self, entry: Entry | None, ends: dict[tuple[str, int], int]) -> None:
-        pass
-
     def require_alone(self, _: str) -> None:
         pass
 
