@@ -1,0 +1,5 @@
+-- A leader that logs only some databases, so that changes of the others would be missing in the stream.
+-- @server leader --binlog-ignore-db=left_out
+-- @start
+-- @stops cdc-producer 2 the leader does not log all databases
+-- @stops cdc-producer 2 start it without binlog_do_db and binlog_ignore_db
