@@ -29,6 +29,7 @@ __all__ = [
     "Profile",
     "ServerAddress",
     "Tls",
+    "Web",
     "load",
 ]
 
@@ -126,25 +127,30 @@ class Database:
 
     def secret(self) -> str:
         """The password, from the profile, an environment variable or a file. Raises UserError when it is missing."""
-        given = [key for key in ("password", "password_env", "password_file") if getattr(self, key)]
-        if len(given) > 1:
+        return _secret(self, table="database")
+
+
+def _secret(given: "Database | Web", *, table: str) -> str:
+    """The password in a ``table`` of the profile, from one of its three keys."""
+    keys = [key for key in ("password", "password_env", "password_file") if getattr(given, key)]
+    if len(keys) > 1:
+        raise UserError(
+            f"{' and '.join(keys)} are both set",
+            code="CDC-PROFILE-EXCLUSIVE-KEYS",
+            where=f"profile key {table}",
+            hint="keep one",
+        )
+    if given.password_env:
+        if given.password_env not in os.environ:
             raise UserError(
-                f"{' and '.join(given)} are both set",
-                code="CDC-PROFILE-EXCLUSIVE-KEYS",
-                where="profile key database",
-                hint="keep one",
+                f"environment variable {given.password_env} is not set",
+                code="CDC-PROFILE-ENVIRONMENT",
+                where=f"profile key {table}.password_env",
             )
-        if self.password_env:
-            if self.password_env not in os.environ:
-                raise UserError(
-                    f"environment variable {self.password_env} is not set",
-                    code="CDC-PROFILE-ENVIRONMENT",
-                    where="profile key database.password_env",
-                )
-            return os.environ[self.password_env]
-        if self.password_file:
-            return text_of(Path(self.password_file), key="database.password_file").strip("\r\n")
-        return self.password
+        return os.environ[given.password_env]
+    if given.password_file:
+        return text_of(Path(given.password_file), key=f"{table}.password_file").strip("\r\n")
+    return given.password
 
 
 def _check_librdkafka(settings: Mapping[str, Any]) -> None:
@@ -303,6 +309,35 @@ class Metrics:
 
 
 @dataclass(frozen=True, slots=True)
+class Web:
+    """The settings of the page of ``cdc-web``: its address and password, and what it shows beside the servers.
+
+    ``hosts`` are the names, besides ``localhost`` and addresses, under which browsers may ask for the page. ``metrics``
+    is the address at which the page asks the program of this profile for its metrics; by default it is that of
+    ``[metrics]``. ``report`` is the folder of an audit's report.
+    """
+
+    listen: str = "127.0.0.1:9000"
+    hosts: tuple[str, ...] = ()
+    user: str = ""
+    password: str = field(default="", repr=False)
+    password_env: str = ""
+    password_file: str = ""
+    metrics: str = ""
+    report: str = ""
+
+    def __post_init__(self) -> None:
+        """Raises UserError for an invalid address."""
+        ServerAddress.parse(self.listen, key="web.listen")
+        if self.metrics:
+            ServerAddress.parse(self.metrics, key="web.metrics")
+
+    def secret(self) -> str:
+        """The password of the page, empty if it has none. Raises UserError when it is missing."""
+        return _secret(self, table="web")
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """A whole profile. ``mysql_resource_name`` is the leader's name in every URI."""
 
@@ -315,6 +350,7 @@ class Profile:
     consumer: Consumer = field(default_factory=Consumer)
     log: Log = field(default_factory=Log)
     metrics: Metrics = field(default_factory=Metrics)
+    web: Web = field(default_factory=Web)
 
     def __post_init__(self) -> None:
         """Raises UserError for invalid renames."""
@@ -389,6 +425,7 @@ _TABLES: dict[str, Any] = {
     "consumer": Consumer,
     "log": Log,
     "metrics": Metrics,
+    "web": Web,
 }
 _REMOVED = {
     "binlog_index_file": "remove it: the position is in Kafka, in the commit log of the topic",

@@ -15,12 +15,12 @@ from cdc.errors import UserError
 from cdc.sandbox.fetch.debian import NoDebian, Packages, unpacked
 from tests.harness.wait import LIMIT_SECONDS
 
-__all__ = ["Shown", "asked_by_a_page", "browser", "shown"]
+__all__ = ["OPTIONS", "Shown", "asked_by_a_page", "browser", "environment", "shown"]
 
 _HINT = "install chromium, so that it is on PATH"
 _ON_PATH = ("chromium", "chromium-headless-shell", "google-chrome")
 # Quiet as it can be: what it asks for on its own account is not counted, but need not leave this machine either.
-_OPTIONS = (
+OPTIONS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--enable-logging=stderr",
 )  # fmt: skip
@@ -85,7 +85,7 @@ def shown(html: str, folder: Path, *, width: int = 800) -> Shown:
     file.write_text(html, encoding="utf-8")
     command = [
         of.program,
-        *_OPTIONS,
+        *OPTIONS,
         f"--window-size={width},600",
         f"--user-data-dir={folder / 'home'}",
         f"--log-net-log={log}",
@@ -93,7 +93,7 @@ def shown(html: str, folder: Path, *, width: int = 800) -> Shown:
     ]
     done = subprocess.run(
         [*command, file.as_uri()],
-        capture_output=True, text=True, timeout=LIMIT_SECONDS, check=True, env=_environment(of, folder),
+        capture_output=True, text=True, timeout=LIMIT_SECONDS, check=True, env=environment(of, folder),
     )  # fmt: skip
     said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     return Shown(done.stdout, "\n".join(said), asked_by_a_page(json.loads(log.read_text())))
@@ -110,7 +110,7 @@ def asked_by_a_page(log: Mapping[str, Any]) -> set[str]:
     return {each["url"] for each in of_pages if not each["url"].startswith(("file:", "data:"))}
 
 
-def _environment(of: Browser, folder: Path) -> dict[str, str]:
+def environment(of: Browser, folder: Path) -> dict[str, str]:
     environment = {**os.environ, "HOME": str(folder)}
     if of.root is None:
         return environment

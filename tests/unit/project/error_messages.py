@@ -19,6 +19,7 @@ PROGRAMS = {
     "repair": "cdc-repair",
     "seed": "cdc-seed",
     "lake": "cdc-lake",
+    "web": "cdc-web",
 }
 SHARED = "Every program"
 BASE = "CdcError"

@@ -16,7 +16,7 @@ def name_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
-PROGRAMS = {"consumer", "lake", "producer", "repair", "sandbox", "seed", "spark", "tail"}
+PROGRAMS = {"consumer", "lake", "producer", "repair", "sandbox", "seed", "spark", "tail", "web"}
 
 
 def test_each_program_has_layers_that_name_all_its_packages() -> None:

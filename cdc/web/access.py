@@ -1,0 +1,189 @@
+"""Decides who may read the page: checks the Host header and the password, and sets the headers that protect a browser.
+
+A browser logs in with a form, and gets a cookie that is valid until the program ends. Other clients send the password
+with each request, by HTTP Basic or as a bearer token.
+"""
+
+import asyncio
+import base64
+import binascii
+import ipaddress
+import secrets
+import socket
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cdc.config.profile import ServerAddress
+
+__all__ = ["HEADERS", "Access", "Guard", "host_allowed", "is_local"]
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+_LOGIN = "/login"
+_LARGEST_FORM = 10_000
+_FAILED_SECONDS = 0.5  # one wrong password after the other takes so long
+_STATIC, _HEALTH = "/static/", "/healthz"  # without a row of a table
+
+
+def is_local(host: str) -> bool:
+    """Whether only programs of this machine reach the address ``host``."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def host_allowed(header: str, *, names: Collection[str]) -> bool:
+    """Whether a browser may ask for the page under the name in the Host ``header``.
+
+    Otherwise a site could have its own name resolved to this machine, and read the page as its own (DNS rebinding).
+    That takes a name, so each address is allowed.
+    """
+    name = header.rpartition(":")[0] if header.rpartition(":")[2].isdecimal() and not header.endswith("]") else header
+    name = name.removeprefix("[").removesuffix("]").lower()
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return name in {"localhost", socket.gethostname().lower(), *(each.lower() for each in names)}
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The rules of access: with a ``password``, a reader must know it, and ``user`` if that is not empty.
+
+    ``hosts`` are the names under which the page may be asked for, see ``host_allowed``; ``listen`` is its address.
+    """
+
+    listen: ServerAddress
+    hosts: tuple[str, ...] = ()
+    user: str = ""
+    password: str = field(default="", repr=False)
+    session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie; browsers send cookies to all ports of a host."""
+        return f"cdc_web_{self.listen.port}"
+
+    def knows(self, user: str, password: str) -> bool:
+        """Whether the user and password are right. The time that it takes does not depend on them."""
+        right_user = secrets.compare_digest(user.encode(), self.user.encode()) or not self.user
+        right_password = secrets.compare_digest(password.encode(), self.password.encode())
+        return bool(self.password) and right_user and right_password
+
+    def admits(self, headers: Headers) -> bool:
+        """Whether a request with these headers may read the page. A header with a wrong password does not."""
+        if not self.password:
+            return True
+        kind, _, content = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            # Starlette decodes headers as Latin-1, and clients send UTF-8.
+            return not self.user and self.knows("", content.strip().encode("latin-1").decode("utf-8", "replace"))
+        if kind.lower() == "basic":
+            return self.knows(*_basic(content))
+        try:
+            given = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
+        except CookieError:
+            return False
+        return given is not None and secrets.compare_digest(given.value.encode(), self.session.encode())
+
+
+def _basic(content: str) -> tuple[str, str]:
+    try:
+        user, _, password = base64.b64decode(content.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        return "", ""
+    return user, password
+
+
+class Guard:
+    """Passes on the requests that ``access`` admits to ``app``. ``login`` renders the form, given whether the password
+    was wrong.
+    """
+
+    def __init__(self, app: ASGIApp, *, access: Access, login: Callable[[bool], str]) -> None:
+        self._app = app
+        self._access = access
+        self._login = login
+        self._one_after_the_other = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request, or passes it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        answer = await self._answer(request)
+        await (answer or self._app)(scope, receive, _with_headers(send))
+
+    async def _answer(self, request: Request) -> Response | None:
+        """The answer to a request that is not passed on."""
+        access = self._access
+        if not host_allowed(request.headers.get("host", ""), names=access.hosts):
+            text = "This page is not served under this name: add it to web.hosts in the profile.\n"
+            return PlainTextResponse(text, 421)
+        by_another_site = request.headers.get("sec-fetch-site") == "cross-site"
+        if by_another_site and request.headers.get("sec-fetch-mode") != "navigate":
+            return PlainTextResponse("Other sites may not read this page.\n", 403)
+        if request.url.path == _LOGIN and access.password:
+            return await self._log_in(request)
+        if request.method not in ("GET", "HEAD"):
+            return PlainTextResponse("This page is read only.\n", 405, {"Allow": "GET, HEAD"})
+        path = request.url.path
+        if path.startswith(_STATIC) or path == _HEALTH or access.admits(request.headers):
+            return None
+        if "authorization" in request.headers:
+            await self._slow_down()
+        return self._form(wrong=False)
+
+    async def _log_in(self, request: Request) -> Response:
+        if request.method != "POST":
+            return self._form(wrong=False)
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > _LARGEST_FORM:
+                return PlainTextResponse("This form is too large.\n", 413)
+        fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=10)
+        user, password = (fields.get(name, [""])[0] for name in ("user", "password"))
+        if not self._access.knows(user, password):
+            await self._slow_down()
+            return self._form(wrong=True)
+        answer = RedirectResponse("/", 303)
+        answer.set_cookie(self._access.cookie, self._access.session, httponly=True, samesite="strict")
+        return answer
+
+    def _form(self, *, wrong: bool) -> Response:
+        return HTMLResponse(self._login(wrong), 401, {"WWW-Authenticate": "Bearer"})
+
+    async def _slow_down(self) -> None:
+        async with self._one_after_the_other:
+            await asyncio.sleep(_FAILED_SECONDS)
+
+
+def _with_headers(send: Send) -> Send:
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("Cache-Control", "no-store")
+        await send(message)
+
+    return send_with_headers

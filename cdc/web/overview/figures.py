@@ -1,0 +1,55 @@
+"""Writes numbers, durations, sizes and times as people read them. Pure."""
+
+from datetime import UTC, datetime
+
+__all__ = ["count", "duration", "moment", "of_rows", "rate", "size"]
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+_THOUSAND = 1000
+
+
+def count(value: float | None) -> str:
+    """A whole number with separators; a dash if it is not known."""
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def rate(value: float | None) -> str:
+    """Records a second."""
+    if value is None:
+        return "–"
+    return f"{value:,.1f}/s" if 0 < value < 10 else f"{value:,.0f}/s"
+
+
+def duration(seconds: float | None) -> str:
+    """A time span in one or two units."""
+    if seconds is None:
+        return "–"
+    if seconds < 10:
+        return f"{seconds:.1f} s" if seconds else "0 s"
+    whole = round(seconds)
+    for unit, length, part, part_length in (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60), ("min", 60, "s", 1)):
+        if whole >= length:
+            rest = whole % length // part_length
+            return f"{whole // length:,} {unit} {rest} {part}" if rest else f"{whole // length:,} {unit}"
+    return f"{whole} s"
+
+
+def size(value: float | None) -> str:
+    """A number of bytes."""
+    if value is None:
+        return "–"
+    for unit in _UNITS[:-1]:
+        if value < _THOUSAND:
+            return f"{value:,.0f} {unit}" if unit == _UNITS[0] else f"{value:,.1f} {unit}"
+        value /= _THOUSAND
+    return f"{value:,.1f} {_UNITS[-1]}"
+
+
+def moment(seconds: float | None) -> str:
+    """A time in seconds since 1970, in UTC."""
+    return "–" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def of_rows(done: int, estimated: float | None) -> str:
+    """The progress of a copy, in rows."""
+    return f"{done:,} of about {estimated:,.0f} rows" if estimated else f"{done:,} rows"

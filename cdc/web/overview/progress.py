@@ -1,0 +1,77 @@
+"""Computes how far a stream is: what is left on the way to Kafka and to each follower, and the present rates."""
+
+from collections.abc import Callable, Sequence
+
+from cdc.consumer.state.status import lag
+from cdc.model.position import Position
+from cdc.web.overview.answers import ProfileAnswers, Sample, StreamAnswers
+
+__all__ = ["applied_sequence", "applying_rate", "bytes_between", "sample", "seconds_late", "writing_rate"]
+
+_RATE_SECONDS = 12.0  # seconds over which a present rate is measured
+
+
+def bytes_between(begin: Position, end: Position, logs: Sequence[tuple[str, int]]) -> int | None:
+    """The bytes of a binlog from ``begin`` to ``end``; None if a file is not among ``logs`` (names and sizes)."""
+    if begin.file == end.file:
+        return max(0, end.offset - begin.offset)
+    names = [name for name, _ in logs]
+    if begin.file not in names or end.file not in names:
+        return None
+    between = [length for _, length in logs[names.index(begin.file) : names.index(end.file)]]
+    return max(0, sum(between) - begin.offset + end.offset)
+
+
+def applied_sequence(stream: StreamAnswers, name: str) -> int | None:
+    """The newest sequence that the follower ``name`` has applied, by its checkpoint or its group in Kafka."""
+    noted = stream.stream.places.get(name)
+    for each in stream.followers:
+        if each.name == name and each.server.value and each.server.value.status and each.server.value.status.applied:
+            return max(each.server.value.status.applied.sequence, -1 if noted is None else noted)
+    return noted
+
+
+def seconds_late(stream: StreamAnswers, follower: ProfileAnswers) -> float | None:
+    """The most seconds that a record in Kafka has been waiting for the follower; None if that is not known."""
+    if follower.program and follower.program.value and not follower.program.error:
+        known = follower.program.value.figures.get("cdc_consumer_behind_seconds")
+        if known is not None:
+            return known
+    status, entry = follower.server.value and follower.server.value.status, stream.stream.entry
+    if not status or not status.applied or entry is None:
+        return None
+    return lag(status.applied, entry.next_sequence)[1]
+
+
+def sample(stream: StreamAnswers, *, now: float) -> Sample:
+    """Where the stream is now. Figures of a source that does not answer any more are left out."""
+    entry = None if stream.kafka.error else stream.stream.entry
+    names = {each.name for each in stream.followers} | set(stream.stream.places)
+    applied = {name: applied_sequence(stream, name) for name in names}
+    late = {each.name: seconds_late(stream, each) for each in stream.followers if not each.server.error}
+    return Sample(
+        now,
+        None if entry is None else entry.next_sequence,
+        {name: sequence for name, sequence in applied.items() if sequence is not None},
+        {name: seconds for name, seconds in late.items() if seconds is not None},
+    )
+
+
+def writing_rate(samples: Sequence[Sample]) -> float | None:
+    """Records that were written to Kafka a second, over the newest seconds."""
+    return _rate(samples, lambda each: each.written)
+
+
+def applying_rate(samples: Sequence[Sample], name: str) -> float | None:
+    """Records that the follower ``name`` has applied a second, over the newest seconds."""
+    return _rate(samples, lambda each: each.applied.get(name))
+
+
+def _rate(samples: Sequence[Sample], value: Callable[[Sample], int | None]) -> float | None:
+    known = [(each.at, found) for each in samples[-20:] if (found := value(each)) is not None]
+    if not known:
+        return None
+    at, newest = known[-1]
+    oldest = next(((then, was) for then, was in known if at - then <= _RATE_SECONDS), known[-1])
+    seconds = at - oldest[0]
+    return max(0.0, (newest - oldest[1]) / seconds) if seconds > 0 else None

@@ -1,0 +1,102 @@
+"""Serves the page until the program is stopped: resolves its settings, listens, and runs the web server."""
+
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import uvicorn
+
+from cdc.config.profile import ServerAddress, Web
+from cdc.errors import UserError
+from cdc.web.access import Access, is_local
+from cdc.web.app import made_app
+from cdc.web.watched import GivenProfile, Watched
+
+__all__ = ["access_of", "serve", "settings_of"]
+
+_LOOK_SECONDS = 0.5
+_END_SECONDS = 3  # browsers that read a large record get so long at the end
+
+
+def serve(
+    profiles: Sequence[GivenProfile],
+    *,
+    listen: ServerAddress | None,
+    report: Path | None,
+    stop: threading.Event,
+    log: Callable[..., None],
+) -> None:
+    """Serves the page of ``profiles`` until ``stop`` is set; ``listen`` and ``report`` override the profiles' settings.
+
+    Raises UserError if the address can't be used, or others could read the page without a password.
+    """
+    settings = settings_of(profiles)
+    access = access_of(settings, listen=listen)
+    folder = report or (Path(settings.report) if settings.report else None)
+    with _listening(access.listen) as listening:
+        watched = Watched(profiles, report=folder)
+        watched.start(stop)
+        log("listening", url=f"http://{access.listen}/", password="asked for" if access.password else "none")
+        _run(made_app(watched, access=access, stop=stop), listening, stop)
+
+
+def settings_of(profiles: Sequence[GivenProfile]) -> Web:
+    """The first ``[web]`` that has a setting of the page; ``web.metrics`` is one of the profile's program."""
+    every = [profile.web for _, profile in profiles]
+    return next((each for each in every if replace(each, metrics="") != Web()), Web())
+
+
+def access_of(settings: Web, *, listen: ServerAddress | None) -> Access:
+    """The rules of access to the page. Raises UserError if everybody in the network could read it."""
+    place = listen or ServerAddress.parse(settings.listen, key="web.listen")
+    password = settings.secret()
+    if settings.user and not password:
+        raise UserError(
+            "web.user has no password",
+            code="CDC-WEB-PASSWORD",
+            where="profile table web",
+            hint="set web.password, web.password_env or web.password_file, or leave out web.user",
+        )
+    if not password and not is_local(place.host):
+        raise UserError(
+            "everybody who reaches this address could read all rows",
+            code="CDC-WEB-OPEN",
+            where=str(place),
+            hint="set web.password_env (or web.password_file) in the profile, or listen on 127.0.0.1",
+        )
+    return Access(place, settings.hosts, settings.user, password)
+
+
+def _listening(place: ServerAddress) -> socket.socket:
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    try:
+        return socket.create_server((place.host, place.port), family=family, backlog=128)
+    except OSError as error:
+        raise UserError(
+            f"cannot listen: {error.strerror or error}",
+            code="CDC-WEB-PORT",
+            where=str(place),
+            hint="name a free port, and an address of this machine (web.listen in the profile, or --listen)",
+        ) from None
+
+
+def _run(app: object, listening: socket.socket, stop: threading.Event) -> None:
+    """Runs the web server in a thread, in which it installs no handlers of signals: those of the program stay."""
+    config = uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        timeout_graceful_shutdown=_END_SECONDS,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="web server", daemon=True)
+    thread.start()
+    while not stop.wait(_LOOK_SECONDS) and thread.is_alive():
+        pass
+    server.should_exit = True
+    thread.join(_END_SECONDS + 2.0)

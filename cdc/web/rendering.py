@@ -1,0 +1,53 @@
+"""Renders the templates: all values are escaped, and characters that can't be seen are made visible."""
+
+import json
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from cdc import __version__
+from cdc.model.values import visible
+from cdc.sql.tokens import excerpt
+from cdc.web.overview.figures import count, duration, moment, size
+
+__all__ = ["environment", "event_text", "render"]
+
+
+def _shown(value: Any) -> Any:
+    """Makes ``value`` visible before Jinja2 escapes it, unless it is markup already."""
+    return value if isinstance(value, Markup) else visible(str(value))
+
+
+def _lines(text: str) -> Markup:
+    """Escapes a text, and keeps its line breaks and tabs."""
+    return escape(visible(text, keep="\n\t"))
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("cdc.web"),
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "count": count, "duration": duration, "excerpt": excerpt, "lines": _lines, "moment": moment, "size": size,
+    }  # fmt: skip
+    made.globals["version"] = __version__
+    return made
+
+
+environment = _environment()
+
+
+def render(template: str, **values: Any) -> str:
+    """The text of a template with these values."""
+    return environment.get_template(template).render(**values)
+
+
+def event_text(name: str, value: Any) -> str:
+    """A server-sent event whose data are ``value`` as JSON, on one line."""
+    return f"event: {name}\ndata: {json.dumps(value)}\n\n"
