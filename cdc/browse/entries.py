@@ -8,12 +8,24 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
+from typing import Self
 
 from cdc.model.record import COPY, REPAIR, Record, Row
 from cdc.model.uri import Uri
 from cdc.model.values import Value, display
 
-__all__ = ["KINDS", "Entry", "key_candidates", "key_of", "keys_of", "kind_of", "objects_of", "row_keys"]
+__all__ = [
+    "KINDS",
+    "Entry",
+    "Object",
+    "Summary",
+    "key_candidates",
+    "key_of",
+    "keys_of",
+    "kind_of",
+    "objects_of",
+    "row_keys",
+]
 
 KINDS = ("Add", "Update", "Delete", "Query", "Copy", "Repair", "Skipped")
 """The kinds of records, as the record format names its operations."""
@@ -51,6 +63,37 @@ class Entry:
     gtid: str
     first: int
     last: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What an index keeps of a record: its sequence, its transaction, its kind, and the rows and objects it changes."""
+
+    sequence: int
+    first: int
+    is_last: bool
+    gtid: str
+    ts_us: int
+    kind: str
+    objects: tuple[Object, ...]
+    rows: int
+    keys: tuple[str, ...]
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """The summary of ``record``."""
+        return cls(
+            record.sequence,
+            # A transaction's records have consecutive sequences, and are numbered from 0.
+            record.sequence - record.index,
+            record.last,
+            record.transaction,
+            record.ts_us,
+            kind_of(record),
+            tuple(objects_of(record)),
+            len(record.rows),
+            tuple(keys_of(record)),
+        )
 
 
 def kind_of(record: Record) -> str:

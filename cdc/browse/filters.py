@@ -1,7 +1,9 @@
 """Selects records by table, key, time, GTID, kind and sequence. Pure."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 from cdc.browse.entries import KINDS, key_candidates, keys_of, kind_of, objects_of
 from cdc.config.table_globs import TableGlobs
@@ -80,8 +82,41 @@ def parsed_kinds(names: Iterable[str]) -> frozenset[str]:
 
 def parsed_time(text: str, *, end: bool = False) -> int:
     """A time as microseconds since 1970: ``2026-11-27``, ``2026-11-27T10:15``, with seconds, a fraction and a zone
-    (without a zone: UTC), or seconds since 1970. With ``end`` the last microsecond of what ``text`` names.
+    (without a zone: UTC), or seconds since 1970. With ``end`` the last microsecond of what ``text`` names: of the day,
+    the minute or the second.
 
     Raises UserError for other text.
     """
-    raise NotImplementedError
+    text = text.strip()
+    if found := _SECONDS.fullmatch(text):
+        begin, digits = int(found[1]) * _SECOND, found[2] or ""
+        return begin + int(f"{digits:0<6}") + (_precision(digits) - 1 if end else 0)
+    found = _TIME.fullmatch(text)
+    try:
+        if found is None:
+            raise ValueError("not a time")
+        day, clock, seconds, digits, zone = found.groups()
+        moment = datetime.fromisoformat(f"{day}T{clock or '00:00'}:{seconds or '00'}{zone or '+00:00'}")
+        begin = (moment - _BEGIN) // timedelta(microseconds=1) + int(f"{digits or '':0<6}")
+    except (ValueError, OverflowError):
+        raise UserError(
+            f"{text!r} is no time",
+            code="CDC-BROWSE-TIME",
+            where="--since or --upto",
+            hint="write 2026-11-27, 2026-11-27T10:15, 2026-11-27T10:15:30.5+01:00 (without a zone: UTC), "
+            "or seconds since 1970",
+        ) from None
+    width = _DAY if clock is None else _MINUTE if seconds is None else _precision(digits or "")
+    return begin + (width - 1 if end else 0)
+
+
+_SECONDS = re.compile(r"(\d{5,12})(?:\.(\d{1,6}))?", re.ASCII)
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)? ?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
+_BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND = 1_000_000
+_MINUTE, _DAY = 60 * _SECOND, 86_400 * _SECOND
+
+
+def _precision(digits: str) -> int:
+    """The microseconds in the last of these digits of a second."""
+    return int(10 ** (6 - len(digits)))
