@@ -147,6 +147,10 @@ class Fragments:
             self._read.discard(partition)
             self._epochs.forget(partition)
 
+    def is_begun(self, partition: Partition) -> bool:
+        """Whether the first fragments of a record of this partition were read, and the others were not."""
+        return partition in self._begun
+
     def all_whole(self, messages: Iterable[Message]) -> list[Message]:
         """Applies ``whole`` to each message. If complete messages precede an error, the next call raises it."""
         if self._broken:
