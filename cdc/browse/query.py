@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from glob import escape
 from typing import Any
 
 from cdc.browse.entries import KINDS, Entry
@@ -12,6 +13,7 @@ from cdc.browse.filters import Filter, gtids
 from cdc.browse.index import Index
 from cdc.browse.index_file import hash_of
 from cdc.browse.records import Decoded, read_record
+from cdc.config.table_globs import named
 from cdc.errors import UserError
 
 __all__ = ["Page", "Queries"]
@@ -52,6 +54,17 @@ class Queries:
         """At most ``limit`` entries that pass ``filter_``, from ``cursor`` on (the ``next`` of the page before)."""
         asked = partial(_page, filter_=filter_, cursor=cursor, newest_first=newest_first, limit=limit)
         return self._index.ask(asked, _NOTHING)
+
+    def tables(self, text: str, *, limit: int = 50) -> list[str]:
+        """At most ``limit`` tables whose names contain ``text`` in any case, as the globs that match only them."""
+        statement = (
+            "SELECT database, name FROM object WHERE name != '' AND instr(lower(database || '.' || name), lower(?))"
+            " ORDER BY database, name LIMIT ?"
+        )
+        found: list[tuple[str, str]] = self._index.ask(
+            lambda connection: connection.execute(statement, (_stored(text), limit)).fetchall(), []
+        )
+        return [named(escape(database), escape(table)) for database, table in found]
 
     def entry(self, sequence: int) -> Entry | None:
         """The entry of this record; None if the index does not have it."""

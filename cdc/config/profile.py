@@ -314,7 +314,7 @@ class Web:
 
     ``hosts`` are the names, besides ``localhost`` and addresses, under which browsers may ask for the page. ``metrics``
     is the address at which the page asks the program of this profile for its metrics; by default it is that of
-    ``[metrics]``. ``report`` is the folder of an audit's report.
+    ``[metrics]``. ``report`` is the folder of an audit's report, ``cache`` the folder of the index of records.
     """
 
     listen: str = "127.0.0.1:9000"
@@ -325,6 +325,7 @@ class Web:
     password_file: str = ""
     metrics: str = ""
     report: str = ""
+    cache: str = ""
 
     def __post_init__(self) -> None:
         """Raises UserError for an invalid address."""

@@ -1,6 +1,9 @@
 """Connects the pages of ``cdc-web`` with their addresses."""
 
 import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -11,6 +14,9 @@ from starlette.staticfiles import StaticFiles
 
 from cdc.spark.report.files import HTML, JSON
 from cdc.web.access import Access, Guard
+from cdc.web.browser.indexes import FollowedIndex
+from cdc.web.browser.record_pages import RecordPages
+from cdc.web.browser.topic_pages import Cluster, TopicPages
 from cdc.web.live import Live
 from cdc.web.rendering import render
 from cdc.web.watched import Watched
@@ -21,13 +27,13 @@ __all__ = ["made_app"]
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'; sandbox"
 
 
-def made_app(watched: Watched, *, access: Access, stop: threading.Event) -> Starlette:
-    """The app; ``stop`` ends the live connections of browsers."""
+def made_app(watched: Watched, *, access: Access, cache: Path, stop: threading.Event) -> Starlette:
+    """The app. ``cache`` is the folder of the indexes; ``stop`` ends their threads, and the live connections."""
     live = Live(watched, stop)
-    frame = {"streams": watched.streams, "report": watched.report}
+    show = partial(render, streams=watched.streams, report=watched.report)
 
     def overview(_: Request) -> Response:
-        return HTMLResponse(render("overview.html", parts=live.parts(), tab="overview", **frame))
+        return HTMLResponse(show("overview.html", parts=live.parts(), tab="overview"))
 
     async def events(_: Request) -> Response:
         headers = {"X-Accel-Buffering": "no"}
@@ -45,6 +51,8 @@ def made_app(watched: Watched, *, access: Access, stop: threading.Event) -> Star
         Route("/events", events),
         Route("/audit/{name}", report),
         Route("/healthz", lambda _: PlainTextResponse("ok\n")),
+        *_record_routes(watched, show=show, cache=cache, stop=stop),
+        *TopicPages(list(_clusters(watched).values()), show=show).routes(),
         Mount("/static", StaticFiles(packages=[("cdc.web", "static")])),
     ]
 
@@ -52,3 +60,35 @@ def made_app(watched: Watched, *, access: Access, stop: threading.Event) -> Star
         return render("login.html", wrong=wrong, user=bool(access.user))
 
     return Starlette(routes=routes, middleware=[Middleware(Guard, access=access, login=login)])
+
+
+def _record_routes(watched: Watched, *, show: Callable[..., str], cache: Path, stop: threading.Event) -> list[Route]:
+    routes = []
+    places = list(_clusters(watched))
+    for number, stream in enumerate(watched.streams, 1):
+        kafka = stream.profile.kafka
+        index = FollowedIndex(kafka, cache)
+        index.start(stop)
+        in_cluster = partial(show, cluster=places.index(kafka.bootstrap_servers) + 1)
+        routes += RecordPages(number, index, topic=kafka.topic, show=in_cluster).routes()
+    return routes
+
+
+def _clusters(watched: Watched) -> dict[str, Cluster]:
+    """The clusters of all streams by their addresses, and the meaning of their topics according to the profiles."""
+    found: dict[str, Cluster] = {}
+    for stream in watched.streams:
+        kafka, resource = stream.profile.kafka, stream.profile.mysql_resource_name
+        names = kafka.topics()
+        known = {
+            names.commits: f"commit log of {resource}",
+            names.copies: f"requests for copies of {resource}",
+            kafka.topic: f"records of {resource}",
+        }
+        before = found.get(kafka.bootstrap_servers)
+        found[kafka.bootstrap_servers] = Cluster(
+            kafka.bootstrap_servers,
+            before.properties if before else kafka.properties(group_id="cdc-web"),
+            known | dict(before.known if before else {}),
+        )
+    return found

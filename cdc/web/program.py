@@ -1,5 +1,6 @@
 """Serves the page until the program is stopped: resolves its settings, listens, and runs the web server."""
 
+import os
 import socket
 import threading
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from cdc.web.access import Access, is_local
 from cdc.web.app import made_app
 from cdc.web.watched import GivenProfile, Watched
 
-__all__ = ["access_of", "serve", "settings_of"]
+__all__ = ["access_of", "cache_folder", "serve", "settings_of"]
 
 _LOOK_SECONDS = 0.5
 _END_SECONDS = 3  # browsers that read a large record get so long at the end
@@ -39,7 +40,7 @@ def serve(
         watched = Watched(profiles, report=folder)
         watched.start(stop)
         log("listening", url=f"http://{access.listen}/", password="asked for" if access.password else "none")
-        _run(made_app(watched, access=access, stop=stop), listening, stop)
+        _run(made_app(watched, access=access, cache=cache_folder(settings), stop=stop), listening, stop)
 
 
 def settings_of(profiles: Sequence[GivenProfile]) -> Web:
@@ -67,6 +68,20 @@ def access_of(settings: Web, *, listen: ServerAddress | None) -> Access:
             hint="set web.password_env (or web.password_file) in the profile, or listen on 127.0.0.1",
         )
     return Access(place, settings.hosts, settings.user, password)
+
+
+def cache_folder(settings: Web) -> Path:
+    """The folder of the indexes. Raises UserError if no folder is set, and the user has no home."""
+    named = os.environ.get("CDC_CACHE")
+    try:
+        return Path(settings.cache) if settings.cache else (Path(named or "~/.cache/cdc") / "web").expanduser()
+    except RuntimeError:
+        raise UserError(
+            "there is no folder for the index of records",
+            code="CDC-WEB-CACHE",
+            where="profile key web.cache",
+            hint="set it, or the environment variable CDC_CACHE, to a folder that only this user can read",
+        ) from None
 
 
 def _listening(place: ServerAddress) -> socket.socket:

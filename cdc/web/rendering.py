@@ -8,10 +8,13 @@ from markupsafe import Markup, escape
 
 from cdc import __version__
 from cdc.model.values import visible
+from cdc.spark.report.printable import cut
 from cdc.sql.tokens import excerpt
-from cdc.web.overview.figures import count, duration, moment, size
+from cdc.web.overview.figures import clock, count, duration, moment, size
 
 __all__ = ["environment", "event_text", "render"]
+
+_LONG_NAME = 12  # characters
 
 
 def _shown(value: Any) -> Any:
@@ -24,6 +27,12 @@ def _lines(text: str) -> Markup:
     return escape(visible(text, keep="\n\t"))
 
 
+def _short_gtid(gtid: str) -> str:
+    """The beginning of a server's UUID, and the number of the transaction."""
+    server, colon, number = gtid.partition(":")
+    return f"{server[:8]}…{colon}{number}" if len(server) > _LONG_NAME else gtid
+
+
 def _environment() -> Environment:
     made = Environment(
         loader=PackageLoader("cdc.web"),
@@ -34,7 +43,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
-        "count": count, "duration": duration, "excerpt": excerpt, "lines": _lines, "moment": moment, "size": size,
+        "clock": clock, "count": count, "duration": duration, "excerpt": excerpt, "gtid": _short_gtid, "lines": _lines,
+        "moment": moment, "short": cut, "size": size,
     }  # fmt: skip
     made.globals["version"] = __version__
     return made

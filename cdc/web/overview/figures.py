@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-__all__ = ["count", "duration", "moment", "of_rows", "rate", "size"]
+__all__ = ["clock", "count", "duration", "moment", "of_rows", "rate", "size"]
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 _THOUSAND = 1000
@@ -48,6 +48,11 @@ def size(value: float | None) -> str:
 def moment(seconds: float | None) -> str:
     """A time in seconds since 1970, in UTC."""
     return "–" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def clock(seconds: float) -> str:
+    """A time in seconds since 1970, in UTC, with milliseconds."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3]
 
 
 def of_rows(done: int, estimated: float | None) -> str:

@@ -118,7 +118,7 @@ def _leader(stream: StreamAnswers) -> Stage:
         return Stage("Leader", stream.resource, UNKNOWN, "no profile given", (Fact("Version", version),))
     answer = leader.server.value
     facts = (
-        Fact("Binlog ends at", str(answer.end) if answer and answer.end else "–", long=True),
+        Fact("Ends at", str(answer.end) if answer and answer.end else "–", long=True),
         Fact("Not in Kafka yet", size(_unread(stream))),
         Fact("Version", answer.version if answer else "–", long=True),
     )
@@ -230,7 +230,7 @@ def _follower(stream: StreamAnswers, follower: ProfileAnswers) -> Stage:
     applied = answer.status.applied if answer and answer.status else None
     facts = (
         Fact("Applied", count(applied_sequence(stream, follower.name))),
-        Fact("Leader's position", applied.position or "–" if applied else "–", long=True),
+        Fact("Position", applied.position or "–" if applied else "–", long=True),
         Fact("Version", answer.version if answer else "–", long=True),
     )
     state, says = _server_state(follower)

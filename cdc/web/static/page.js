@@ -15,6 +15,35 @@
     });
   }
 
+  // Suggests names of tables while one is typed.
+  const table = document.querySelector("input[data-tables]");
+  if (table) {
+    let newest = 0;
+    const suggest = async () => {
+      const mine = ++newest;
+      const answer = await fetch(`${table.dataset.tables}?text=${encodeURIComponent(table.value)}`);
+      if (!answer.ok || mine !== newest) return;
+      const names = await answer.json();
+      table.list.replaceChildren(...names.map((name) => Object.assign(document.createElement("option"), { value: name })));
+    };
+    let timer;
+    table.addEventListener("focus", suggest, { once: true });
+    table.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(suggest, 150); });
+  }
+
+  // Shows what the index has got meanwhile.
+  const results = document.getElementById("results");
+  const again = async () => {
+    const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+    const found = page.getElementById("results");
+    if (found) {
+      replace(results, found.innerHTML);
+      if (found.dataset.refresh) setTimeout(() => again().catch(later), Number(found.dataset.refresh));
+    }
+  };
+  const later = () => setTimeout(() => again().catch(later), 5000);
+  if (results?.dataset.refresh) setTimeout(() => again().catch(later), Number(results.dataset.refresh));
+
   function replace(element, html) {
     if (!element) return;
     const selection = getSelection();

@@ -1,0 +1,1 @@
+"""Shows the records of streams, and the messages of all topics of their clusters."""

@@ -1,0 +1,139 @@
+"""Serves the list of all topics of a cluster, and their messages as text, hex or JSON, with keys and headers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from cdc.browse.messages import NOTHING, Shown, as_hex, as_json, as_text, topics, window
+from cdc.errors import CdcError
+
+__all__ = ["FORMS", "Cluster", "ShownMessage", "TopicPages", "shown_message"]
+
+FORMS = ("auto", "text", "hex", "json")
+_ON_A_PAGE, _TOPICS = 25, 500
+_FEW_BYTES, _ALL_BYTES = 4_000, 1_000_000
+_TEXT_CONTROLS = frozenset(range(0x20)) - frozenset(b"\t\n\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The brokers at an address, librdkafka's properties for them, and what is known of their topics by name."""
+
+    servers: str
+    properties: Mapping[str, Any]
+    known: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMessage:
+    """A message with its key, headers and value as texts. ``form`` is the form of the value, one of FORMS but "auto";
+    ``cut`` is the number of bytes that are left out.
+    """
+
+    message: Shown
+    key: str
+    value: str
+    form: str
+    headers: tuple[tuple[str, str], ...]
+    cut: int
+
+
+def shown_message(message: Shown, *, form: str) -> ShownMessage:
+    """The message in one of FORMS: "auto" is JSON if the value is that, else text, or hex for bytes that are no text.
+
+    A value of which only the beginning is there, or that is no JSON, is not shown as JSON.
+    """
+    value = message.value
+    cut = message.size - len(value or b"")
+    document = as_json(value) if form in ("auto", "json") and not cut else None
+    if document is not None:
+        shown, form = document, "json"
+    elif form == "hex" or (form == "auto" and not _is_text(value, is_cut=bool(cut))):
+        shown, form = as_hex(value), "hex"
+    else:
+        shown, form = as_text(value), "text"
+    headers = tuple((name, _short(content)) for name, content in message.headers)
+    return ShownMessage(message, _short(message.key), shown, form, headers, cut)
+
+
+def _is_text(value: bytes | None, *, is_cut: bool) -> bool:
+    if value is None:
+        return True
+    try:
+        # The last character of a value that was cut may not be whole.
+        value.decode("utf-8", "strict") if not is_cut else value[:-4].decode("utf-8", "strict")
+    except UnicodeDecodeError:
+        return False
+    return not _TEXT_CONTROLS.intersection(value)
+
+
+def _short(content: bytes | None) -> str:
+    if content is None:
+        return NOTHING
+    return as_text(content) if _is_text(content, is_cut=False) else content.hex(" ")
+
+
+class TopicPages:
+    """The pages of all ``clusters``. ``show`` renders a template."""
+
+    def __init__(self, clusters: list[Cluster], *, show: Callable[..., str]) -> None:
+        self._clusters = clusters
+        self._show = partial(show, tab="topics")
+
+    def routes(self) -> list[Route]:
+        """The addresses of the pages."""
+        return [
+            Route("/topics", self._topics),
+            Route("/clusters/{cluster:int}/topics/{topic}", self._messages),
+        ]
+
+    def _topics(self, request: Request) -> Response:
+        wanted = request.query_params.get("name", "").strip()
+        every, problems = [], []
+        for number, cluster in enumerate(self._clusters, 1):
+            try:
+                found = [each for each in topics(cluster.properties) if wanted.lower() in each.name.lower()]
+                every.append((number, cluster, found[:_TOPICS], len(found)))
+            except CdcError as error:
+                problems.append(error)
+        text = self._show("topics.html", clusters=every, problems=problems, wanted=wanted)
+        return HTMLResponse(text, 503 if problems and not every else 200)
+
+    def _messages(self, request: Request) -> Response:
+        number, topic, query = request.path_params["cluster"], request.path_params["topic"], request.query_params
+        if not 0 < number <= len(self._clusters):
+            return HTMLResponse(self._show("problem.html", error="There is no such cluster.", back="/topics"), 404)
+        cluster = self._clusters[number - 1]
+        place = {name: _number(query.get(name)) for name in ("partition", "offset", "until", "single")}
+        form = query.get("form", "auto") if query.get("form") in FORMS else "auto"
+        single = place["single"]
+        try:
+            found = window(
+                cluster.properties,
+                topic,
+                place["partition"] or 0,
+                offset=place["offset"] if single is None else single,
+                until=place["until"] if single is None else None,
+                count=_ON_A_PAGE if single is None else 1,
+                committed=query.get("uncommitted") != "1",
+                value_bytes=_FEW_BYTES if single is None else _ALL_BYTES,
+            )
+            partitions = next((each.ranges for each in topics(cluster.properties) if each.name == topic), {})
+        except CdcError as error:
+            return HTMLResponse(self._show("problem.html", error=error, back="/topics"), 503)
+        messages = [shown_message(each, form=form) for each in found.messages]
+        return HTMLResponse(self._show(
+            "messages.html", number=number, topic=topic, known=cluster.known.get(topic, ""), window=found,
+            messages=messages, partition=place["partition"] or 0,
+            partitions=sorted(partitions), form=form, forms=FORMS, single=single,
+            uncommitted=query.get("uncommitted") == "1", offset=place["offset"],
+        ))  # fmt: skip
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= 18 else None
