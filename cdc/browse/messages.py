@@ -108,8 +108,8 @@ def _bytes(content: Any) -> bytes | None:
 class Window:
     """Some messages of a partition in the order of their offsets, and ``begin`` and ``end`` of the partition.
 
-    ``before`` is the value of ``window``'s argument ``until`` for the messages before these, ``after`` that of
-    ``offset`` for the messages after them; None where there are none now.
+    To get the messages before these, call ``window`` again with ``before`` as ``until``, to get those after them with
+    ``after`` as ``offset``; each is None if there are no such messages now.
     """
 
     messages: tuple[Shown, ...]
@@ -163,7 +163,7 @@ def window(
 ) -> Window:
     """Reads at most ``count`` messages: from ``offset`` on, or the newest before ``until``, or the newest.
 
-    Of a value only the first ``value_bytes`` are kept. With ``committed``, messages of open and aborted transactions
+    Only the first ``value_bytes`` of a value are kept. With ``committed``, messages of open and aborted transactions
     are left out. Raises UserError if there is no such topic or partition, Disconnected if the brokers stop to answer.
     """
     place = topic, partition
