@@ -38,11 +38,11 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the index contains: its ``entries`` are those of all records from sequence ``oldest`` up to ``newest`` that
-    are in Kafka; both are None if it is empty. ``behind`` is the number of offsets that ``refresh`` has still to read,
-    None before the first ``refresh``. ``bytes`` is the size of its content.
+    """What the index contains: an entry of each record from sequence ``oldest`` up to ``newest`` that was in Kafka when
+    it was read; both are None if it is empty. ``behind`` is the number of offsets that ``refresh`` has still to read,
+    None before the first ``refresh``. ``bytes`` is the size of the content.
 
-    While ``behind`` is not 0, records of some tables may be missing where tables have their own topics.
+    While ``behind`` is not 0, records of some tables may be missing if tables have their own topics.
     """
 
     oldest: int | None

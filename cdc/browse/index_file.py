@@ -126,7 +126,7 @@ class IndexFile:
         )
         try:
             # A reader does not wait for the writer. After a crash of the machine the last entries may be missing, and
-            # then so are the offsets that say that they were read.
+            # with them the offsets of their transaction, so that they are read again.
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA cache_size = -{cache_kb}")

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, Self
 
@@ -19,6 +20,7 @@ from cdc.errors import UserError
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import question_error
 from cdc.kafka.partitions import backwards, begin_offsets, between, connected, end_offsets, known_ranges
+from cdc.model.partition import Partition
 from cdc.model.values import UNSEEN, visible
 
 __all__ = [
@@ -106,8 +108,8 @@ def _bytes(content: Any) -> bytes | None:
 class Window:
     """Some messages of a partition in the order of their offsets, and ``begin`` and ``end`` of the partition.
 
-    ``before`` is the value of ``window``'s argument ``until`` for the messages before these, ``after`` that of
-    ``offset`` for the messages after them; None where there are none now.
+    To get the messages before these, call ``window`` again with ``before`` as ``until``, to get those after them with
+    ``after`` as ``offset``; each is None if there are no such messages now.
     """
 
     messages: tuple[Shown, ...]
@@ -161,7 +163,7 @@ def window(
 ) -> Window:
     """Reads at most ``count`` messages: from ``offset`` on, or the newest before ``until``, or the newest.
 
-    Of a value only the first ``value_bytes`` are kept. With ``committed``, messages of open and aborted transactions
+    Only the first ``value_bytes`` of a value are kept. With ``committed``, messages of open and aborted transactions
     are left out. Raises UserError if there is no such topic or partition, Disconnected if the brokers stop to answer.
     """
     place = topic, partition
@@ -169,27 +171,32 @@ def window(
         _require(properties, topic, partition)
         begin = begin_offsets(properties, [place])[place]
         end = end_offsets(properties, [place], committed=committed)[place]
-        first = end if offset is None else max(begin, offset)
         found: list[Shown] = []
-        if offset is not None and first < end:
-            consumer = connected(FETCH | dict(properties), committed=committed)
-            try:
-                messages = between(consumer, {place: first}, {place: end}, _group(properties))
-                found = [Shown.of(each, value_bytes=value_bytes) for each in islice(messages, count)]
-            finally:
-                consumer.close()
-        elif offset is None:
-            newest = backwards(
-                properties,
-                place,
-                committed=committed,
-                end=end if until is None else max(begin, min(until, end)),
-                pick=lambda message: Shown.of(message, value_bytes=value_bytes),
-            )
-            found = list(islice(newest, count))[::-1]
-    low = found[0].offset if found else first
-    high = found[-1].offset + 1 if found else max(first, begin)
+        if offset is not None:
+            low = high = max(begin, min(offset, end))
+            if low < end:
+                found = list(islice(_from(properties, place, (low, end), committed, value_bytes), count))
+        else:
+            high = end if until is None else max(begin, min(until, end))
+            low = begin
+            pick = partial(Shown.of, value_bytes=value_bytes)
+            found = list(islice(backwards(properties, place, committed=committed, end=high, pick=pick), count))[::-1]
+    if found:
+        low, high = found[0].offset, found[-1].offset + 1
     return Window(tuple(found), begin, end, low if low > begin else None, high if high < end else None)
+
+
+def _from(
+    properties: Mapping[str, Any], place: Partition, offsets: tuple[int, int], committed: bool, value_bytes: int
+) -> Iterator[Shown]:
+    """Yields the messages between two offsets, the oldest first."""
+    consumer = connected(FETCH | dict(properties), committed=committed)
+    begin, end = offsets
+    try:
+        for message in between(consumer, {place: begin}, {place: end}, str(properties.get("group.id", ""))):
+            yield Shown.of(message, value_bytes=value_bytes)
+    finally:
+        consumer.close()
 
 
 def _require(properties: Mapping[str, Any], topic: str, partition: int) -> None:
@@ -208,10 +215,6 @@ def _require(properties: Mapping[str, Any], topic: str, partition: int) -> None:
             where=f"topic {topic}",
             hint=f"it has {len(known[topic].partitions)}, numbered from 0",
         )
-
-
-def _group(properties: Mapping[str, Any]) -> str:
-    return str(properties.get("group.id", ""))
 
 
 def as_text(data: bytes | None) -> str:

@@ -20,7 +20,7 @@ __all__ = ["Page", "Queries"]
 
 _FEW_KEYS = 10
 _MAX = (1 << 63) - 1
-# Of more entries than these it is cheaper to go through all entries until the page is full.
+# With more entries than these it is cheaper to go through all entries until the page is full.
 _FEW_ENTRIES = 200_000
 _ENTRY = """
 SELECT entry.sequence, topic, partition, "offset", size, kind, database, name, rows, ts_us, gtid, entry.first, last
@@ -74,7 +74,7 @@ class Queries:
         """The keys of a record, with their numbers, from behind the number ``after``."""
         statement = "SELECT number, key FROM row_key WHERE sequence = ? AND number > ? ORDER BY number LIMIT ?"
         return self._index.ask(
-            lambda connection: connection.execute(statement, (sequence, after, limit)).fetchall(), []
+            lambda connection: connection.execute(statement, (_bounded(sequence), after, limit)).fetchall(), []
         )
 
     def transaction(self, sequence: int, *, cursor: int | None = None, limit: int = 1000) -> Page:

@@ -20,7 +20,7 @@ __all__ = ["Cell", "Decoded", "RowChange", "read_record"]
 
 
 class Cell(NamedTuple):
-    """The value of a column as text, before and after the change; None where there is no such image."""
+    """The value of a column as text, before and after the change; None if there is no such image."""
 
     column: str
     before: str | None

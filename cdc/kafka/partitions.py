@@ -64,8 +64,9 @@ def end_offsets(
 def time_offsets(
     properties: Mapping[str, Any], partitions: Collection[Partition], time_ms: int
 ) -> dict[Partition, int]:
-    """The offset of each partition's first message with a timestamp of ``time_ms`` (since 1970) or later: no message
-    before it has one. It is the partition's end if there is no such message.
+    """An offset of each partition before which no message has a timestamp of ``time_ms`` (since 1970) or later; the
+    partition's end if no message has one. It is that of the first such message, or of an earlier marker: the markers
+    that end Kafka transactions have the time at which they were written.
 
     Raises KafkaException if the brokers do not answer or have no such partition.
     """

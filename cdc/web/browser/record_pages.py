@@ -35,7 +35,7 @@ Show = Callable[..., str]
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """A row with the addresses of its previous change, its next change and its history; None if there is no such page."""
+    """A row with the addresses of its previous change, its next change and its history, None if there is none."""
 
     row: ShownRow
     previous: str | None

@@ -43,16 +43,17 @@ class ShownMessage:
     cut: int
 
 
-def shown_message(message: Shown, *, form: str) -> ShownMessage:
+def shown_message(message: Shown, *, form: str, in_list: bool = False) -> ShownMessage:
     """The message in one of FORMS: "auto" is JSON if the value is that, else text, or hex for bytes that are no text.
 
-    A value of which only the beginning is there, or that is no JSON, is not shown as JSON.
+    A value of which only the beginning is there, or that is no JSON, is not shown as JSON. In a list, JSON that was
+    not asked for is not indented, which would need many lines.
     """
     value = message.value
     cut = message.size - len(value or b"")
     document = as_json(value) if form in ("auto", "json") and not cut else None
     if document is not None:
-        shown, form = document, "json"
+        shown, form = as_text(value) if in_list and form == "auto" else document, "json"
     elif form == "hex" or (form == "auto" and not _is_text(value, is_cut=bool(cut))):
         shown, form = as_hex(value), "hex"
     else:
@@ -126,7 +127,7 @@ class TopicPages:
             partitions = next((each.ranges for each in topics(cluster.properties) if each.name == topic), {})
         except CdcError as error:
             return HTMLResponse(self._show("problem.html", error=error, back="/topics"), 503)
-        messages = [shown_message(each, form=form) for each in found.messages]
+        messages = [shown_message(each, form=form, in_list=single is None) for each in found.messages]
         return HTMLResponse(self._show(
             "messages.html", number=number, topic=topic, known=cluster.known.get(topic, ""), window=found,
             messages=messages, partition=place["partition"] or 0,

@@ -95,6 +95,11 @@ def test_a_message(value: bytes | None, form: str, shown: str, found: str) -> No
     assert made.headers == (("h", "00 ff"), ("none", "∅")) and made.key == "k"
 
 
+def test_json_in_a_list_is_as_it_was_written() -> None:
+    assert shown_message(message(b'{"a":1}'), form="auto", in_list=True).value == '{"a":1}'
+    assert shown_message(message(b'{"a":1}'), form="json", in_list=True).value == '{\n  "a": 1\n}'
+
+
 def test_the_beginning_of_a_message_is_no_json() -> None:
     """A beginning may end within a character, and is text nevertheless."""
     made = shown_message(message("[1, 2] ü".encode()[:-1], size=1000), form="auto")
