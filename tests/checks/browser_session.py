@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import subprocess
 from base64 import b64decode
 from collections.abc import Iterator
@@ -14,14 +15,16 @@ from tests.harness.wait import LIMIT_SECONDS, until
 
 __all__ = ["BrowserSession", "browsing"]
 
+_ANSWER_SECONDS = 60.0
 _PHONE = 600  # screens that are narrower are phones
 
 
 class BrowserSession:
     """One page of a browser. ``asked`` are the URLs that it has asked for, ``console`` what it has complained about."""
 
-    def __init__(self, to_browser: Any, from_browser: Any) -> None:
+    def __init__(self, to_browser: Any, from_browser: int) -> None:
         self._to, self._from = to_browser, from_browser
+        self._received = b""
         self._number = 0
         self._session = ""
         self.asked: list[str] = []
@@ -45,10 +48,12 @@ class BrowserSession:
         return result
 
     def _next(self) -> dict[str, Any]:
-        text = bytearray()
-        while (byte := self._from.read(1)) != b"\0":
-            assert byte, "the browser has ended"
-            text += byte
+        while b"\0" not in self._received:
+            assert select.select([self._from], [], [], _ANSWER_SECONDS)[0], "the browser does not answer"
+            part = os.read(self._from, 1_000_000)
+            assert part, "the browser has ended"
+            self._received += part
+        text, _, self._received = self._received.partition(b"\0")
         message: dict[str, Any] = json.loads(text)
         self._note(message.get("method", ""), message.get("params", {}))
         return message
@@ -91,6 +96,16 @@ class BrowserSession:
         assert self.value(f"{found}?.checkVisibility() ?? false"), f"nothing to click on: {selector}"
         self.value(f"{found}.click()")
 
+    def press(self, key: str) -> None:
+        """Presses a key of the keyboard."""
+        code = {"Tab": 9, "Enter": 13}[key]
+        for kind in ("rawKeyDown", "keyUp"):
+            text = {"text": "\r"} if key == "Enter" and kind == "rawKeyDown" else {}
+            self._call(
+                "Input.dispatchKeyEvent", type="keyDown" if text else kind, key=key, code=key,
+                windowsVirtualKeyCode=code, **text,
+            )  # fmt: skip
+
     def picture(self, path: Path) -> None:
         """Writes the whole page into a PNG file, for people to look at."""
         size = self._call("Page.getLayoutMetrics")["cssContentSize"]
@@ -101,8 +116,9 @@ class BrowserSession:
 
 @contextmanager
 def browsing(folder: Path) -> Iterator[BrowserSession]:
-    """A browser with an empty profile in ``folder``."""
+    """A browser with an empty profile in ``folder``, which is made if it is not there."""
     of = browser()
+    folder.mkdir(exist_ok=True)
     read_end, to_browser = os.pipe()
     from_browser, write_end = os.pipe()
 
@@ -119,9 +135,10 @@ def browsing(folder: Path) -> Iterator[BrowserSession]:
     )  # fmt: skip
     os.close(read_end)
     os.close(write_end)
-    with os.fdopen(to_browser, "wb") as to, os.fdopen(from_browser, "rb") as source:
+    with os.fdopen(to_browser, "wb") as to:
         try:
-            yield BrowserSession(to, source)
+            yield BrowserSession(to, from_browser)
         finally:
+            os.close(from_browser)
             process.terminate()
             process.wait(LIMIT_SECONDS)

@@ -34,6 +34,7 @@ from cdc.consumer.__main__ import main as consumer
 from cdc.producer.__main__ import main as producer
 from cdc.repair.__main__ import main as repair
 from cdc.tail.__main__ import main as tail
+from cdc.web.__main__ import main as web
 from tests.altered import killed_consumer, killed_producer, small_chunks
 
 __all__ = ["PROGRAMS", "WarmProcess", "run_warm", "runs_so_far"]
@@ -43,6 +44,7 @@ PROGRAMS: dict[str, Callable[[], int]] = {
     "cdc-consumer": consumer,
     "cdc-repair": repair,
     "cdc-tail": tail,
+    "cdc-web": web,
     "killed_producer": killed_producer.main,
     "killed_consumer": killed_consumer.main,
     "small_chunks": small_chunks.main,

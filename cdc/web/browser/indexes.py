@@ -33,8 +33,9 @@ class FollowedIndex:
         """Starts the thread, which ends soon after ``stop`` is set."""
         threading.Thread(target=self._run, args=(stop,), name="index", daemon=True).start()
 
-    def look(self, *, seconds: float) -> State:
-        """The state of the index, after waiting up to ``seconds`` for what is in the topics now.
+    def look(self, *, seconds: float) -> tuple[State, bool]:
+        """The state of the index, after waiting up to ``seconds`` for what is in the topics now, and whether that was
+        read: the brokers may be slow, or away.
 
         Raises UserError if the index's file can't be used.
         """
@@ -42,7 +43,8 @@ class FollowedIndex:
         self._wanted.set()
         with self._done:
             self._done.wait_for(lambda: self._through >= begun - _FRESH_SECONDS or self.error, seconds)
-        return self._index.state()
+            is_fresh = self._through >= begun - _FRESH_SECONDS and not self.error
+        return self._index.state(), is_fresh
 
     def _run(self, stop: threading.Event) -> None:
         while not stop.is_set():

@@ -91,7 +91,7 @@ class RecordPages:
     def _records(self, request: Request) -> Response:
         query = request.query_params
         search = Search.parse({name: query.getlist(name) for name in query})
-        state, problem, page = self._index.look(seconds=_WAIT_SECONDS), None, Page((), None)
+        (state, is_fresh), problem, page = self._index.look(seconds=_WAIT_SECONDS), None, Page((), None)
         try:
             page = self._index.queries.page(
                 search.filter(), cursor=search.cursor, newest_first=not search.oldest_first, limit=_ON_A_PAGE
@@ -100,7 +100,7 @@ class RecordPages:
             problem = error
         return HTMLResponse(self._show(
             "records.html", search=search, kinds=KINDS, entries=page.entries, following=page.next, state=state,
-            index_error=self._index.error, problem=problem, link=self._link, glob=_glob,
+            is_fresh=is_fresh, index_error=self._index.error, problem=problem, link=self._link, glob=_glob,
         ))  # fmt: skip
 
     def _link(self, sequence: int, key: str | None = None) -> str:
