@@ -33,8 +33,12 @@ def asked(
     }  # fmt: skip
     sent: list[dict[str, Any]] = []
 
+    waiting = [{"type": "http.request", "body": body, "more_body": False}]
+
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
+        if not waiting:
+            await asyncio.Event().wait()  # the client waits for the answer, and does not go away
+        return waiting.pop()
 
     async def send(message: Any) -> None:
         sent.append(message)
