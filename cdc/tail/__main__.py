@@ -40,7 +40,7 @@ examples:
   cdc-tail producer_profile.toml --table shop.orders --key 4711    the last changes of one row
   cdc-tail producer_profile.toml --since 2026-11-27T10:15 --upto 2026-11-27T10:20 --kind Delete,Query
   cdc-tail producer_profile.toml --gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 -B
-  cdc-tail producer_profile.toml --all -n 20               messages of all topics, with headers and timestamps
+  cdc-tail producer_profile.toml --all -n 5                messages of all topics, with headers and timestamps
 
 A key is its columns' values: 4711, or 7,north. A time without a zone is UTC. --since begins at the first message with
 a timestamp from then on: where a topic does not take the leader's times, that may be another one than the commit's."""
@@ -71,7 +71,9 @@ def main() -> int:
     wanted.add_argument("--gtid", default="", help="of this transaction")
     wanted.add_argument("--kind", metavar="KIND,…", help=f"of these kinds: {', '.join(KINDS)}")
     wanted.add_argument(
-        "--all", action="store_true", help="all messages of all the leader's topics, with headers and timestamps"
+        "--all",
+        action="store_true",
+        help="all messages of all the leader's topics, with headers and timestamps; -n counts in each partition",
     )
     parser.add_argument("--version", action="version", version=f"cdc {__version__}")
     arguments = parser.parse_args()

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdc.browse.entries import KINDS, Entry, Summary, key_of, keys_of, kind_of, objects_of
@@ -116,6 +116,7 @@ def sequences(entries: Sequence[Entry]) -> list[int]:
     return [entry.sequence for entry in entries]
 
 
+@settings(max_examples=30)
 @given(histories(), filters, st.data())
 def test_an_index_finds_what_a_list_of_records_holds(
     history: list[Record], filter_: Filter, data: st.DataObject
