@@ -1,4 +1,4 @@
-"""Connects to a MySQL server, never without TLS if the settings require it."""
+"""Connects to a MySQL server; never without TLS if the settings require TLS."""
 
 import ssl
 from functools import cache
@@ -10,15 +10,16 @@ from pymysql.constants import CLIENT, CR
 __all__ = ["TLS_FAILED", "connected"]
 
 TLS_FAILED: int = CR.CR_SSL_CONNECTION_ERROR
-# The server closed the connection, which is no evidence about certificates.
+# These errors mean that the connection was closed; they are no evidence about certificates.
 _BROKEN_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError, ssl.SSLWantReadError)
 
 
 def connected(**settings: Any) -> Any:
     """Connects with ``settings``, the arguments of pymysql.connect.
 
-    Without ``ssl`` among them the connection uses TLS if the server supports it, and no certificate is checked. Raises
-    pymysql's errors, with the number TLS_FAILED if TLS fails or the server does not support it.
+    If ``settings`` do not contain ``ssl``, the connection uses TLS if the server supports it, and no certificate is
+    checked. Raises pymysql's errors; the error has the number TLS_FAILED if TLS fails, or is required and the server
+    does not support it.
     """
     try:
         connection: Any = pymysql.connect(**settings) if settings.get("ssl") else _with_tls_if_offered(settings)
@@ -27,9 +28,9 @@ def connected(**settings: Any) -> Any:
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, _BROKEN_OFF):
             raise pymysql.OperationalError(TLS_FAILED, f"TLS failed: {cause}") from None
         raise
-    # pymysql before 1.2 continues in plain text if the server, or an attacker in between, claims to have no TLS. The
-    # version in pyproject.toml refuses before the password is sent; this check is for installations with another
-    # version.
+    # pymysql before 1.2 continues in plain text if the server, or an attacker in between, claims to support no TLS. The
+    # version in pyproject.toml raises an error before it sends the password; this check is for installations with
+    # another version of pymysql.
     if settings.get("ssl") and not isinstance(connection._sock, ssl.SSLSocket):
         connection.close()
         raise pymysql.OperationalError(TLS_FAILED, "TLS is required, and the server does not have it")
@@ -37,8 +38,8 @@ def connected(**settings: Any) -> Any:
 
 
 def _with_tls_if_offered(settings: dict[str, Any]) -> Any:
-    # pymysql does the same without ``ssl``, but reads the machine's CA certificates for each connection, which takes
-    # longer than the rest of connecting, and then does not use these certificates.
+    # Without ``ssl``, pymysql does the same. But for each connection it first reads this machine's CA certificates,
+    # which takes longer than the rest of connecting, and then does not use them.
     connection: Any = pymysql.Connection(**settings | {"ssl": _unchecked(), "defer_connect": True})
     connection._ssl_required = False
     connection.client_flag &= ~CLIENT.SSL
