@@ -182,8 +182,8 @@ class MergedTopics(Generic[AnyPartition, Item]):
         return self._merge.rest()
 
     def has_read(self, ends: Mapping[AnyPartition, int]) -> bool:
-        """Whether all offsets below ``ends`` are read in the partitions that are not paused. Then the next record is
-        not there, unless it was deleted."""
+        """Whether all offsets below ``ends`` are read in the partitions that are not paused. If so, the next record is
+        in none of these partitions, unless it was deleted."""
         unpaused = {partition: end for partition, end in ends.items() if partition not in self._paused}
         return all(self._next_offset.get(partition, 0) >= end for partition, end in unpaused.items())
 
