@@ -72,7 +72,8 @@ _CONTROLS = {
 # In swe7 the codes of these punctuation marks are letters, but the server's parser reads some of them as marks.
 _SWE7 = re.compile(rb"[@\[\\\]^{|}~\x7f]|``")
 _NOT_IN_NAMES = re.compile("[\udc00-\udcff\U00010000-\U0010ffff]")
-_LEADS = (0xC2, 0xE0, 0xF0)  # at a first byte not below these values, the server expects two, three or four bytes
+# For the server, a character has two, three or four bytes if its first byte is not below the respective value.
+_LEADS = (0xC2, 0xE0, 0xF0)
 _USER_DEFINED = 0xF5  # first byte (row) of the euc character sets' private use area; each row has 94 characters
 _PRIVATE = {2: 0xE000, 3: 0xE3AC}
 

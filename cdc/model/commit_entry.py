@@ -3,8 +3,9 @@ parts.
 
 Each entry contains the ``version`` of its format, except the oldest entries. The version increases with a change that
 older readers would misread: packed entries have version 2, entries of a stream with chunks of tables have version 3,
-entries of a stream with repairs have version 4, and entries of a stream that was once written without Kafka
-transactions have version 5. An older reader can thus read all entries that do not use a newer feature.
+entries of a stream with repairs have version 4, entries of a stream that was once written without Kafka transactions
+have version 5, and entries of a leader with ``lower_case_table_names = 1`` have version 6. An older reader can thus
+read all entries that do not use a newer feature.
 
 Large entries are packed into a fraction of their bytes. Kafka accepts messages of up to 1 MB by default, and an entry
 is written with each commit. A GTID set of 100 000 intervals needs 1 MB, and so do the counts of 10 000 partitions. A
@@ -113,7 +114,8 @@ def _numbers(source: str) -> str:
 
 
 VERSION = 6
-_PACKED, _COPIED, _REPAIRED, _MARKED, _FOLDED = 2, 3, 4, 5, 6  # the version of entries with each of these features
+# the format version of entries with each of these features
+_PACKED, _COPIED, _REPAIRED, _MARKED, _FOLDED = 2, 3, 4, 5, 6
 _NOT_PACKED = 1
 _LARGE = 32_768  # entries with at least this number of bytes are packed
 _LEFT_OUT = frozenset(

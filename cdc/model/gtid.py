@@ -180,7 +180,8 @@ def _merged(intervals: Intervals) -> Intervals:
 
 
 def _inside(intervals: Intervals, others: Intervals) -> bool:
-    """Whether each of ``intervals`` lies within one of the intervals ``others``; both lists are merged."""
+    """Whether each of ``intervals`` lies within one of the intervals ``others``. Both lists must be merged
+    (``_merged``)."""
     rest = iter(others)
     around = next(rest, None)
     for low, high in intervals:
@@ -192,7 +193,7 @@ def _inside(intervals: Intervals, others: Intervals) -> bool:
 
 
 def _outside(intervals: Intervals, others: Intervals) -> Intervals:
-    """The parts of ``intervals`` that are in no interval of ``others``; both lists are merged."""
+    """The parts of ``intervals`` that are in no interval of ``others``. Both lists must be merged (``_merged``)."""
     found: Intervals = []
     at = 0
     for first, high in intervals:
