@@ -167,7 +167,7 @@ def _effects(verb: str, kind: str, reader: SqlReader) -> tuple[str, tuple[Effect
         return "ddl", tuple(Effect(action, *name) for name in reader.names())
     name = reader.name()
     if action == "CreateFunction" and reader.comes("RETURNS"):
-        # RETURNS without brackets before it: a loadable function, which belongs to the server and not to a database
+        # Without brackets before RETURNS it is a loadable function, which belongs to the server and not to a database.
         return "admin", ()
     if action == "AlterTable" and _is_of_this_server(reader):
         return "admin", ()

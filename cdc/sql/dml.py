@@ -108,8 +108,7 @@ def _alone(reader: SqlReader, *, ends: tuple[str, ...]) -> tuple[str, str] | Non
 
 
 def _calls(items: list[Token]) -> bool:
-    """Whether the statement may call a stored function, since the text does not show which tables a function
-    changes."""
+    """Whether the statement may call a stored function, which may change tables that are not in the text."""
     # The brackets right after the table's name are no call: in an INSERT they contain columns.
     return any(
         after == _OPEN

@@ -37,8 +37,8 @@ __all__ = [
 
 class Effect(NamedTuple):
     """The effect of a statement. ``action`` is Create, Alter, Drop, Rename, Truncate or Maintain, followed by the kind
-    of object; ``to`` is the new (database, name). Skip, followed by the kind of object, stands for an object that an
-    event may have changed which the producer left out.
+    of object; ``to`` is the new (database, name). Skip, followed by the kind of object, stands for an object that was
+    possibly changed by an event that the producer left out.
 
     ``like`` is the table whose definition CREATE TABLE … LIKE copies. ``unfaithful`` is the reason why a follower that
     executes the statement would differ from the leader; mostly empty. ``numbered``: the statement adds an

@@ -37,8 +37,8 @@ def maintains_partitions(reader: SqlReader) -> bool:
 
 
 def of_these_tables(text: str, tables: Iterable[tuple[str, str]], *, sql_mode: str) -> str:
-    """Rewrites the maintenance statement ``text`` so that it names only ``tables``, a part of its tables. Options may
-    follow the names."""
+    """Rewrites the maintenance statement ``text`` so that it names only ``tables``, a part of its tables. After the
+    names, the statement may only have options."""
     modes = sql_mode.upper().split(",")
     ansi_quotes, backslash_escapes = "ANSI_QUOTES" in modes, "NO_BACKSLASH_ESCAPES" not in modes
     reader = SqlReader(list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)), "")

@@ -126,14 +126,15 @@ def _is_generated(data: bytes, charset: str, quoting: dict[str, Any], *, session
         (inside if depth else options).add(span.token.word())
     key = _GENERATED_KEY.match(data) is not None
     if key and {"ENGINE", "CHARSET"} <= options:
-        # with such options a dump may have written it, or the server, which then leaves parts as they were typed
+        # uncertain, because a dump also contains both options, and because the server leaves parts of the text as they
+        # were typed
         raise ValueError(_UNCERTAIN)
     if not ("START" in options or session_bound or key):
         if "ENGINE" in options and "INNODB" not in options and "CHARSET" not in options:
-            raise ValueError(_UNCERTAIN)  # for some engines the server omits START TRANSACTION
+            raise ValueError(_UNCERTAIN)  # uncertain, because for some engines the server omits START TRANSACTION
         return False
     if session_bound and "CONNECTION_ID" in inside:
-        raise ValueError(_UNCERTAIN)  # the leader also marks a statement because it calls CONNECTION_ID()
+        raise ValueError(_UNCERTAIN)  # uncertain, because the leader also marks a statement that calls CONNECTION_ID()
     if charset in _UNSAFE and not _is_utf8(data):
         raise ValueError("it has literals whose backslashes may be parts of characters")
     return True
