@@ -17,7 +17,7 @@ __all__ = ["Activity", "shown"]
 
 _DRAW_SECONDS = 0.5
 _LOG_SECONDS = 60.0
-_RATE_SAMPLES = 5  # samples; two seconds, for the rate on the terminal
+_RATE_SAMPLES = 5  # the rate on the terminal is computed from these samples, which cover two seconds
 
 
 class Activity(Protocol):

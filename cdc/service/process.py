@@ -47,7 +47,7 @@ def stop_on_signals(log: Callable[..., None] | None = None) -> threading.Event:
         received.put(number)
 
     def set_event() -> None:
-        # The log must show an operator who finds that the program has ended that nothing has failed.
+        # An operator who finds that the program has ended must see in the log that nothing has failed.
         number = received.get()
         if log is not None:
             log("ended by a signal", signal=signal.Signals(number).name)
