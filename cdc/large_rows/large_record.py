@@ -85,7 +85,7 @@ class LargeRecordWriter:
         self._blobs: list[tuple[int, StoredBlob]] = []
         self._size = 0
         self._is_ambiguous = False
-        self._rest = b""  # this end of the text may be the beginning of _BEGIN
+        self._rest = b""  # the end of the text so far, which may be the beginning of _BEGIN
         self._blob: _Blob | None = None
         self._file: BlobFile | None = None
 
