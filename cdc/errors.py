@@ -56,7 +56,7 @@ class Unreachable(UserError):
 
 
 class PromiseError(CdcError):
-    """The program stops here, because continuing would lose, repeat or alter a change."""
+    """The program stops, because continuing would lose, repeat or alter a change."""
 
     exit_status = 3
 
