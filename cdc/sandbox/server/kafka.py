@@ -20,7 +20,7 @@ __all__ = ["VERSION", "Kafka"]
 VERSION = "4.3.1"
 _ARTIFACTS = (f"org.apache.kafka:kafka_2.13:{VERSION}", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4")
 _CLUSTER = "cdc-sandbox"
-_START_SECONDS = 300  # only ends a start that hangs: on an idle machine a start takes ten seconds
+_START_SECONDS = 300  # seconds; ends only a start that hangs: on an idle machine a start takes ten seconds
 _ATTEMPTS = 5
 _SETTINGS = {
     "process.roles": "broker,controller",
@@ -41,7 +41,7 @@ _SETTINGS = {
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
     # If a killed producer leaves a transaction open, readers see no later messages until the broker aborts the
-    # transaction, which this setting makes it do within a second after the timeout.
+    # transaction. With this setting the broker does so within a second after the transaction's timeout.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
     # A killed broker can register again only after its old session has expired. By default that takes 9 s.
     "broker.session.timeout.ms": "3000",

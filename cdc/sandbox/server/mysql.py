@@ -26,7 +26,7 @@ __all__ = ["MYSQL", "PASSWORD", "USER", "Dialect", "MySql", "grants", "server_co
 
 USER = "fluvio"
 PASSWORD = "fluvio4cdc!"
-_START_SECONDS = 300  # only ends a start that hangs: on an idle machine a start takes ten seconds
+_START_SECONDS = 300  # seconds; ends only a start that hangs: on an idle machine a start takes ten seconds
 _ATTEMPTS = 5
 _LONGEST_SOCKET = 100  # bytes; unix(7) allows 107, and mysqld appends ".lock" for its lock file
 _FROM_THE_START = "--lower-case-table-names="  # a server accepts this option only before it has data
