@@ -25,8 +25,8 @@ expression finds it in a tenth of the time in which Spark parses all values. Onl
 called plain records, are read this way:
 
 - The record is compact JSON with its fields in the order in which cdc-producer writes them.
-- No value is a JSON document, so every text that looks like the begin of an image is the begin of an image: in a
-  string, each quote follows a backslash.
+- No value is a JSON document, so every text that looks like the beginning of an image is one: in a string,
+  each quote follows a backslash.
 - The leading values are whole numbers, dates and times, or texts without backslashes. Such a value has only one JSON
   text, which is also the text that Spark's parser returns.
 
@@ -327,7 +327,8 @@ def _told(at: int, part: Part) -> dict[str, Any]:
 
 
 def _known(part: Part) -> tuple[int, ...] | None:
-    """The indexes of the columns that identify a row; None if only all columns together identify a row."""
+    """The indexes of the columns that identify a row; None if only all columns together identify a row. Empty for a
+    part whose rows can't be read."""
     return part.known if not part.refused else ()
 
 

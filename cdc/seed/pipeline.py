@@ -94,7 +94,8 @@ def _load(startup: Startup, spark: Callable[[], SparkSession], leader: Profile, 
     source = Source.of(spark(), leader)
     require_whole(source)
     configure_for(source.spark, source.span.size)
-    # The rows have not been counted yet, and a record may contain hundreds of rows.
+    # The number of rows is estimated here: the rows have not been counted yet, and a record may contain hundreds of
+    # them.
     set_tiny(source.spark, records=source.span.size * _ROWS_OF_A_RECORD)
     startup.require_same_names(leader_folds=source.folds_names)
     seed = _seed(begun, source, at, listed(follower))
@@ -159,8 +160,8 @@ class _Loading:
 
 
 def _seed(begun: Seed | None, source: Source, at: Moment, scope: str) -> Seed:
-    """Returns the seed that begins, or the one that is continued. Raises UserError if the follower is being loaded with
-    another seed."""
+    """Returns the seed to begin, or the seed ``begun``, which is to be continued. Raises UserError if the follower is
+    being loaded with another seed."""
     if begun is None:
         seed = Seed(sequence_at(source, at), scope)
         if seed.upto < 0:

@@ -141,7 +141,7 @@ def _part(planned: Plan, stretch: Stretch, *, numbered: bool) -> Part:
 
 def _require_same_rows(planned: Plan, statements: Mapping[int, Record]) -> None:
     """Raises UserError if a statement numbered the rows of the table. On the follower it would number other rows,
-    because some rows are loaded later, and deleted rows never."""
+    because some rows are loaded only later, and deleted rows are never loaded."""
     for before, stretch in zip(planned.stretches, planned.stretches[1:], strict=False):
         record = statements.get(stretch.first)
         if record is None:
