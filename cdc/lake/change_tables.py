@@ -65,7 +65,7 @@ class ChangeTables:
 
     tables: AppendedTables
     selects: Callable[[Name], bool]
-    # by folder, the newest version that was read; older versions need not be read
+    # maps each folder to the newest version that was read; older versions need not be read
     _newest: dict[str, int] = field(default_factory=dict)
 
     def appends(self, arrived: Arrived, state: State, acts: Iterable[Act]) -> list[Append]:

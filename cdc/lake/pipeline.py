@@ -279,7 +279,7 @@ class Lake:
             for step in steps:
                 self.passed("before", f"changes of {'.'.join(step.name)}")
                 try:
-                    assert changes is not None  # there are steps only if there is ``changes``
+                    assert changes is not None  # without ``changes`` there are no steps
                     changes.append(step, arrived)
                 except (PySparkException, Py4JError) as error:
                     raise of_error(error, step.name) from error
