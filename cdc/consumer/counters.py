@@ -26,8 +26,9 @@ _LOG = logging.getLogger("cdc.consumer")
 class Tally:
     """Counts the rows in chunks since the program's start.
 
-    ``rows`` is the number of all rows in the chunks. Among the follower's rows, ``missing`` were lacking, ``different``
-    had other values, and ``extra`` existed on the follower only. ``first`` is the sequence of the first chunk.
+    ``rows`` is the number of all rows in the chunks; ``missing`` of them were missing on the follower, and
+    ``different`` of them had other values there. ``extra`` is the number of rows that only the follower had. ``first``
+    is the sequence of the first chunk.
     """
 
     first: int = -1

@@ -206,7 +206,7 @@ def _applied(
     profile, applier, renaming = startup.profile, stages.applier, stages.renaming
     startup.load_names(renaming)
     records = startup.source.records(startup.calls.stop)
-    # after the first records, it is the producer that refuses a leader with another setting
+    # later, the producer itself refuses a leader with another lower_case_table_names
     if applier.checkpoint.sequence < 0:
         records = startup.known_names(records)
     if renaming:

@@ -34,8 +34,8 @@ class Applied(NamedTuple):
     """A commit on the follower. ``last`` is the last record that the commit applied, and ``seconds`` is the time since
     the preparation of the committed batch began.
 
-    ``rows`` is the number of rows, ``filtered`` the number of these that the filters left out. ``chunk`` is set if the
-    batch was a chunk of a table copy.
+    ``rows`` is the number of rows in it, and ``filtered`` is the number of these rows that the filters left out.
+    ``chunk`` is set if the batch was a chunk of a table copy.
     """
 
     last: Record

@@ -2,8 +2,8 @@
 chunk, and counts the deleted rows.
 
 Two kinds of rows block a row of the chunk: rows outside of the chunk's range with the same value of the record's key,
-and rows with the same value of another unique key. The latter are not as on the leader (``plan.copying``), so a later
-chunk or change stores the leader's row with that key.
+and rows with the same value of another unique key. Rows of the second kind differ from the leader's rows
+(``plan.copying``), so a later chunk or change stores the leader's row with that key.
 """
 
 import logging

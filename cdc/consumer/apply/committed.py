@@ -55,8 +55,8 @@ class Committed:
                 _LOG, "another server took the follower's place", level=logging.WARNING, server=self._session.server,
                 before=self._server, sequence=there.sequence, lost=self._highest - there.sequence,
             )  # fmt: skip
-            # Records in memory are useless then, too: they may have been parsed for a server that needs other literals
-            # for doubles in JSON.
+            # The records in memory can't be used either if this server needs other literals for doubles in JSON than
+            # the server for which they were parsed.
             other = there.sequence != self.checkpoint.sequence or self._session.changes_doubles
             self.incomplete = self.incomplete or other
             self.checkpoint = there

@@ -238,7 +238,8 @@ class RowByRow:
         return names
 
     def _store(self, change: Change, statement: Statement) -> int:
-        """Executes the statement for a row; without strict mode, if the row equals the leader's row only then."""
+        """Executes the statement for a row. Strict mode is switched off if the stored row equals the leader's row only
+        without strict mode."""
         record = change.record
         checks = self._mode is not None and change.row.after is not None
         checks = checks and (

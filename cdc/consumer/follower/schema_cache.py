@@ -26,8 +26,8 @@ _SECONDS = ("TIME", "DATETIME", "TIMESTAMP")
 _PAUSE = 1000  # after a failed batch, this many batches of the table use no LOAD DATA
 
 
-# Seconds. After a longer time the next statement makes the tables be read again, since another client may have altered
-# them.
+# Seconds. If the cached definitions are older, the next statement drops them, since another client may have altered the
+# tables.
 _TRUSTED_SECONDS = 10.0
 _MOST_COLUMNS = 300_000  # the most columns in the cache, for all tables; each column needs some 200 bytes
 

@@ -206,7 +206,8 @@ class Session:
         self._probed_at = 0.0  # how long the present wait had lasted when a new connection was last tried, in seconds
         self._connection: Any = None
         self._replies: SocketReader | None = None
-        self._thread_ids: dict[str, int] = {}  # by the UUID of a server, the id of the newest connection to that server
+        # maps the UUID of each server to the id of the newest connection to that server
+        self._thread_ids: dict[str, int] = {}
         self._additional: dict[int, Session] = {}
         self._others: WeakSet[Session] = WeakSet()
         self._last_sent_at = 0.0
@@ -403,8 +404,7 @@ class Session:
         self._check_idle()
         try:
             # This is the first half of pymysql's query(), so that the next packet can be built while the server
-            # executes this packet.
-            # pymysql slices the memoryview without copying
+            # executes this packet. pymysql slices the memoryview without copying.
             self._connection._execute_command(COMMAND.COM_QUERY, memoryview(b";".join(packet)))
         except (pymysql.MySQLError, OSError) as error:
             raise translated(error) from None

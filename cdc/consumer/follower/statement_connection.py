@@ -151,7 +151,7 @@ class StatementConnection:
         self._left: _State | None = None
 
     def ready(self, record: Record, *, own: str, gtid: str) -> Session:
-        """Returns a session with the leader's variables and our ``own`` assignments, which executes its next statement
+        """Returns a session with the leader's variables and the assignments ``own``, which executes its next statement
         under ``gtid``.
 
         Raises Interrupted or Refused; the caller must then call ``close``.
@@ -288,10 +288,11 @@ class SessionVariables:
 
     def __init__(self) -> None:
         self._server = ("", 0)
-        self._existing: frozenset[str] = frozenset()  # those of the variables above that the server knows
+        # those variables in _RESTRICTED and _UNLESS_LOGGED that the server knows
+        self._existing: frozenset[str] = frozenset()
 
     def assignment(self, session: Session, context: dict[str, Any], *, own: str, last: str) -> bytes:
-        """Builds the SET statement for the context in a record. It begins with our ``own`` assignments and ends with
+        """Builds the SET statement for the context in a record. It begins with the assignments ``own`` and ends with
         the assignment ``last``.
 
         There is only one statement, so that the server parses all literals before any variable changes; after

@@ -34,8 +34,8 @@ INCOMPARABLE = (ValueError, KeyError, TypeError, AttributeError, OSError, Overfl
 _FLOATS = frozenset({"Float", "Double"})
 _SLICE = 1 << 20  # characters of base64 to decode at a time; a multiple of four
 _MOST_COMPILED = 30  # a function is compiled only for at most this number of columns
-# A function is compiled only after this number of rows with the same types, because compiling costs as much as it saves
-# for them. Most tables have fewer rows.
+# A function is compiled only after this number of rows with the same types. Compiling it costs as much time as it saves
+# for that number of rows, and most tables have fewer.
 _FEWEST_COMPILED = 300
 
 

@@ -24,8 +24,8 @@ class Variables:
         self._blobs: list[StoredBlob] = []
 
     def image(self, image: list[Value]) -> list[Value]:
-        """Returns the image with variables in place of StoredBlobs; ``statements`` then yields the statements that set
-        them, too."""
+        """Returns the image with variables in place of StoredBlobs; the method ``statements`` then also yields the
+        statements that set these variables."""
         return [self._value(value) for value in image]
 
     def _value(self, value: Value) -> Value:

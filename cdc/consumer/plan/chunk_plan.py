@@ -50,8 +50,8 @@ _AS_ON_LEADER = "make its key as on the leader (ALTER TABLE), or leave the table
 
 @dataclass(slots=True)
 class Repair:
-    """Counts of rows: ``missing`` and ``different`` are rows of the chunk that the follower lacked or had with other
-    values, ``extra`` are rows that only the follower had.
+    """Counts of rows: ``missing`` are rows of the chunk that the follower lacked, ``different`` are rows of the chunk
+    that it had with other values, and ``extra`` are rows that only the follower had.
 
     ``there`` is the number of rows that the follower had in the chunk's range.
     """

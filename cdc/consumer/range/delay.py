@@ -15,8 +15,8 @@ from cdc.service.logs import event
 
 __all__ = ["Delay", "Pause", "RateLimit"]
 
-# The rows of this time are applied without a wait, because a wait after each transaction would also cause a commit for
-# each transaction.
+# Seconds. A transaction is held back only if the rows so far are ahead of the limit by more than this time, because a
+# wait after each transaction would also cause a commit for each transaction.
 _AHEAD_SECONDS = 0.5
 _RATE_LOOK_SECONDS = 0.5
 

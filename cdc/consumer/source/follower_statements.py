@@ -22,7 +22,7 @@ from cdc.sql.tokens import excerpt, tokens
 __all__ = ["FollowerStatements", "maintained_here", "only_maintains"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_OWN = "innodb_file_per_table"  # the tablespace name, on every server, for a table in its own file
+_OWN = "innodb_file_per_table"  # on every server, the name of the tablespace for a table in its own file
 _EVERYWHERE = {_OWN, "innodb_system"}
 _INNODB = "InnoDB"
 _CHANGED = {"MYISAM", "MEMORY", "HEAP", "ARCHIVE", "CSV"}

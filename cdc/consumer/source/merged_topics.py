@@ -170,9 +170,9 @@ class MergedSource:
         if sequence >= self._committed:
             return
         if self._missing is None or self._missing[0] != sequence:
-            # Kafka commits a transaction in one partition after another, so it is no proof that the record can't be
-            # read. Only when all messages that were written so far have been read is it certain that no topic contains
-            # the record.
+            # It is no proof of a gap that the record can't be read yet, because Kafka commits a transaction in one
+            # partition after another. Only when all messages that were written so far have been read is it certain that
+            # no topic contains the record.
             ends = self._reader.written(self._merged.partitions.values())
             self._missing = None if ends is None else (sequence, ends)
         elif self._merged.has_read(self._missing[1]):

@@ -48,7 +48,7 @@ class GroupOffsets:
     """Commits offsets for the group of ``consumer``. They are never read by this program, which resumes from the
     follower's checkpoint.
 
-    ``note(sequence)`` returns the metadata for a newest applied sequence.
+    ``note(sequence)`` returns the metadata to commit while ``sequence`` is the newest applied sequence.
     """
 
     def __init__(self, consumer: Consumer, *, note: Callable[[int], str]) -> None:

@@ -131,7 +131,8 @@ class SingleTopic:
                 # The end is also checked here, because under a steady load Kafka may never report the end of the
                 # partition.
                 self._reached(located.partition.number, located.offset + 1)
-            # There is a wait only after a None was yielded, because the records before the None can be applied at once.
+            # The next call waits for messages only if a None was yielded, because the records before the None can be
+            # applied at once.
             wait = 0.0 if found else POLL_SECONDS
             if not found:
                 self._reader.check_brokers()
