@@ -74,7 +74,9 @@ _SWE7 = re.compile(rb"[@\[\\\]^{|}~\x7f]|``")
 _NOT_IN_NAMES = re.compile("[\udc00-\udcff\U00010000-\U0010ffff]")
 # For the server, a character has two, three or four bytes if its first byte is not below the respective value.
 _LEADS = (0xC2, 0xE0, 0xF0)
-_USER_DEFINED = 0xF5  # first byte (row) of the euc character sets' private use area; each row has 94 characters
+# In the euc character sets, characters whose first byte is at least this are for private use. Each first byte has 94
+# characters.
+_USER_DEFINED = 0xF5
 _PRIVATE = {2: 0xE000, 3: 0xE3AC}
 
 
