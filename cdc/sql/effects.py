@@ -169,7 +169,8 @@ def folded_effect(effect: Effect) -> Effect:
 
 def has_query(reader: SqlReader) -> bool:
     """Whether a CREATE TABLE contains a query that fills the table; ``reader`` has read up to the table's name."""
-    # outermost: true outside of brackets, and behind brackets that follow one another, as in ((SELECT
+    # ``outermost`` is true outside of brackets. It stays true if brackets open directly one after another, as in
+    # ((SELECT.
     depth, outermost = 0, True
     for before, item in pairwise([_END, *reader.items[reader.at :]]):
         word = "" if before == Token("mark", ".") else item.word()
