@@ -16,7 +16,9 @@ _NEVER = "it has not answered since the start, so the address in the profile may
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
 _HELD = 30.0  # seconds; if the last connection lasted longer, the next failure counts as the first
-_ATTEMPTS = 3  # more attempts must fail before giving up, since a single attempt may take longer than all the seconds
+# The program gives up only if more than this number of attempts have failed, since a single attempt may take longer
+# than the time limit.
+_ATTEMPTS = 3
 
 
 class Retry:
