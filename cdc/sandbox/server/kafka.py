@@ -20,7 +20,7 @@ __all__ = ["VERSION", "Kafka"]
 VERSION = "4.3.1"
 _ARTIFACTS = (f"org.apache.kafka:kafka_2.13:{VERSION}", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4")
 _CLUSTER = "cdc-sandbox"
-_START_SECONDS = 300  # seconds; ends only a start that hangs: on an idle machine a start takes ten seconds
+_START_SECONDS = 300  # seconds; only a start that hangs takes longer: on an idle machine a start takes ten seconds
 _ATTEMPTS = 5
 _SETTINGS = {
     "process.roles": "broker,controller",

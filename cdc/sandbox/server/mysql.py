@@ -26,11 +26,11 @@ __all__ = ["MYSQL", "PASSWORD", "USER", "Dialect", "MySql", "grants", "server_co
 
 USER = "fluvio"
 PASSWORD = "fluvio4cdc!"
-_START_SECONDS = 300  # seconds; ends only a start that hangs: on an idle machine a start takes ten seconds
+_START_SECONDS = 300  # seconds; only a start that hangs takes longer: on an idle machine a start takes ten seconds
 _ATTEMPTS = 5
 _LONGEST_SOCKET = 100  # bytes; unix(7) allows 107, and mysqld appends ".lock" for its lock file
 _FROM_THE_START = "--lower-case-table-names="  # a server accepts this option only before it has data
-# NULL, because the default folder for SELECT … INTO OUTFILE exists only in an installed package.
+# The value is NULL, because the default folder for SELECT … INTO OUTFILE exists only in an installed package.
 _NO_FOLDER = "--secure-file-priv=NULL"
 _COMMON = (
     _NO_FOLDER,
