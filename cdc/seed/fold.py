@@ -310,8 +310,8 @@ def _parsed(messages: DataFrame, within: DataFrame, upto: int) -> DataFrame:
     invalid = "raise_error(concat('not a record: partition ', partition, ', offset ', offset, '; see cdc-audit'))"
     records = parse(messages.select("side", "partition", "offset", "value"), also=["sql_mode"])
     records = records.withColumn("database", F.expr(f"IF(valid, database, CAST({invalid} AS STRING))"))
-    # Cached, because Spark would otherwise parse a record again for each of its fields and rows, and once more for a
-    # filter.
+    # The records are cached, because Spark would otherwise parse a record again for each of its fields and rows, and
+    # once more for a filter.
     records = cached(records).where(f"sequence <= {upto} AND size(rows) > 0")
     return records.join(F.broadcast(within), ["database", "table"]).where("sequence >= first AND sequence < end")
 
@@ -376,8 +376,8 @@ def _left(changes: DataFrame) -> DataFrame:
 
 
 def _highest(records: DataFrame) -> DataFrame:
-    """Finds the row with the highest number of each AUTO_INCREMENT column; the columns are those of ``_left``, and
-    is_left is false."""
+    """Finds the row with the highest number of each AUTO_INCREMENT column. The result has the columns of ``_left``, in
+    which is_left is false."""
     rows = records.select("owner", "numbers", "sequence", F.expr(_CHECKED).alias("row", "image"))
     rows = rows.where("image.after IS NOT NULL")
     columns = rows.select("owner", "sequence", "row", "image", F.posexplode("numbers").alias("at", "i")).where("i >= 0")

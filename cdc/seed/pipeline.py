@@ -90,7 +90,7 @@ def _load(startup: Startup, spark: Callable[[], SparkSession], leader: Profile, 
     begun = seed_in(session, resource, name=str(follower.database))
     topic = startup.topic(wait=False)
     if topic is None:
-        return None  # stopped while the brokers did not answer
+        return None  # the program was stopped while the brokers did not answer
     source = Source.of(spark(), leader)
     require_whole(source)
     configure_for(source.spark, source.span.size)
