@@ -34,7 +34,7 @@ from cdc.spark.input.small_data import set_tiny
 __all__ = ["Lake", "Tables"]
 
 _LOG = logging.getLogger("cdc.lake")
-_PARTS, _A_TASK = 2, 50_000  # the least number of tasks; records per task
+_PARTS, _A_TASK = 2, 50_000  # the smallest number of tasks, and the number of records for one task
 
 
 class Tables(Protocol):
