@@ -47,7 +47,7 @@ TRANSIENT = frozenset({
     1040, 1203, 1226, 1129, 1637, 1135,
     1041, 1037, 5, 1206,  # no memory, or no room for more locks
     3032, 3168,  # the server is in offline mode or not available, because an administrator is working on it
-    1180, 1181,  # a COMMIT or ROLLBACK failed in the server itself, not because of our rows
+    1180, 1181,  # a COMMIT or ROLLBACK failed in the server itself, not because of the rows
     # the server shuts down, or the connection was lost or killed
     1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031,
     1205, 1213, 3572, 3024,  # a lock wait, a deadlock, or a timeout of the statement

@@ -149,7 +149,7 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
 
 
 def _lacking(choices: Iterable[tuple[str, ...]], held: set[str], version: int) -> list[str]:
-    """The missing privileges: for each choice of which the user holds no privilege, one privilege."""
+    """One privilege for each of the ``choices`` of which the user holds no privilege."""
     return list(dict.fromkeys(_named(choice, version) for choice in choices if held.isdisjoint(choice)))
 
 

@@ -12,8 +12,8 @@ from cdc.kafka.first_partition import FIRST
 __all__ = ["First", "check_topics", "continued"]
 
 First = Callable[[], int | None]
-# The follower must be fresh, because with its executed GTIDs it would skip statements of the new topic as already
-# executed.
+# A fresh follower is needed: one that has executed GTIDs of the old topic would skip statements of the new topic as
+# already executed.
 _FRESH = (
     "start with a new topic and a fresh follower: drop its schema cdc (consumer.schema) and the replicated "
     "databases, and run RESET BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another "

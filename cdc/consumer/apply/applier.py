@@ -182,8 +182,8 @@ class Applier:
 
         Raises Reread if some uncommitted records are no longer in memory.
         """
-        # This comes before the connect: the batches have committed on the present server, and another server may answer
-        # afterwards.
+        # Committed batches are removed before the program connects again: they have committed on the present server,
+        # and another server may answer afterwards.
         self._take_committed()
         self._committed.connect()
         try:

@@ -289,7 +289,7 @@ class DdlLedger:
                 hint=_ANY_ORDER if effect.any_order else _OTHER_NUMBERS if effect.numbered else _OTHER_ZEROS,
             )
         if effect.numbered:
-            # The leader must have numbered the rows in this order, too, but that can't be seen in the stream.
+            # The leader must have numbered the rows in the same order, but that can't be seen in the stream.
             order = ", ".join(key_columns(self._session, effect))
             event(_LOG, "rows are numbered in the order of the primary key", sequence=record.sequence, key=order)
 
@@ -338,8 +338,8 @@ class DdlLedger:
 
 
 def _one_of_each(privileges: str) -> str:
-    """The privileges to grant, from the server's error text; where the server names alternatives, the last, which is
-    the narrowest."""
+    """The privileges to grant, as the server's error text names them. If the text names alternatives, only the last is
+    returned, which is the narrowest."""
     return ", ".join(re.split(r", | or ", each)[-1] for each in privileges.split(" and "))
 
 

@@ -232,7 +232,7 @@ class RowByRow:
             shown = ", ".join(map(identifier, columns))
             rows = self._session.rows(f"SELECT {shown} FROM {table} WHERE {where}")
             names = [", ".join(map(_cell, columns, row)) for row in rows]
-        # Without strict mode, because in strict mode a functional index with a value out of range would prevent the
+        # Strict mode is off, because in strict mode a functional index with a value out of range would prevent the
         # deletion.
         self._run_in(Statement(f"DELETE FROM {table} WHERE {where}".encode()), LAX)
         return names

@@ -342,7 +342,7 @@ class Session:
         self._thread_ids[self.server] = self._connection.thread_id()
 
     def _require_mysql(self) -> None:
-        """Raises UserError if the server is not MySQL 8.0 or newer, because other servers may not know our settings."""
+        """Raises UserError if the server is not MySQL 8.0 or newer, because others may not know the settings."""
         require_mysql(str(self.rows("SELECT VERSION()")[0][0]), where=str(self._database))
 
     def _former(self, server: str) -> int:

@@ -206,7 +206,7 @@ TEXTS = {
     "Enum": (_TEXT_TEXT, "of_text(?[Enum])"),
     "Enum number": (_INTEGER_TEXT, "+?[Enum]"),
     "Set": (_TEXT_TEXT, "of_text(comma.join(?[Set]))"),
-    "Set number": ("IFNULL(CAST(? AS UNSIGNED),'NULL')", "+?[Set]"),  # CAST, because ?+0 would be a DOUBLE
+    "Set number": ("IFNULL(CAST(? AS UNSIGNED),'NULL')", "+?[Set]"),  # ?+0 would be a DOUBLE
     "Text": (_BYTES_TEXT, "of_bytes(?[Text][base64])"),
     "Blob": (_BYTES_TEXT, "of_bytes(?[Blob])"),
     "Geometry": (_BYTES_TEXT, "of_bytes(?[Geometry])"),

@@ -99,8 +99,8 @@ def exact(column: str, value: Value) -> str:
     if tag == "Text":
         return f"{name}={text} AND CAST({name} AS BINARY)={from_base64(content['base64'])}"
     if tag in ("Float", "Double"):
-        # The server compares a column FLOAT(m,d) by its decimal digits, but a sum as a double. 0.0 and -0.0 are equal
-        # numbers, so the sign of a zero is compared as text.
+        # The server compares a column FLOAT(m,d) by its decimal digits, but a sum as a double, so 0 is added to the
+        # column. 0.0 and -0.0 are equal numbers, so the sign of a zero is compared as text.
         sign = f" AND LEFT(CAST({name} AS CHAR),1){_minus(content)}'-'" if content == 0 else ""
         return f"{name}+0e0={text}{sign}"
     if tag in _DOCUMENTS:

@@ -89,7 +89,7 @@ class Attachment:
         return BaseCopy(held, new_from=self._new_from(session, held) if held else None)
 
     def _new_from(self, session: Session, held: GtidSet) -> int | None:
-        """The sequence of the checkpoint, if its last known transaction is not in the base copy; otherwise None."""
+        """The checkpoint's sequence, if the checkpoint's transaction is not in the base copy; otherwise None."""
         rows = session.rows(select_leader(self._resource, schema=session.schema))
         gtid = rows[0][2] if rows else None
         if gtid is None or gtid in held:

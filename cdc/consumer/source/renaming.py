@@ -183,8 +183,8 @@ class Renaming:
             return record
         if self._replicated(uri):
             raise self._taken(record, uri.database)
-        # The rows are not replicated, but later stages know only the follower's names, and would write the rows to the
-        # other database.
+        # The rows are not replicated. They are removed here, because later stages know only the follower's names, and
+        # would write the rows to the other database.
         return record.emptied()
 
     def statement(self, record: Record) -> Record:

@@ -108,7 +108,7 @@ class SingleTopic:
         """Begins to read each partition from its offset on, or from its beginning if there is no offset."""
         self._partitions = {number: TopicIdPartition(topic.name, number, topic.id) for number in topic.ranges}
         # All records that retention has deleted were applied (preflight checks that). But the offset after the last
-        # applied record may be deleted, too, if it is that of a transaction marker.
+        # applied record may be deleted, too, if a transaction marker has that offset.
         begins = {
             partition: max(topic.ranges[partition.number][0], offsets.get(partition, 0))
             for partition in self._partitions.values()

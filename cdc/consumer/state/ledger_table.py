@@ -76,8 +76,8 @@ _NOTE = 255
 
 def upgrade(schema: str) -> str:
     """Writes the statement that changes a table of an older version to the current version."""
-    # One statement, so that after a crash the table has one of the two versions. An older consumer can use the current
-    # version, too.
+    # All changes are in one statement, so that after a crash the table has either the older or the current version. An
+    # older consumer can use the current version, too.
     columns = f"MODIFY state {_STATES}, ADD COLUMN context {_CONTEXT}, ADD COLUMN affects {_CONTEXT}"
     return f"ALTER TABLE {LEDGER.within(schema)} {columns}"
 
@@ -277,8 +277,8 @@ class Intents:
 
 
 def _unused(records: Sequence[Record], number: int) -> str:
-    """The SQL expression for those GTIDs that must be unused before new statements, but that the follower has
-    executed."""
+    """The SQL expression for the GTIDs that the follower has executed, although they must be unused before the new
+    statements are executed."""
     resource = records[0].uri.resource
     formers = ",".join(former_gtid(resource, record.sequence) for record in records)
     unused = quoted(f"{formers},{statement_gtid(resource, number)}-{LAST}")
