@@ -27,10 +27,10 @@ _SPOOL_HEAD_BYTES, _PART_BYTES = 4000, 1 << 20
 
 
 def payload(event: RawEvent) -> Iterator[RawEvent]:
-    """The events of a compressed transaction, each with the position of the event that contains them. The events can be
-    read only once.
+    """Yields the events of a compressed transaction, each with the position of the event that contains it. The events
+    can be read only once.
 
-    They are decompressed one after the other, from disk if there is a spool: a transaction of any size takes only the
+    The events are decompressed one by one, from disk if ``event`` has a spool: a transaction of any size takes only the
     memory of its largest event, and rows of more than 16 MB are written to disk, too. Raises PromiseError for an
     unknown compression or broken data.
     """
@@ -60,7 +60,8 @@ def is_small(event: RawEvent) -> bool:
 def unpacked(
     events: Sequence[RawEvent | SimpleTransaction], *, broken: tuple[type[Exception], ...]
 ) -> Iterator[RawEvent | SimpleTransaction]:
-    """``events`` with each small compressed transaction replaced by its events, so that these can be decoded at once.
+    """Replaces each small compressed transaction in ``events`` by the events inside it, so that they are decoded
+    together with their neighbors.
 
     ``broken`` are the errors that readers raise for broken bytes.
     """
@@ -74,7 +75,7 @@ def unpacked(
 
 
 def _fields(event: RawEvent) -> tuple[int, dict[int, int]]:
-    """The offset of the compressed events, and the fields before them."""
+    """The offset of the compressed events, and the values of the fields before them, by field type."""
     data, at = event.data, HEADER_BYTES
     fields: dict[int, int] = {}
     while True:
@@ -120,7 +121,9 @@ def _spooled(stream: BinaryIO, head: bytes, length: int) -> Spool:
 
 
 def _read(stream: BinaryIO, size: int) -> bytes:
-    """Reads ``size`` bytes, or as many as there are: one call of ``read`` may return fewer."""
+    """Reads ``size`` bytes, or fewer at the end of the stream: a single call of ``stream.read`` may return fewer even
+    before.
+    """
     parts = b""
     while len(parts) < size and (part := stream.read(size - len(parts))):
         parts += part

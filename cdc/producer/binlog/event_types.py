@@ -44,7 +44,8 @@ HARMLESS = {
 }
 
 _OLD = "the leader must be MySQL 8.0 or newer, with binlogs that it wrote itself"
-# Hints for the error: each of these events is a change that could not be replicated faithfully.
+# Maps each fatal type to the hint of its error: each of these events is a change that could not be replicated
+# faithfully.
 FATAL = {
     0: _OLD, 1: _OLD, 6: _OLD, 7: _OLD, 8: _OLD, 10: _OLD, 12: _OLD,
     20: _OLD, 21: _OLD, 22: _OLD, 23: _OLD, 24: _OLD, 25: _OLD,

@@ -40,11 +40,12 @@ __all__ = [
     "row_mode",
 ]
 
-# A packet: length (3 bytes), sequence number (1), payload. A payload of the largest size continues in the next packet.
+# A packet consists of its length (3 bytes), its sequence number (1) and its payload. A payload of the largest size
+# continues in the next packet.
 PACKET_HEADER_BYTES = 4
 PACKET_LENGTH_MASK = 0xFFFFFF  # masks the length in the first four bytes, which are read as one integer
 LARGEST_PAYLOAD = 0xFFFFFF
-# The first byte of a payload in a dump.
+# The first byte of a payload in a dump is its status.
 STATUS_BYTES = 1
 STATUS_EVENT, STATUS_END, STATUS_ERROR = 0, 0xFE, 0xFF
 PACKET_EVENT_AT = PACKET_HEADER_BYTES + STATUS_BYTES
@@ -57,14 +58,14 @@ NEXT_POSITION_AT = 13
 HEADER_BYTES = 19
 CHECKSUM_BYTES = 4
 
-# Table map and rows events start with table id (6) and flags (2). The names of a table map, or the extra data of a rows
-# event with its own length (2) in front, follow.
+# Table map and rows events start with table id (6) and flags (2). The names follow in a table map. In a rows event, the
+# length of the extra data (2) and then the extra data follow.
 TABLE_ID_BYTES = 6
 TABLE_ID = slice(HEADER_BYTES, HEADER_BYTES + TABLE_ID_BYTES)
 ROWS_FLAGS_AT = HEADER_BYTES + TABLE_ID_BYTES
 TABLE_MAP_NAMES_AT = ROWS_FLAGS_AT + 2
 ROWS_EXTRA_AT = ROWS_FLAGS_AT + 2
-ROWS_EXTRA_LENGTH_BYTES = 2  # the length counts itself
+ROWS_EXTRA_LENGTH_BYTES = 2  # this length counts its own two bytes
 
 # A GTID event contains flags (1), UUID (16), number (8), type of the logical clock (1), last committed (8), sequence
 # number (8), and commit time in microseconds (7).
@@ -93,7 +94,8 @@ FORMAT_CREATED = slice(FORMAT_SERVER.stop, FORMAT_SERVER.stop + 4)
 
 header_fields = Struct("<IBIIIH").unpack_from  # unpacks the fields of class Header
 _QUERY = Struct("<IIBHH")
-# the fields of an Execute_load_query event: file id (4), offsets (4 + 4), duplicates handling (1)
+# An Execute_load_query event contains file id (4), offsets (4 + 4) and the handling of duplicates (1) behind the fields
+# that a Query event has too.
 _LOAD_FIELDS_BYTES = 13
 _HEARTBEAT_END, _HEARTBEAT_FILE, _HEARTBEAT_POSITION = 0, 1, 2  # the fields of a Heartbeat_v2 event
 
@@ -102,8 +104,8 @@ class RawEvent(NamedTuple):
     """An event that is not decoded: ``data`` starts with the header and ends before the checksum.
 
     ``offset`` is the event's start in ``file``, ``end`` is the start of the next event; both are 0 for an event that
-    the leader makes up for the connection. If there is a ``spool``, it contains the event, and ``data`` contains only
-    the first bytes.
+    the leader generates only for the connection. If there is a ``spool``, it contains the event, and ``data`` contains
+    only the first bytes.
     """
 
     type: int
@@ -166,7 +168,7 @@ def header(data: bytes) -> Header:
 
 
 def rotate(event: RawEvent) -> Position:
-    """The next file, and the offset at which its events start."""
+    """Parses a Rotate event: returns the next file, and the offset at which the events of that file start."""
     return Position(rotate_name(event.data).decode("utf-8"), int.from_bytes(event.data[ROTATE_POSITION], "little"))
 
 
@@ -195,7 +197,9 @@ def heartbeat(event: RawEvent) -> Position:
 
 
 def packed_integer(data: bytes, at: int) -> tuple[int, int]:
-    """A length-encoded integer at ``at``, and the offset after it (MySQL protocol, "Length-Encoded Integer Type")."""
+    """Reads the length-encoded integer at ``at``; returns it and the offset after it (MySQL protocol, "Length-Encoded
+    Integer Type").
+    """
     first = data[at]
     if first < 251:
         return first, at + 1
@@ -214,7 +218,7 @@ _SQL_MODES = {
 _NO_FOREIGN_KEY_CHECKS, _RELAXED_UNIQUE_CHECKS = 1 << 26, 1 << 27
 
 
-# The modes that only MariaDB has, by the bits to which ``cdc.producer.flavor`` moves them.
+# Maps bits to the modes that only MariaDB has; ``cdc.producer.flavor`` moves MariaDB's modes to these bits.
 MARIADB_MODES = {
     48: "IGNORE_BAD_TABLE_OPTIONS", 49: "POSTGRESQL", 50: "ORACLE", 51: "MSSQL", 52: "DB2", 53: "MAXDB",
     54: "MYSQL323", 55: "MYSQL40", 56: "EMPTY_STRING_IS_NULL", 57: "SIMULTANEOUS_ASSIGNMENT",
@@ -270,7 +274,7 @@ def _variables(data: bytes, where: str) -> dict[str, Any]:
             if code == 5:
                 found["time_zone"] = data[at + 1 : at + 1 + data[at]].decode("utf-8")
             at += 1 + data[at]
-        elif code == 11:  # the invoker's user and host; the text contains them as DEFINER if they matter
+        elif code == 11:  # the invoker's user and host; if they matter, the text contains them as DEFINER
             at += 1 + data[at]
             at += 1 + data[at]
         elif code == 12:
@@ -367,10 +371,11 @@ def _of_mariadb(data: bytes) -> Gtid:
 
 
 def _tagged(data: bytes) -> Gtid:
-    """Parses a GTID event with a tag, in the format of MySQL's serialization library: fields, each after its number.
+    """Parses a GTID event with a tag, in the format of MySQL's serialization library: each field follows its number.
 
     Source: MySQL source, libs/mysql/serialization (readme) and class Gtid_event, define_fields: 0 flags, 1 UUID, 2
-    number, 3 tag, 4 last_committed, 5 sequence_number, 6 commit time on this server, then fields not needed here.
+    number, 3 tag, 4 last_committed, 5 sequence_number, 6 commit time on this server; the later fields are not needed
+    here.
     """
     at = HEADER_BYTES
     for _ in range(3):  # format version, size, last field that must not be ignored
@@ -398,7 +403,7 @@ def _tagged(data: bytes) -> Gtid:
 
 
 def serialized_integer(data: bytes, at: int) -> tuple[int, int]:
-    """An integer of MySQL's serialization library, and the offset after it.
+    """Reads an integer in the encoding of MySQL's serialization library; returns it and the offset after it.
 
     The number of low bits set in the first byte is the number of further bytes, and the value starts after the first
     bit that is not set.
@@ -415,14 +420,15 @@ def _uuid(source: bytes) -> str:
     return str(uuid.UUID(bytes=source))
 
 
-# Modes by their bits (MySQL source, sql/system_variables.h), in the order of the record's text.
+# Maps bits to the modes that affect rows (MySQL source, sql/system_variables.h), in the order in which records list
+# modes.
 _EFFECTIVE = {
     6: "NO_UNSIGNED_SUBTRACTION", 23: "NO_ZERO_IN_DATE", 24: "NO_ZERO_DATE", 25: "ALLOW_INVALID_DATES",
     31: "PAD_CHAR_TO_FULL_LENGTH", 32: "TIME_TRUNCATE_FRACTIONAL",
 }  # fmt: skip
 _DEFAULT = "NO_ZERO_IN_DATE,NO_ZERO_DATE"  # MySQL's default
 _MAX_KNOWN = 1000
-# A Query event's status variables start with flags2 and sql_mode: code 0, 4 bytes, code 1, 8 bytes.
+# A Query event's status variables start with flags2 (code 0, then 4 bytes) and sql_mode (code 1, then 8 bytes).
 _START = slice(QUERY_STATUS_VARIABLES_AT, QUERY_STATUS_VARIABLES_AT + 14)
 _FLAGS2, _SQL_MODE = 0, 1
 _SECOND_CODE_AT, _SQL_MODE_AT = 5, 6

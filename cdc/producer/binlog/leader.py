@@ -36,8 +36,8 @@ __all__ = [
     "update_triggers",
 ]
 
-# The server cannot be reached, or refuses us just now: shutting down, offline mode, too many connections, out of
-# memory, a killed statement (MySQL manual, "Server Error Message Reference").
+# These errors mean that the server cannot be reached, or refuses us just now: it shuts down, is in offline mode, has
+# too many connections or no memory left, or the statement was killed (MySQL manual, "Server Error Message Reference").
 _UNREACHABLE = frozenset({
     0,  # pymysql's code for a connection that was lost before
     2002, 2003, 2006, 2013, 2055, 1040, 1041, 1053, 1077, 1079, 1129, 1135, 1152, 1158, 1159, 1160, 1161, 1184, 1203,
@@ -61,8 +61,8 @@ _WHOLE_DOCUMENTS = {
     ),
 }  # fmt: skip
 _NAMES = "lower_case_table_names"
-# With the value 2, on macOS, the server logs a table under two names: as the table was created, and as a statement
-# spelled the name.
+# With the value 2, the default on macOS, the server logs one table under two names: the name from CREATE TABLE, and the
+# spelling in the statement that is logged.
 _ANY_SPELLING = f"{_NAMES} is 2, with which one table is logged under several names; only a new server can have 0 or 1"
 _IDENTITY = (_NAMES, "version", "server_uuid", "server_id", "gtid_mode")
 
@@ -74,9 +74,9 @@ _GLOBAL_TRIGGER = re.compile(r"GRANT (ALL PRIVILEGES|(.*, )?TRIGGER(, .*)?) ON \
 class Leader:
     """The server's state at the time of the query. ``logs`` are its binlog files, oldest first, with sizes in bytes.
 
-    ``gtid_on`` is true if the server can send its binlog from a GTID set on. ``before_gtids`` is true if the server
-    uses GTIDs now, but its oldest binlog files are older; it does not send the transactions in them that have no GTIDs.
-    ``folds_names`` is true if the server stores names of databases and tables in lower case.
+    ``gtid_on`` is true if the server can send its binlog after a GTID set. ``before_gtids`` is true if the server uses
+    GTIDs now, but wrote its oldest binlog files before: the server does not send the transactions without GTIDs in
+    these files. ``folds_names`` is true if the server stores names of databases and tables in lower case.
     """
 
     name: str
@@ -110,7 +110,8 @@ def inspect(
     ``partial_json``: the server may log partial updates of JSON documents.
 
     Raises Disconnected if the server cannot be reached, and UserError with everything that must be changed, and the SQL
-    that changes it. If the rest can be queried nevertheless, ``problems`` gets that error instead.
+    that changes it. If the state can be queried nevertheless, the UserError is appended to ``problems`` instead, if
+    given.
     """
     with connected_cursor(settings, name) as cursor:
         return inspect_with(cursor, name=name, partial_json=partial_json, problems=problems)
@@ -177,7 +178,7 @@ def count_different(settings: dict[str, Any], texts: Sequence[str], charset: str
 
 
 def different(cursor: Any, texts: Sequence[str], charset: str, collation: str) -> int:
-    """``count_different`` over an open connection. Raises pymysql's errors."""
+    """Returns the result of ``count_different``, queried over an open connection. Raises pymysql's errors."""
     cursor.execute(
         f"SELECT COUNT(DISTINCT CONVERT(m USING {charset}) COLLATE {collation}) FROM JSON_TABLE(%s, '$[*]' "
         "COLUMNS (m VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$' ERROR ON EMPTY ERROR ON ERROR)) AS texts",
@@ -200,7 +201,7 @@ def connected_cursor(settings: dict[str, Any], name: str) -> Iterator[Any]:
 
 
 def _not_followed(cursor: Any, name: str, partial_json: bool) -> UserError | None:
-    """The error with everything that must be changed first; None if there is nothing."""
+    """The error that lists all settings and grants which must be changed first; None if nothing must be changed."""
     variables = _variables(cursor)
     _require_version(variables["version"], name)
     problems = list(settings_problems(variables, _SETTINGS if partial_json else _SETTINGS | _WHOLE_DOCUMENTS))
@@ -294,7 +295,7 @@ def _variables(cursor: Any) -> dict[str, str]:
 
 
 def _purged(cursor: Any) -> GtidSet:
-    # Not read with SHOW VARIABLES, which cuts a value at 1024 characters.
+    # SHOW VARIABLES would cut the value at 1024 characters.
     cursor.execute("SELECT @@GLOBAL.gtid_purged")
     return GtidSet.parse(cursor.fetchone()[0])
 
@@ -345,12 +346,12 @@ def _sees_triggers(cursor: Any) -> bool:
     (roles,) = cursor.fetchone()
     cursor.execute("SHOW GRANTS FOR CURRENT_USER()" + ("" if roles == "NONE" else f" USING {roles}"))
     lines = [row[0] for row in cursor.fetchall()]
-    # A REVOKE line comes from partial_revokes: a database is left out.
+    # With partial_revokes, a REVOKE line names a database in which the user lacks the privilege.
     return any(_GLOBAL_TRIGGER.match(line) for line in lines) and not any(line.startswith("REVOKE") for line in lines)
 
 
 def unlogged_replica(cursor: Any) -> Iterator[str]:
-    """Reports if the server is a replica whose own binlog lacks the changes that it replicates."""
+    """Yields a problem if the server is a replica whose own binlog lacks the changes that it replicates."""
     cursor.execute("SHOW GLOBAL VARIABLES WHERE variable_name IN ('log_replica_updates', 'log_slave_updates')")
     logs_all = all(value == "ON" for _, value in cursor.fetchall())
     if not logs_all and first_known(cursor, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"):
@@ -358,7 +359,7 @@ def unlogged_replica(cursor: Any) -> Iterator[str]:
 
 
 def first_known(cursor: Any, *statements: str) -> list[Any]:
-    """The rows of the first statement that this version of the server knows."""
+    """Executes the first of ``statements`` that this version of the server knows; returns its rows."""
     for statement in statements[:-1]:
         try:
             cursor.execute(statement)

@@ -3,7 +3,7 @@
 mysql-replication connects, announces checksums and heartbeat and requests the dump. It does not register as a replica:
 tools connect to each replica that SHOW REPLICAS lists, and the tools of percona-toolkit end if they can't connect.
 After the request this module reads the packets, in large chunks: the library's own reader decodes more than is needed,
-drops unknown events without an error and reconnects by itself. This takes private names of the library: pyproject.toml
+drops unknown events without an error and reconnects by itself. This needs private names of the library: pyproject.toml
 pins its exact version, and tests/unit/producer/test_private_names.py lists the names.
 
 ``Dumps`` opens the connections to one leader: one to follow its binlog, others to read a prepared XA transaction again.
@@ -38,7 +38,7 @@ __all__ = ["BinlogSource", "Dumps", "Replica", "Translate"]
 
 _CHUNK_BYTES = 1 << 16  # bytes read at once: more would not stay in the processor's cache
 _PACKET_LENGTH_BYTES = 3
-_TIMEOUTS = {"read_timeout": 30, "write_timeout": 30}  # seconds, until the dump begins
+_TIMEOUTS = {"read_timeout": 30, "write_timeout": 30}  # seconds; in force until the dump begins
 _SELECT_SECONDS = 0.2
 _SESSION = {
     # MariaDB sends its GTID events only to replicas with this capability.
@@ -133,12 +133,16 @@ class BinlogSource:
 
     @property
     def silence(self) -> float:
-        """Seconds without anything from the leader while the socket is being read; 0 while events are processed."""
+        """The number of seconds since the leader last sent something, while the socket is being read; 0 while events
+        are processed.
+        """
         return 0.0 if self._busy_since is not None else time.monotonic() - self._received_at
 
     @property
     def busy(self) -> float:
-        """Seconds for which the newest events have been processed, with the socket not read; 0 while it is read."""
+        """The number of seconds for which the newest events have been processed; meanwhile the socket is not read. 0
+        while it is read.
+        """
         since = self._busy_since  # read once, since another thread calls this
         return 0.0 if since is None else time.monotonic() - since
 
@@ -194,7 +198,9 @@ class BinlogSource:
         return received >= missing
 
     def _wait(self, stop: threading.Event, wake: int | None) -> None:
-        """Waits until something arrives, at the latest a heartbeat. Raises Disconnected if nothing arrives."""
+        """Waits until the socket or ``wake`` can be read. Raises Disconnected if the leader sends nothing for too long,
+        not even a heartbeat.
+        """
         waited = 0.0
         sources = [self._socket] if wake is None else [self._socket, wake]
         while not stop.is_set():
@@ -231,10 +237,10 @@ _XA_START_OR_END = re.compile(rb"XA (?:START|END) X'[0-9A-Fa-f]*',X'[0-9A-Fa-f]*
 
 
 class Dumps:
-    """Dump connections to ``leader``, each as a replica whose name is derived from ``topic`` and ``resource``.
+    """Opens dump connections to ``leader``, each as a replica whose name is derived from ``topic`` and ``resource``.
 
     ``settings`` are pymysql's connection arguments. ``server_id`` is the replica's server id; with 0 it is derived from
-    the name. ``translator`` makes, for each dump, the ``translate`` of ``BinlogSource.open``.
+    the name. ``translator`` is called for each dump and returns the ``translate`` for ``BinlogSource.open``.
     """
 
     def __init__(
@@ -251,7 +257,8 @@ class Dumps:
         self._settings = settings
         self._translator = translator
         self._leader = leader
-        # A leader ends the dump of an older replica with the same UUID; a server id in the profile makes another UUID.
+        # A leader ends the dump of an older replica with the same UUID, which is derived from this name: a profile with
+        # another server id has another UUID, too.
         self._name = f"{topic} {resource}" + (f" {server_id}" if server_id else "")
         self._server_id = server_id
         self._heartbeat_seconds = heartbeat_seconds

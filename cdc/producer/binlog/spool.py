@@ -16,7 +16,7 @@ from cdc.large_rows.stored_blob import read_at
 
 __all__ = ["Spool"]
 
-# The CRC-32 of any bytes followed by their own CRC-32.
+# The CRC-32 of any bytes that are followed by their own CRC-32 is this number.
 _RIGHT_SUM = 0x2144DF1C
 
 
@@ -31,7 +31,8 @@ class Spool:
         self.size = 0
         self._sum = 0
         with _disk_full_reported():
-            # The file has no buffer: its rest would be written when the file is closed, when the disk may be full.
+            # The file has no buffer: the rest of a buffer would be written only when the file is closed, and the disk
+            # may be full then.
             self._file: FileIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  closed by the code that reads it
 
     def write(self, part: bytes | memoryview) -> None:
