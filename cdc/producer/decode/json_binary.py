@@ -29,18 +29,19 @@ _MAX_DEPTH = 100  # nested containers, the server's own limit
 LARGEST_SIGNED = (1 << 32) - 1  # the server's parser makes integers up to here signed, larger ones unsigned
 
 _DECIMAL, _DATE, _TIME, _TIMESTAMP, _DATETIME, _BINARY = 246, 10, 11, 7, 12, 254
-# BIT, VARBINARY, TINYBLOB, MEDIUMBLOB, LONGBLOB, BLOB; 253 is a text in utf16, utf16le, ucs2 or utf32, stored as bytes.
+# Field types whose values are bytes: BIT, VARBINARY, TINYBLOB, MEDIUMBLOB, LONGBLOB, BLOB; 253 is a text in utf16,
+# utf16le, ucs2 or utf32, which is stored as bytes.
 _BYTES = frozenset({16, 15, 249, 250, 251, 252, 253, _BINARY})
 _LONGEST_BINARY = 255  # bytes of the longest BINARY that a follower can declare
 _TEMPORAL_BYTES = 8
 
 
 class _SqlMember(Exception):
-    """The document has a member of an SQL type, so it must be written as a tree."""
+    """Raised for a document with a member of an SQL type: it must be written as a tree."""
 
 
 def json_value(data: bytes) -> str:
-    """The value of a JSON column as JSON text, ``{"Json":…}`` or ``{"JsonTyped":…}``.
+    """Converts the value of a JSON column to JSON text, ``{"Json":…}`` or ``{"JsonTyped":…}``.
 
     Raises ValueError for a member of a type that can't be replicated exactly, and for bytes that are not a document.
     """
@@ -103,7 +104,7 @@ class _Document:
         return self._inlined(kind, self._data[at])  # a literal that is the whole document
 
     def _inlined(self, kind: int, value: int) -> str:
-        """A value that is stored in its container's entry instead of an offset."""
+        """The text of a value that the container's entry contains itself, in place of an offset."""
         if kind == _LITERAL:
             if value in _LITERALS:
                 return _LITERALS[value]
@@ -158,7 +159,9 @@ class _Document:
 
 
 def sql_member(kind: int, data: bytes) -> str:
-    """A member of MySQL's field type ``kind``, tagged; temporal values are packed as in Json_datetime."""
+    """The JSON text of a member of MySQL's field type ``kind``, with its tag; temporal values are packed as in
+    Json_datetime.
+    """
     if kind == _DECIMAL:
         return f'{{"Decimal":"{_decimal(data)}"}}'
     if kind in _BYTES:

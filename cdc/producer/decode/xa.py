@@ -16,10 +16,10 @@ from cdc.producer.binlog.events import HEADER_BYTES, RawEvent
 
 __all__ = ["XaTransactions", "xid_of"]
 
-# The fields are: whether the transaction commits in one phase; the format of the xid, and the lengths of its two parts,
-# which follow.
+# An XA_prepare event contains: whether the transaction commits in one phase (1), the format of the xid (4), the lengths
+# of the xid's two parts (4 + 4), and then these two parts.
 _XA_PREPARE = Struct("<BIII")
-_MAX_KEPT = 16_000_000  # bytes, of all prepared transactions together
+_MAX_KEPT = 16_000_000  # bytes; the limit for the kept events of all prepared transactions together
 _XID = re.compile(r"XA\s+\w+\s+(X'[0-9a-f]*',X'[0-9a-f]*',\d+)\s*", re.IGNORECASE)
 
 
@@ -46,7 +46,7 @@ class XaTransactions:
         self._location, self._open = location, []
 
     def keep(self, event: RawEvent) -> None:
-        """Keeps a table map or rows event of the open XA transaction, while all kept events fit in memory."""
+        """Keeps a table map or rows event of the open XA transaction, unless the kept events take too much memory."""
         if self._open is None:
             return
         self._open.append(event)
@@ -75,8 +75,9 @@ class XaTransactions:
         return xid, location, bool(in_one_phase)
 
     def committed(self, xid: str, event: RawEvent) -> Iterable[RawEvent]:
-        """The table maps and rows of a transaction that commits with ``event``. Raises PromiseError if it is
-        unknown."""
+        """The table maps and rows of the XA transaction that commits with ``event``. Raises PromiseError if this
+        transaction is unknown.
+        """
         location = self._prepared.pop(xid, None)
         if location is None:
             raise PromiseError(
@@ -97,7 +98,9 @@ class XaTransactions:
         return location and location.sql_mode
 
     def rolled_back(self, xid: str) -> None:
-        """Drops a transaction; an unknown transaction was prepared before the producer's start."""
+        """Drops the prepared transaction ``xid``. An unknown transaction is ignored: it was prepared before the
+        producer's start.
+        """
         self._prepared.pop(xid, None)
         self._drop(self._kept.pop(xid, []))
 
