@@ -26,7 +26,7 @@ _SIGNED = {_INT16: Struct("<h"), _INT32: Struct("<i"), _INT64: Struct("<q")}
 _UNSIGNED = {_UINT16: Struct("<H"), _UINT32: Struct("<I"), _UINT64: Struct("<Q")}
 _DOUBLE_NUMBER = Struct("<d")
 _MAX_DEPTH = 100  # nested containers, the server's own limit
-LARGEST_SIGNED = (1 << 32) - 1  # the server's parser makes integers up to here signed, larger ones unsigned
+LARGEST_SIGNED = (1 << 32) - 1  # the server's parser makes integers up to this value signed, larger integers unsigned
 
 _DECIMAL, _DATE, _TIME, _TIMESTAMP, _DATETIME, _BINARY = 246, 10, 11, 7, 12, 254
 # Field types whose values are bytes: BIT, VARBINARY, TINYBLOB, MEDIUMBLOB, LONGBLOB, BLOB; 253 is a text in utf16,

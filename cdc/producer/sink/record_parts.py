@@ -45,7 +45,7 @@ RECORD = (
     '{"uri":"%s","sequence":%d,"bn_file":{"fileName":"%s","offset":%d},'
     '"transaction":{"id":"%s","index":%d,"last":%s,"ts_us":%d},'
 )
-# header of a chunk's message: the state of the copy after the chunk, as in the commit log's entries
+# This header of a chunk's message contains the state of the copy after the chunk, as the commit log's entries do.
 COPIED = "cdc_copy"
 _SLICE = 1 << 20  # characters
 _MAX_CHANGED = 10_000
@@ -109,7 +109,8 @@ class ToldTypes:
     """Decides which records contain their table's column types: the table's first record, and the first record after
     each statement on the table, which may have changed the table.
 
-    ``statements`` counts the statements. A table shape with this number in ``told`` need not repeat its types.
+    ``statements`` counts the statements. If a table shape has this number in ``told``, its next record need not contain
+    the types.
     """
 
     def __init__(self) -> None:
@@ -118,8 +119,9 @@ class ToldTypes:
         self._all = 0
 
     def forget(self, effects: Iterable[Effect]) -> None:
-        """Forgets which tables had their types in a record, if a statement with these ``effects`` may have changed
-        them."""
+        """Forgets which records contained types, for the tables whose types a statement with these ``effects`` may have
+        changed.
+        """
         self.statements += 1
         for effect in effects:
             if effect.action.endswith("Database") or len(self._changed) > _MAX_CHANGED:
@@ -193,7 +195,7 @@ def encoded(pieces: Sequence[str | bytes | LargeText]) -> bytes | LargeText:
     return buffer.getvalue()
 
 
-_NO_FOREIGN_KEY_CHECKS = 2  # a flag, as in a rows event
+_NO_FOREIGN_KEY_CHECKS = 2  # a flag of rows events
 
 
 def chunk_body(chunk: Chunk) -> tuple[str, ...]:
@@ -224,8 +226,8 @@ def creation_body(creation: Creation, *, resource: str, ts_us: int) -> tuple[str
 
 
 class Place(NamedTuple):
-    """The place of a copied record in the stream: its sequence, the binlog's ``position`` there, and the time of
-    reading.
+    """The place of a copied record in the stream: its sequence, the ``position`` of the stream in the binlog, and the
+    time of reading.
     """
 
     sequence: int

@@ -57,7 +57,7 @@ from cdc.sql.tokens import excerpt
 __all__ = ["Router"]
 
 _MAX_HEADS = 10_000
-_SKIPPED = "skipped"  # identifies a skipped event in checksums: its position differs between servers
+_SKIPPED = "skipped"  # stands for a skipped event in checksums: its position differs between servers
 _HEADER_JSON = (
     b'{"timestamp":%d,"event_type":%d,"server_id":%d,"event_length":%d,"next_event_position":%d,"event_flags":%d}'
 )
@@ -169,13 +169,13 @@ class Router:
         """The messages of a transaction that was decoded on the fast path. Raises PromiseError as ``rows`` and
         ``commit`` do.
 
-        This runs for nearly every transaction, so it makes no further calls.
+        This runs for nearly every transaction, so it calls as few functions as possible.
         """
         (transaction, _, commit_us, mode), last = change.begin, len(change.rows) - 1
         if self._unfinished is not None or self.incomplete or is_large(change.rows, self._record_bytes):
             yield from self._event_by_event(change)
             return
-        # Until all messages are written, they belong to an open transaction.
+        # Until all messages are written, ``sent`` counts them as records of an open transaction.
         self._index = last + 1
         for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
             topic, uri, key = self._heads.get(table.names) or self._head(table)
@@ -200,7 +200,7 @@ class Router:
     def _head(self, table: TableShape) -> tuple[str, str, bytes]:
         """The topic, URI and Kafka key that all records of a table with these names have in common.
 
-        The cache maps the table's names to them, since a shape that is no longer used must not be kept here.
+        The keys of the cache are names and not shapes, since a shape that is no longer used must not be kept here.
         """
         return self._heads.get(table.names) or self._head_of(table.names)
 
@@ -288,7 +288,7 @@ class Router:
         yield from self._hold(Part(topic, uri, event.position, whole, header, 1, content_sum(uri, text)))
 
     def commit(self) -> Iterator[Message]:
-        """The message that was kept back, marked as the last message of the transaction."""
+        """Yields the message that was kept back, marked as the last message of the transaction."""
         yield from self._release(last=True)
         if self._committed_part:
             self._committed_part.require_more(self._index)
@@ -327,16 +327,16 @@ class Router:
         headers: Headers = [("mysql_binlog_headers", part.header)]
         value, rows, newest = encoded((head, *part.body, "}")), part.rows, part.newest
         message = Message(part.topic, part.uri.encode(), value, begin.commit_us // 1000, headers)
-        del part, value  # while it is sent, one copy of a large record is enough
+        del part, value  # while a large record is sent, one copy of it is enough
         yield message
-        # Counted only when the caller resumes this generator, which it does not do for a record that Kafka refused.
+        # The record is counted only when the caller resumes this generator; it does not if Kafka refused the record.
         self._index += 1
         self._rows += rows
         self._newest = newest
         self.next_sequence += 1
 
     def _statement_head(self, effects: Sequence[Effect]) -> tuple[str, str]:
-        """Topic and URI of a statement's record."""
+        """The topic and URI of a statement's record."""
         topic = self._topics.of_statement({table for effect in effects for table in tables(effect)})
         return topic, self._uri(effects[0].database)
 

@@ -152,9 +152,10 @@ class TopicAdmin:
         self._require_kept(needed, known)
 
     def look(self, resource: str) -> Entry | None:
-        """The newest committed entry, after the checks of ``require`` and ``require_matching``; creates nothing.
+        """Checks the topics as ``require`` and ``require_matching`` do, but creates nothing; returns the newest
+        committed entry.
 
-        Raises the errors of both.
+        Raises the errors of both methods.
         """
         known = known_topics(self.properties)
         self._require_first(known)
@@ -197,7 +198,7 @@ class TopicAdmin:
         """
         partitions = set(entry.partitions) if entry else set()
         names = self.names
-        # Both layouts may have the topic of event messages.
+        # The topic of event messages is ignored, since both layouts may have it.
         written = {topic for topic, _ in partitions if not names.is_events(topic)}
         if written and (names.topic in written) != (names.layout == SINGLE):
             raise UserError(
@@ -244,8 +245,8 @@ class TopicAdmin:
     def require_alone(self, resource: str) -> None:
         """Checks, after the first commit to an empty commit log, that no other producer found it empty too.
 
-        Both write before they read, and open transactions are read too, so at least one of them sees the other's entry.
-        Raises UserError if there is another producer's entry, and Disconnected.
+        Both producers write before they read, and they read the entries of open transactions, too. So at least one of
+        them sees the other's entry. Raises UserError if there is another producer's entry, and Disconnected.
         """
         commits = self.names.commits
         try:
@@ -362,7 +363,7 @@ class TopicMaker:
             NewTopic(name, num_partitions=number, replication_factor=count, config=self._settings(name) | dict(more))
             for name, number in partitions.items()
         ]
-        # The request has a timeout: a timeout of the future alone would raise an error that is not Kafka's.
+        # The request itself has the timeout: if only the future had one, it would raise an error that is not Kafka's.
         try:
             with admin_client(self._properties) as admin:
                 answers = admin.create_topics(topics, request_timeout=_ANSWER_SECONDS) if topics else {}
