@@ -80,7 +80,7 @@ def find_leader(profile: Profile, problems: list[UserError] | None = None) -> Le
 
 
 def as_on_leader(profile: Profile, leader: Leader) -> Profile:
-    """The profile with names in the form in which the leader's records contain them."""
+    """Returns the profile with its names in the form in which the leader's records contain them."""
     return profile.folded() if leader.folds_names else profile
 
 
@@ -223,14 +223,14 @@ def _followers(profile: Profile, log: Callable[..., None]) -> Followers:
 
 
 def make_event_messages(profile: Profile, shown: Position | None) -> EventMessages:
-    """The writer of messages about binlog events after ``shown``, which is used if the decoder yields such events."""
+    """The writer of messages about binlog events after ``shown``; it is used only if the decoder yields such events."""
     return EventMessages(resource=profile.mysql_resource_name, topic=profile.kafka.topics().events, shown=shown)
 
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
     """The options of a start: ``instance``, the name of this process, and the options of its command line. ``skips``
-    decides which events are not sent.
+    decides which refused events are skipped.
     """
 
     instance: str
@@ -290,7 +290,7 @@ class _Producer:
         return find_leader(self.profile)
 
     def named_as(self, leader: Leader) -> "_Producer":
-        """The producer with the names in its profile in the form in which the leader's records contain them."""
+        """Returns the producer with the names in its profile in the form in which the leader's records contain them."""
         return replace(self, profile=as_on_leader(self.profile, leader))
 
     def open_sink(self) -> KafkaSink:
@@ -318,7 +318,8 @@ class _Producer:
         connection.
         """
         if sink.entry is not None and sink.entry.instance != self.options.instance:
-            # Another producer may have committed until it was fenced just now: the leader's state must be newer.
+            # Another producer may have committed entries until it was fenced just now: the leader's state must be newer
+            # than these entries, so it is queried again.
             leader = self.leader()
         entry, widened = self._entry(leader, sink.entry)
         sink.start(entry)

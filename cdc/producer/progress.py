@@ -26,8 +26,8 @@ class Progress:
     """The progress from ``entry`` on.
 
     ``alive_seconds``: an unchanged position is committed at this interval, as a sign of life. ``transactions`` counts
-    the transactions read to their end, ``through_us`` is the commit time of the newest of them. ``copy`` is the state
-    of table copies.
+    the transactions read to their end, ``through_us`` is the commit time of the newest of these transactions. ``copy``
+    is the state of table copies.
     """
 
     def __init__(self, entry: Entry, *, alive_seconds: float = 60.0) -> None:
@@ -104,8 +104,8 @@ class Progress:
             self._partial = None
 
     def _advance(self, file: str, offset: int) -> None:
-        # With GTIDs the leader starts at the beginning of a file and leaves out the transactions that are replicated
-        # already; the position must not go back then.
+        # With GTIDs the leader begins to send at the start of a file and leaves out the transactions that are
+        # replicated already; the position must not go back then.
         if (offset > self._offset) if file == self._file else (file_number(file) > file_number(self._file)):
             self._file, self._offset, self._moved = file, offset, True
 
@@ -130,7 +130,7 @@ class Progress:
 
     @property
     def filters(self) -> dict[str, list[str]] | None:
-        """The filters that hold at this place, in the form of ``Filters.listed``."""
+        """The filters that hold at this place of the stream, in the form of ``Filters.listed``."""
         return self._entry.filters
 
     @property
@@ -140,7 +140,7 @@ class Progress:
 
     @property
     def has_prepared(self) -> bool:
-        """Whether XA transactions are prepared; when one commits, its earlier events are decoded."""
+        """Whether XA transactions are prepared; when such a transaction commits, its earlier events are decoded."""
         return bool(self._prepared)
 
     @property

@@ -36,8 +36,8 @@ def starting_entry(
 ) -> Entry:
     """The entry to continue after: the commit log's ``entry``, or a first entry for ``start`` if there is no entry yet.
 
-    ``filters`` are the profile's, in the form of ``Filters.listed``; ``named`` is called to find out whether the
-    leader's first rows were logged with the names of their columns. Raises UserError if the leader cannot continue
+    ``filters`` are the profile's filters, in the form of ``Filters.listed``; ``named`` is called to find out whether
+    the leader's first rows were logged with the names of their columns. Raises UserError if the leader cannot continue
     there without losing or repeating changes.
     """
     if entry is None or Pending.from_json(entry.copy).structure:
@@ -109,7 +109,8 @@ def _with_unpacked(chunk: Iterable[RawEvent | SimpleTransaction]) -> Iterator[Ra
 def _first_entry(leader: Leader, *, start: str, named: Callable[[], bool]) -> Entry:
     """The entry of a producer without a commit log, for the profile's ``start``.
 
-    Raises UserError if the leader has purged the transactions that follow, or has not executed the transactions before.
+    Raises UserError if the leader has purged transactions after the start, or has not executed the transactions before
+    it.
     """
     position, executed = Position(leader.logs[0][0], 4), leader.purged
     copies = start == COPY or (start == AUTO and leader.gtid_on and not (_has_beginning(leader) and named()))

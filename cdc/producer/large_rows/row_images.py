@@ -12,7 +12,7 @@ __all__ = ["BLOB", "TEXT", "LargeColumn", "large_rows"]
 
 BLOB, TEXT = "Blob", "String"  # the tags of values that may stay on disk
 _LARGE = 1_000_000  # bytes; shorter values are read into memory
-_WINDOW = 66_000  # bytes: more than a value with a length of at most two bytes takes
+_WINDOW = 66_000  # bytes; a value whose length takes at most two bytes is smaller
 _SHORT_PREFIX = 2
 
 
@@ -54,7 +54,7 @@ def large_rows(event: RawEvent, columns: Sequence[LargeColumn], at: int) -> list
 
 
 def _image(spool: Spool, at: int, columns: Sequence[LargeColumn], pieces: list[bytes | StoredValue]) -> int:
-    """Appends the values of the image at ``at``; returns the offset after it."""
+    """Appends the values of the image at ``at`` to ``pieces``; returns the offset after the image."""
     width = (len(columns) + 7) // 8
     nulls = int.from_bytes(spool.read(at, width), "little")
     at += width
@@ -69,7 +69,7 @@ def _image(spool: Spool, at: int, columns: Sequence[LargeColumn], pieces: list[b
 
 
 def _value(spool: Spool, at: int, column: LargeColumn, pieces: list[bytes | StoredValue]) -> int:
-    """Appends the value at ``at``; returns its number of bytes."""
+    """Appends the value at ``at`` to ``pieces``; returns the number of bytes of the value."""
     prefix, size = column.prefix, _WINDOW
     if prefix > _SHORT_PREFIX:
         length = int.from_bytes(spool.read(at, prefix), "little")
