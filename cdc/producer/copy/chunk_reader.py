@@ -55,7 +55,8 @@ _PACKET = [
     "  n = d[p] | d[p+1] << 8 | d[p+2] << 16",
     "  stop = p + 4 + n",
     "  k = d[p+4]",
-    # Stops at a packet that is incomplete, is continued in another packet, reports an error, or ends the result.
+    # The loop stops at a packet that is incomplete, is continued in another packet, reports an error, or ends the
+    # result.
     "  if stop > end or n == 0xFFFFFF or k == 255 or (k == 254 and n < 9): break",
     "  p += 4",
 ]
@@ -68,7 +69,7 @@ class ChunkRows:
 
     ``rows(data, text, offset, end, out)`` appends the rows of complete packets to ``out`` and returns the offset of the
     first packet that is incomplete or not a row; ``row(payload, text)`` returns one row of 16 MiB or more. ``text``
-    contains the same bytes as latin1 text. They raise ValueError and LookupError if a row can't be read exactly.
+    contains the same bytes as latin1 text. Both raise ValueError and LookupError if a row can't be read exactly.
     """
 
     definition: TableDefinition
@@ -142,7 +143,7 @@ def _row(columns: Sequence[ColumnText], nullable: Sequence[bool]) -> tuple[list[
 
 
 def _part(x: str, source: str) -> Iterator[str]:
-    """The lines of code that read one column that is not NULL."""
+    """Yields the lines of code that read one column that is not NULL."""
     yield "l = d[p]"
     yield "if l < 251: p += 1"
     # A length of 251 would mean NULL.
@@ -154,7 +155,7 @@ def _part(x: str, source: str) -> Iterator[str]:
 
 
 def _several(x: str, count: int) -> Iterator[str]:
-    """The lines of code that read the several selected columns of one value as a list, with None for NULL."""
+    """Yields the lines of code that read the several selected columns of one value as a list, with None for NULL."""
     yield f"{x} = []"
     yield f"for _ in range({count}):"
     yield f" if d[p] == 251: {x}.append(None); p += 1"
@@ -174,11 +175,11 @@ _SESSION = (
     "group_concat_max_len = 4294967295, range_optimizer_max_mem_size = 0, net_write_timeout = 600, "
     "lock_wait_timeout = 60, transaction_isolation = 'REPEATABLE-READ', transaction_read_only = 1"
 )
-CHANGED = frozenset({1049, 1054, 1146, 1176, 1356, 1412})  # 1356: the name now belongs to an invalid view
+CHANGED = frozenset({1049, 1054, 1146, 1176, 1356, 1412})  # 1356: an invalid view has the table's name now
 _LARGEST_PAYLOAD = 0xFFFFFF
 _HEADER_BYTES = 4
 _ERROR = 0xFF
-_KEPT = 100  # tables whose generated code is cached
+_KEPT = 100  # number of tables whose generated code is cached
 
 
 class TableChanged(Disconnected):
@@ -234,7 +235,7 @@ class ChunkReader:
     def read(
         self, definition: TableDefinition, after: tuple[str, ...] | None, *, rows: int, max_bytes: int
     ) -> ReadChunk:
-        """Reads ``rows`` rows after ``after``, fewer if they reach ``max_bytes`` or the table ends.
+        """Reads ``rows`` rows after the key ``after``; fewer if they reach ``max_bytes`` or the table ends.
 
         ``after`` contains the JSON text of each key column's value; None means the table's beginning. The result has at
         least one row, and exceeds ``max_bytes`` by at most a row or a block from the network. Raises TableChanged and
@@ -244,7 +245,8 @@ class ChunkReader:
             raise ValueError(f"{definition.database}.{definition.name} can't be copied: {definition.refusal}")
         code = self._code_of(definition)
         bound = None if after is None else key_literals(definition.key_columns, after)
-        # Requests as many rows as would have had this size last time, so that a result is seldom cut off.
+        # Requests the number of rows that would reach ``max_bytes`` with the average row of the chunk before, so that a
+        # result is seldom cut off.
         rows = min(rows, max(1, max_bytes // self._row_sizes.get(definition, 1)))
         found, size, ended = self._read(definition, code.statement(bound, rows), max_bytes)
         if found:
@@ -290,7 +292,7 @@ class ChunkReader:
         return self._code[definition]
 
     def _rows(self, code: ChunkRows, statement: str, max_bytes: int) -> tuple[list[str], int, bool]:
-        """Returns the rows, their size in characters, and whether the statement found no more rows."""
+        """Returns the rows, their size in characters, and whether the result of the statement has ended."""
         table = code.definition
         connection = self._open()
         require_unchanged(connection, table)
@@ -312,7 +314,7 @@ class ChunkReader:
 
 
 def reading_connection(settings: dict[str, Any]) -> Any:
-    """Opens a connection for rows, without an open transaction; ``settings`` are pymysql's arguments."""
+    """Opens a connection for reading rows, without an open transaction; ``settings`` are pymysql's arguments."""
     connection = connected(**settings | _TIMEOUTS | _RAW)
     with connection.cursor() as cursor:
         cursor.execute(_SESSION)
@@ -424,7 +426,7 @@ class ArrivingRows:
 
 
 def forget_answer(connection: Any) -> None:
-    """Makes pymysql forget an unfinished result, the rest of which it would read otherwise."""
+    """Makes pymysql forget an unfinished result; otherwise pymysql would read the rest of it."""
     if connection._result is not None:
         connection._result.unbuffered_active = False
         connection._result = None
@@ -443,9 +445,9 @@ def _key_of(table: TableDefinition, row: str) -> tuple[str, ...]:
 
 
 _LOCKED = frozenset({1205, 1213})
-# If a statement waits for the guard's metadata lock and this session waits for the statement, none of the three could
-# go on: so lock_wait_timeout is short. Between two pieces the server waits for as long as the throttles hold the copy
-# back: so net_write_timeout is long.
+# If a statement waits for the guard's metadata lock and this session waits for the statement, none of the three
+# sessions could go on: so lock_wait_timeout is short. Between two pieces the server waits for as long as the throttles
+# hold the copy back: so net_write_timeout is long.
 _SNAPSHOT_SESSION = "SET SESSION lock_wait_timeout = 1, net_write_timeout = 86400"
 
 
@@ -468,7 +470,8 @@ class SnapshotReader:
         """
         self.close()
         try:
-            # The guard keeps the table as it is until the snapshot's own transaction holds the lock.
+            # The guard's lock keeps the table's definition unchanged until the snapshot's own transaction holds the
+            # lock.
             with closing(reading_connection(self._settings)) as guard:
                 require_unchanged(guard, table)
                 self.connection = reading_connection(self._settings)

@@ -1,8 +1,8 @@
 """A chunk request in flight: rows read from the leader, merged with the changes streamed meanwhile.
 
-The SELECT of a chunk sees some of the transactions that are committed meanwhile, and it is not known which. All
-transactions that it may have missed come in the stream after the request. So rows that these transactions change are
-taken from the stream: the SELECT saw the same version of such a row or an older version.
+The SELECT of a chunk sees some of the transactions that are committed meanwhile, and it is not known which transactions
+it sees. All transactions that it may have missed come in the stream after the request. So rows that these transactions
+change are taken from the stream: the SELECT saw the same version of such a row or an older version.
 
 A snapshot of a table that is copied as a whole sees some of the transactions in the binlog, which need not be the
 oldest. It certainly sees the transactions that were executed before it (``seen``). All other transactions that it may
@@ -89,7 +89,7 @@ _LIMIT = 64_000_000  # bytes of changes that are kept while a chunk is read
 
 
 class Overrun(Exception):
-    """Raised when a chunk must be read again, for example because its table changed more than can be kept."""
+    """Raised when a chunk must be read again, for example because its table has more changes than can be kept."""
 
 
 class Window:
@@ -153,7 +153,7 @@ _NOTHING_UNLOGGED = 0x02 | 0x10
 
 @dataclass(slots=True)
 class ChunkRequest:
-    """A request ``wanted`` at the time ``at``, the changes since then, and the answer once there is one.
+    """A request ``wanted`` at the time ``at``, the changes since then, and the ``answer``, None until it arrives.
 
     ``cascading`` are tables with changes that may have cascaded through foreign keys; ``columns`` are the table's
     columns and key in the records of its changes.
@@ -284,7 +284,8 @@ def following(
     pending: Pending, snapshot: Snapshot | None, keys: Keys | None, last: ChunkRequest | None
 ) -> Place | None:
     """The place to request after ``last``; rows with ``keys`` come first. None if the answer to ``last`` is needed
-    before."""
+    first.
+    """
     is_piece = snapshot is not None and snapshot.pieces is not None
     # No other request comes between the pieces of a table.
     if keys is not None and not is_piece:
@@ -302,7 +303,8 @@ def chunk_of(asked: ChunkRequest, answer: Answer, *, piece: int | None) -> Chunk
     """Builds the chunk from the rows that were read, as of this place of the stream; ``piece`` numbers the pieces of a
     snapshot.
 
-    Raises Overrun if the rows have to be read again: too much changed, or a foreign key may have changed rows unseen.
+    Raises Overrun if the rows have to be read again: too much changed, or a foreign key may have changed rows without a
+    trace in the binlog.
     """
     definition, read = answer.definition, answer.chunk
     if definition is None or read is None or asked.may_cascade(answer):
@@ -312,7 +314,8 @@ def chunk_of(asked: ChunkRequest, answer: Answer, *, piece: int | None) -> Chunk
             raise Overrun  # can't happen: the table's changes wait until all pieces are written
         return _piece_of(definition, read, piece, answer.ts_us)
     if asked.columns - {definition.columns_json}:
-        # an ALTER that was not logged has changed the columns: the rows that were read differ from the changes in them
+        # An ALTER that was not logged has changed the columns: the rows that were read and the streamed changes have
+        # different columns.
         raise Overrun
     columns = [column.name for column in definition.columns]
     rows = asked.window.apply(read.rows, [columns.index(name) for name in definition.key])

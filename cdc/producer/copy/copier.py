@@ -19,7 +19,7 @@ from cdc.sql.effects import ANY_DATABASE, Effect
 
 __all__ = ["Copier"]
 
-_AHEAD = 2  # chunks that are requested before the first of them is written
+_AHEAD = 2  # number of chunks that are requested before the first of these chunks is written
 # Limits how long the stream waits for a snapshot of a table that changes too often: a lock on the table can delay the
 # snapshot for hours.
 _PATIENCE_SECONDS = 0.2
@@ -61,7 +61,8 @@ class Copier:
         self._creations = Creations()
         self.speed = Speed(time.monotonic())
         self._estimated: int | None = None  # estimated rows of the current table
-        # key columns of the current table's newest chunk, if this process has written a chunk
+        # The key columns in the newest chunk of the current table; empty if this process has written no chunk of the
+        # table.
         self._key: tuple[CopiedColumn, ...] = ()
 
     def copying(self) -> Copying | None:
@@ -120,8 +121,9 @@ class Copier:
                 self._take_back_creations((ANY_DATABASE,))
 
     def holds(self, change: Change) -> bool:
-        """Whether ``change`` must wait until all pieces of a table are written, or a moment for the snapshot of a
-        table."""
+        """Whether ``change`` must wait: until all pieces of a table are written, or for a moment while a snapshot is
+        taken.
+        """
         snapshot = self.snapshot
         if snapshot is None or not snapshot.may_end_with(change):
             return False
@@ -148,7 +150,7 @@ class Copier:
             return
         # The rows of a requested chunk may have been read before the statement, but their table's definition after it.
         self._take_back()
-        # The filters may leave out the new name.
+        # The filters may leave out the table under its new name.
         pending = self.pending.after_statement(statement.effects).wanted(self._wants_table)
         if pending.current != self.pending.current:
             self._progress_log.replaced(self.pending.current, pending.current)
@@ -200,8 +202,9 @@ class Copier:
             self._chunk_requests.ask(Wanted(*place[:2], progress.gtid_text, place[2], changed))
 
     def _due(self, asked: ChunkRequest, answer: Answer) -> Chunk | Beginning | None:
-        """Builds the chunk or the statements from an answer; None if the answer contains nothing to write, if it must
-        be read again, or if the table can't be copied."""
+        """Builds the chunk or the statements from an answer; None if the answer contains nothing to write, if the rows
+        must be read again, or if the table can't be copied.
+        """
         if answer.structure is not None:
             return Beginning(answer.structure, answer.ts_us, self.widened.after if self.widened else None)
         definition = answer.definition
@@ -250,7 +253,7 @@ class Copier:
             self.pending = self.pending.without((definition.database, definition.name))
 
     def after(self, due: Chunk | Beginning) -> Pending:
-        """The state once ``due`` is written."""
+        """The state of the copies once ``due`` is written."""
         if isinstance(due, Beginning):
             begin = self.pending.let_in if self.widened is not None else self.pending.begun_with
             return begin(due.structure.tables, len(due.structure.creations))
@@ -294,7 +297,7 @@ class Copier:
             self.pending, self.widened = self.pending.wanted(self._wants_table), None
 
     def adopt(self, pending: Pending) -> None:
-        """Continues after a chunk that was written before a crash."""
+        """Continues after a chunk that was written before a crash; ``pending`` is the state after that chunk."""
         self._take_back()
         self.pending = pending.without_pieces().wanted(self._wants_table)
         self._queue.adopt(pending)

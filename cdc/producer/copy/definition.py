@@ -8,9 +8,9 @@ an older leader a chunk may have been read before such a change, and nothing in 
 ``unlogged_cascades``.
 
 The server shows question marks in members of an ENUM or SET for letters that utf8mb3 lacks. Such members are read from
-values of the column: no other query shows them. If no row has a member, a recursive query computes its text: the first
-row of the query is a NULL of the column's type, and the others are numbers of members, which that type turns into
-texts. In servers before MySQL 9 these rows have another type.
+values of the column: no other query shows them. If no row has a member, a recursive query computes the text of this
+member: the first row of the query is a NULL of the column's type, and the others are numbers of members, which that
+type turns into texts. In servers before MySQL 9 these rows have another type.
 """
 
 import re
@@ -95,7 +95,7 @@ def shown_type(kind: str, full: str, charset: str) -> str:
     """The type name used in records of rows (``decode.table_map.column_type``) for a column with the COLUMN_TYPE
     ``full``.
 
-    ``kind`` is its DATA_TYPE in information_schema.
+    ``kind`` is the column's DATA_TYPE in information_schema.
     """
     if kind in ("enum", "set"):
         return members_type(kind, None if text_decoder(charset) is None else member_texts(full), charset)
@@ -193,10 +193,10 @@ class TableDefinition:
     """A table of the leader; ``refusal`` is the reason why it can't be copied, None if it can.
 
     ``columns_json`` is part of its records, ``types_json`` is added to the first record. ``created`` is the definition
-    that the leader shows, from which a later change is noticed; ``key_index`` is the name of the key's index.
-    ``whole``: the table has no key or can't be copied in ranges of its key, but it can be copied as a whole from one
-    snapshot. ``inexact``: the leader does not show the definition exactly. ``respelled`` are pairs: a part of
-    ``created`` with question marks, and its exact text, empty if unknown.
+    that the leader shows; if it shows another definition later, the table was changed. ``key_index`` is the name of the
+    key's index. ``whole``: the table has no key or can't be copied in ranges of its key, but it can be copied as a
+    whole from one snapshot. ``inexact``: the leader does not show the definition exactly. ``respelled`` are pairs: a
+    part of ``created`` with question marks, and its exact text, empty if unknown.
     """
 
     database: str
@@ -232,7 +232,7 @@ class TableKey:
 
 
 def identifier(name: str) -> str:
-    """A database, table or column name, quoted."""
+    """Quotes the name of a database, table or column."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -245,7 +245,7 @@ def table_text(show_create: str) -> str:
 def read_definition(connection: Any, database: str, table: str) -> TableDefinition:
     """Reads the definition of ``database.table``; ``connection`` is pymysql's, in utf8mb4, without an open transaction.
 
-    Changes the sql_mode and the time zone of the session. Raises UserError if a grant is missing, naming it, and
+    Changes the sql_mode and the time zone of the session. Raises UserError with the name of a missing grant, and
     Disconnected if the leader can't be reached.
     """
     try:
@@ -271,7 +271,7 @@ def _read_locked(cursor: Any, database: str, table: str, *, tries: int) -> Table
 
 
 def reading_failed(error: pymysql.MySQLError, database: str, table: str, *, user: str) -> CdcError:
-    """Translates pymysql's error for a statement that reads the table; a missing grant is named."""
+    """Translates pymysql's error for a statement that reads the table; the result names a missing grant."""
     where = f"{database}.{table}"
     if error.args[0] in _LOCKED:
         return Disconnected(
@@ -307,7 +307,8 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     kind, engine = cursor.fetchone() or (None, None)
     if kind is not None and kind != "BASE TABLE":
         return _refused(database, table, f"it is no table but a {kind}")
-    # The server refuses this to a user with grants on only some columns: such a user would not see the other columns.
+    # The server refuses SHOW CREATE TABLE to a user with grants on only some columns: such a user would not see the
+    # other columns.
     created = table_text(shown_exactly(cursor, f"SHOW CREATE TABLE {full_name}")[1])
     refusals: list[str] = []
     respelled: list[tuple[str, str]] = []
@@ -408,7 +409,7 @@ def _exact_type(cursor: Any, column: tuple[str, str, str], kind: str, full: str,
 
 
 def _part(name: str, full: str) -> str:
-    """The beginning of a column's line in SHOW CREATE TABLE."""
+    """The beginning of a column's line in the output of SHOW CREATE TABLE."""
     return f"\n  {identifier(name)} {full}"
 
 

@@ -1,7 +1,7 @@
 """Interleaves the chunks of table copies with the changes of the binlog.
 
 Each yielded change is written, and counted in ``Progress``, before the next change is requested. So ``Copier`` only
-sees changes that are in the stream, and a chunk follows them before the next change is decoded.
+sees changes that are in the stream, and a chunk follows these changes before the next change is decoded.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -135,8 +135,8 @@ class Interleaver:
     def _adopted(self, state: RecordState) -> CopyState | None:
         """Adopts the state in a record that readers can see; None if the stream has not reached the record's place.
 
-        The place from which other filters hold may be between two records: the transactions executed before it identify
-        it.
+        The place from which other filters hold may be between two records: the set of the transactions executed before
+        that place identifies it.
         """
         now: Filters | None = None
         if state.filters is not None and state.filters != self._progress.filters:

@@ -38,7 +38,7 @@ class Copying(NamedTuple):
 
 
 class Speed:
-    """Counts copied ``rows`` and their ``size`` in bytes. Other threads may read them."""
+    """Counts copied ``rows`` and their ``size`` in bytes. Other threads may read the counts."""
 
     def __init__(self, now: float) -> None:
         self.rows = self.size = 0

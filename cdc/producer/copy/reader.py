@@ -177,7 +177,7 @@ class Reader:
                     self._answer_all(marks, rows)
         except pymysql.MySQLError as error:
             self._give(translated(error, self._name))
-        except Exception as error:  # noqa: BLE001 - raised where the answer is taken
+        except Exception as error:  # noqa: BLE001 - ``answer`` raises it in the other thread
             self._give(error)
 
     def _answer_all(self, marks: Any, rows: ChunkReader) -> None:
@@ -277,7 +277,8 @@ Found = tuple[TableDefinition, ReadChunk | None, tuple[tuple[str, ...], ...]]
 
 
 def _rows_of(definition: TableDefinition, reader: ChunkReader, keys: Keys, *, max_bytes: int) -> Found:
-    """Returns the table's ``definition``, the rows of the first of ``keys`` with about ``max_bytes``, and these keys.
+    """Returns the table's ``definition``, the rows of the first of ``keys``, about ``max_bytes`` in all, and these
+    first keys.
 
     The rows are None if the table was altered meanwhile or can't be read by these keys; in the second case the
     definition has a refusal. Raises Disconnected.
@@ -292,14 +293,14 @@ def _rows_of(definition: TableDefinition, reader: ChunkReader, keys: Keys, *, ma
     except TableChanged:
         return definition, None, part
     except (ValueError, OverflowError, UserError, PromiseError) as error:
-        # Another request for the same rows would fail again, and so on for ever.
+        # Another request for the same rows would fail in the same way, again and again; so the rows are refused.
         return replace(definition, refusal=str(error)), None, part
     return definition, chunk, part
 
 
 def _break(connection: Any) -> None:
     """Makes another thread's wait on the connection fail."""
-    with suppress(OSError, AttributeError):  # it may be closed, or not be open yet
+    with suppress(OSError, AttributeError):  # the connection may be closed, or not be open yet
         connection._sock.shutdown(socket.SHUT_RDWR)
 
 

@@ -38,7 +38,8 @@ _ANSWER_SECONDS = 10.0
 _LOOK_SECONDS = 2.0
 _END_SECONDS = 1.0
 _LOOK_FOR_TOPIC_SECONDS = 10.0
-# A producer of an older version, which can't stop copies, finds no tables in a request with the second key.
+# A request to stop copies has a key of its own: a producer of an older version, which can't stop copies, then finds no
+# tables in the request.
 _COPY, _STOP = "tables", "stop"
 
 
@@ -272,7 +273,8 @@ class RequestQueue:
     def add(self, requests: Iterable[Request]) -> None:
         """Adds new requests, except requests that an earlier run has taken up."""
         self._waiting += [request for request in requests if not _is_taken(request, self._before)]
-        # only for the first requests: without topic ids, a topic that was created again has low offsets
+        # Only the first requests are compared with ``_before``: in a state without topic ids, the low offsets of a
+        # topic that was created again would look processed.
         self._before = Pending()
 
     def next_state(self, pending: Pending, wants_table: Callable[[str, str], bool], log: ProgressLog) -> Pending | None:
@@ -316,7 +318,7 @@ class RequestQueue:
             self._end_first()
 
     def leave_out(self, pending: Pending) -> Pending:
-        """Drops the rest of the first request, and returns the state after that."""
+        """Drops the rest of the first request, and returns the state after the request."""
         request = self._end_first()
         return pending.taken_up(request.offset, request.topic_id)
 

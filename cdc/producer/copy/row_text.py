@@ -1,8 +1,8 @@
 """Generates the SQL expressions and the lines of code that turn a selected column into the JSON text of binlog rows.
 
 The server sends text, and it is parsed as little as possible: most numbers go into the JSON unchanged. The lines work
-on ``d``, the received bytes, and on ``t``, the same as latin1 text. ``X`` stands for the column's variable, in the
-lines and in ``text``, the source of the f-string for the JSON text. The JSON texts of dates and times of day are
+on ``d``, the received bytes, and on ``t``, the same bytes as latin1 text. ``X`` stands for the column's variable, in
+the lines and in ``text``, the source of the f-string for the JSON text. The JSON texts of dates and times of day are
 cached: real columns contain few different values.
 
 The text of a JSON document does not distinguish a DECIMAL from a double, a date from a string, or signed integers from
@@ -75,7 +75,7 @@ class ColumnText:
 
 
 def constants() -> dict[str, Any]:
-    """A new namespace with the functions and tables that the lines use."""
+    """Returns a new namespace with the functions and tables that the lines use."""
     return {
         "b64": b2a_base64, "quote": encode_basestring, "clocks": CLOCKS, "dates": DATES, "days": DATETIME_DAYS,
         "times": TIMES,
@@ -225,13 +225,13 @@ Types = dict[int, str]
 
 
 class _Number(str):
-    """A number, kept as its text."""
+    """Keeps a number as its text."""
 
     __slots__ = ()
 
 
 class _Object(list[tuple[str, Any]]):
-    """An object's members, in order."""
+    """Keeps an object's members in their order."""
 
     __slots__ = ()
 
@@ -244,7 +244,7 @@ def document_sql(column: str) -> tuple[str, ...]:
 
 
 def document_json(kind: bytes, members: bytes | None, elements: bytes | None, text: bytes | None) -> str:
-    """The value of a JSON column, ``{"Json":…}`` or ``{"JsonTyped":…}``, from the results of ``document_sql``.
+    """Builds the value of a JSON column, ``{"Json":…}`` or ``{"JsonTyped":…}``, from the results of ``document_sql``.
 
     Raises ValueError if the leader's text is incomplete, or the document contains something that can't be replicated
     exactly.

@@ -94,8 +94,8 @@ class Structures:
     """Reads the definitions of ``leader``'s objects that pass the filters, repeatedly if needed; ``settings`` are
     pymysql's arguments.
 
-    A table is read again only if a statement has changed it: if the leader has many tables, its clients execute a
-    statement on one of them before all of them are read.
+    A table is read again only if a statement has changed it: clients of a leader with many tables may always change a
+    table before all tables are read.
     """
 
     def __init__(self, settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange) -> None:
@@ -313,8 +313,9 @@ def _creation(text: str, database: str, session: dict[str, Any] | None = None) -
 
 
 def _spoken(client: str) -> dict[str, Any]:
-    """Returns the session setting under which the text of a routine, trigger or event must run: ``binary`` if its
-    client used that, because the server then stored the text unconverted; otherwise none.
+    """Returns the session setting under which the text of a routine, trigger or event must run: ``binary`` if the
+    client that created the object used ``binary``, because the server then stored the text unconverted; otherwise no
+    setting.
     """
     return {"charset": client} if client == "binary" else {}
 

@@ -117,7 +117,7 @@ class Replicas:
 
 PATIENCE_SECONDS = 30.0
 _MOST_MARKS = 10_000
-_STEP_SECONDS = 1.0  # if more time passes between two looks, only this much counts, since no chunk waited then
+_STEP_SECONDS = 1.0  # the longest time between two looks that counts: in a longer time, no chunk was waiting
 
 
 class _Mark(NamedTuple):
