@@ -45,8 +45,8 @@ _CONTINUOUS = " AND ".join(
     for half, of in (("low", _LOW), ("high", _HIGH))
 )
 _OF_ROW = ("number", "keyed", "identity")
-# Two columns about one era of a row: whether each image was removed as it was added, and whether the era began and
-# ended without an image.
+# Two columns about one era of a row: ``continues``, whether each image was removed as it was added, and
+# ``came_and_went``, whether the era began and ended without an image.
 _CONTINUES = f"""
     NOT unchanged AND {_CONTINUOUS.format("leader")} AND {_CONTINUOUS.format("follower")} AS continues
 """
@@ -140,7 +140,7 @@ def agreement(
         tally=Tally(left),
         whole=whole | {names[number] for number in many},
         among_of=frozenset(names[number] for number in among_of),
-        # Cached because the folds of both sides use these identities, and once more if rows drifted.
+        # The identities are cached because the folds of both sides use them, and use them once more if rows drifted.
         among=cached(_named(identities.where("NOT equal"), names, among_of)) if among_of else None,
     )
 

@@ -47,14 +47,14 @@ from cdc.spark.streams.row_places import steps
 
 __all__ = ["IDENTITY", "carried", "changes", "fold", "segments"]
 
-# Rows are sorted by the hash first: comparing images costs most, and nearly all comparisons end at the hash.
+# Rows are sorted by the hash first: comparing images costs most, and nearly all comparisons are decided by the hash.
 IDENTITY = ["hash", "database", "table", "keyed", "identity"]
 _HASH = "xxhash64(database, table, keyed, identity)"
 
 _PAIR = "named_struct('column', {0}, 'value', {1})"
 _IMAGE = f"array_sort(filter(zip_with({{0}}, {{1}}, (c, v) -> {_PAIR.format('c', 'v')}), p -> p.value != 'Null'))"
 _VALUE = "get({0}, int(array_position(columns, {1})) - 1)"
-# Most keys have one column; Spark does not compile the expression for any number of columns.
+# Most keys have one column; Spark does not compile the expression for keys with any number of columns.
 _KEY = f"""
     IF(size(key) = 1, array({_PAIR.format("key[0]", _VALUE.format("{0}", "key[0]"))}),
         transform(key, k -> {_PAIR.format("k", _VALUE.format("{0}", "k"))}))
@@ -102,7 +102,7 @@ _SEGMENTS = """
 
 
 def segments(spark: SparkSession, lineage: Sequence[Segment]) -> DataFrame:
-    """The segments of tables that still exist, as a small DataFrame, to be joined with changes."""
+    """Returns the segments of tables that still exist as a small DataFrame, to be joined with changes."""
     rows = [
         asdict(each)
         | {"owner": dict(zip(("database", "table"), each.owner, strict=True))}

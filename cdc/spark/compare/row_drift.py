@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 ORDER = ("database", "table", "kind", "leader_last.sequence", "follower_last.sequence", "rows")
-_MOST_TABLES = 1_000  # the number of tables of which a sample certainly contains a row
+_MOST_TABLES = 1_000  # a sample contains at least one row of each of up to this number of tables
 
 Row = TypeVar("Row")
 
@@ -158,7 +158,8 @@ _COLUMNS = tuple(name for name in DriftedRow.__dataclass_fields__ if name != "si
 
 @dataclass(frozen=True, slots=True)
 class Discontinuity:
-    """A keyed row whose before image was not the image added last, ``times`` times, most recently at ``last``.
+    """A keyed row with changes whose before image was not the image added last; ``times`` counts these changes,
+    ``last`` is the newest of them.
 
     ``partition`` and ``offset`` are the place of the record of ``last`` in Kafka; None if this audit did not read it.
     """

@@ -110,7 +110,7 @@ def tally(comparison: DataFrame) -> Tally:
             *(F.sum(f"{side}_breaks").alias(f"{side}_breaks") for side in _SIDES),
         )
     )
-    # Sorted here, since there is one line per table and Spark would need another job.
+    # The lines are sorted here, since there is one line per table and Spark would need another job.
     found = [row.asDict() for row in sorted(lines.collect(), key=itemgetter("database", "table"))]
     breaks = {side: sum(row.pop(f"{side}_breaks") for row in found) for side in _SIDES}
     for row in found:
