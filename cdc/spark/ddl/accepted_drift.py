@@ -1,5 +1,5 @@
-"""Decides whether an entry of ``--accept FILE`` accepts the drift of a definition, and whether its name matches a
-table. Pure.
+"""Decides whether an entry of ``--accept FILE`` accepts the drift of a definition, and whether the entry's name matches
+a table. Pure.
 
 An entry removes drift from the verdict only if all its conditions hold. Drift that several entries accept is counted
 for the first of them. ``compare.accepted_rows`` finds the accepted rows.
@@ -60,7 +60,7 @@ class Entry:
             return False
         if self.statements is None:
             return True
-        # If no statement is known that made the object different, the reason is something else.
+        # If no statement is known that made the object different, something else did, which the entry does not accept.
         listed = [words(statement) for statement in self.statements]
         return bool(drift.statements) and all(len(each) < TEXT and words(each) in listed for each in drift.statements)
 

@@ -25,11 +25,11 @@ from cdc.sql.tokens import excerpt, tokens
 
 __all__ = ["Definitions", "SchemaDrift", "Unmatched", "definitions", "renamed_statement"]
 
-_LISTED = 3  # statements in one object's evidence
+_LISTED = 3  # number of statements in the evidence about one object
 _NO_RENAMES = Renames({})
 
 Statements = Mapping[int, tuple[Act, ...]]
-"""One server's statements in order, by sequence: the effects of each."""
+"""Maps the sequence of each statement of one server, in order, to the effects of the statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def _effects(acts: Iterable[Act]) -> list[tuple[str, object, object]]:
 def _unmatched(
     ours: Statements, theirs: Statements, ids: Mapping[int, Id], skipped: Collection[int]
 ) -> Iterable[Unmatched]:
-    """The statements that only the leader ran, then the statements that only the follower ran."""
+    """Yields the statements that only the leader ran, then the statements that only the follower ran."""
     ran = set(ids.values())
     for sequence, acts in ours.items():
         if sequence not in ran:

@@ -24,7 +24,7 @@ _ALTERS = ("AlterTable", "CreateIndex", "DropIndex")
 
 END = 1 << 62
 BEGINS_COPY, ENDS_COPY = "CopyTable", "CopiedTable"
-"""Actions of records, not of statements: with one a copy of a table begins, with the other it is complete."""
+"""Actions of records, not of statements: the copy of a table begins with the first, and is complete with the second."""
 
 TEXT = 10_000  # characters of a statement that are kept; the rest is truncated
 
@@ -153,7 +153,8 @@ class _Lives:
 def lineage(
     tables: Iterable[Name], acts: Iterable[Act], known: Mapping[Name, Beginning] | None = None
 ) -> list[Segment]:
-    """Segments that cover every sequence of every table exactly once, for ``tables`` and all tables that ``acts`` name.
+    """Returns segments that cover every sequence of every table exactly once, for ``tables`` and all tables that
+    ``acts`` name.
 
     ``acts`` are one server's statements, up to the sequence at which its stream is compared. ``known`` maps tables to
     their beginnings as far as earlier statements showed them.
@@ -200,7 +201,7 @@ def exchanged(acts: Iterable[Act], segments: Iterable[Segment]) -> int | None:
 
 
 def named_tables(acts: Iterable[Act]) -> frozenset[Name]:
-    """The tables that the statements name, and other objects within databases."""
+    """The names of all tables, and of other objects in databases, in the statements."""
     return frozenset(name for act in acts for uri in (act.uri, act.to) if uri and (name := table_name(uri)))
 
 

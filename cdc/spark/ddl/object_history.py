@@ -89,15 +89,15 @@ def _name(words: list[Token]) -> tuple[list[str], list[Token]]:
 
 
 NEVER = ("never named",)
-"""The definition of an object that no statement names."""
+"""Stands for the definition of an object that no statement names."""
 _BEFORE = ("from before the topic",)
 
 Id = int | str
-"""A statement: the leader's sequence, or another name for a statement of the follower's own."""
+"""Identifies a statement: the leader's sequence, or a text for a statement that only the follower ran."""
 Key = tuple[str, str, str | None]
-"""An object: its kind, database and name; a database has no name."""
+"""Identifies an object: its kind, its database and its name; the name is None for a database."""
 Definition = tuple[Id, ...] | None
-"""The statements that defined an object; None if it was dropped."""
+"""The ids of the statements that defined an object; None if the object was dropped."""
 
 
 def definitions_after(
@@ -144,7 +144,9 @@ class _Objects:
             self.definitions[key] = (*(self.definitions.get(key) or _BEFORE), statement)
 
     def _copied(self, act: Act) -> tuple[Id, ...]:
-        """The definition with which the object that ``act`` creates starts."""
+        """The beginning of the definition of the object that ``act`` creates: the definition of the table after LIKE,
+        else nothing.
+        """
         source = like_source(act, self._names)
         return (self.definitions.get(self._key("Table", source)) or _BEFORE) if source else ()
 
