@@ -153,7 +153,7 @@ class HadoopFolder:
         return self._class("permission.FsPermission")(mode)
 
     def _class(self, name: str) -> Any:
-        # One look-up by the whole name: Py4J would look up each part of a dotted name in 300 jars.
+        # The class is looked up by its whole name at once: Py4J would look up each part of a dotted name in 300 jars.
         return getattr(self._jvm, _PACKAGE + name)
 
 
