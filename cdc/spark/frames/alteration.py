@@ -121,7 +121,7 @@ class _Table:
         self.origins = {name: Origin(name) for name, _ in before}
         self.doubt = ""
         self.keys_changed = False
-        # whether a column has another type or collation, so that columns computed from it may change
+        # True if a column got another type or collation, so that the values of columns computed from it may change.
         self.retyped = False
 
     def compute_again(self, names: Collection[str]) -> None:
@@ -303,5 +303,7 @@ def _keeps_texts(old: ColumnType, new: ColumnType, *, strict: bool) -> bool:
 
 
 def _capacity(kind: ColumnType) -> int:
-    """The approximate maximum length of values, in bytes; for VARCHAR in characters, so that it may be too low."""
+    """The approximate maximum length of values, in bytes; for a VARCHAR in characters, so that the result may be too
+    low.
+    """
     return (_TEXTS | _BLOBS).get(kind.name, kind.numbers[0] if kind.numbers else 0)

@@ -188,7 +188,7 @@ class Source:
 def is_told() -> Column:
     """Whether a message, by its ``key`` and ``value``, is a statement, contains column types, or begins or ends a table
     copy."""
-    # Most of a record consists of rows, which follow after everything that is searched for here.
+    # The texts that are searched for come before the rows, which make up most of a record.
     head = F.substring("value", 1, _BEFORE_ROWS_BYTES).cast("string")
     beginning = F.when(F.contains(head, F.lit(_ROWS)), F.substring_index(head, _ROWS, 1))
     beginning = beginning.otherwise(F.col("value").cast("string"))

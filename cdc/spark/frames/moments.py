@@ -11,7 +11,7 @@ from cdc.spark.frames.messages import Source
 __all__ = ["Moment", "sequence_at"]
 
 Moment = int | str | datetime | None
-"""A sequence, a GTID, a time as text in the session's time zone, or None for now."""
+"""A moment of the stream: a sequence, a GTID, a time as text in the session's time zone, or None for now."""
 
 _GTID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}:(?:[a-z_][a-z0-9_]*:)?[0-9]+")
 

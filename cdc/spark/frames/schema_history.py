@@ -1,4 +1,4 @@
-"""The schema history of a leader's stream: DDL, table copies, column types. Pure."""
+"""Represents the schema history of a leader's stream: DDL, table copies, column types. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,8 +21,9 @@ Columns = tuple[tuple[str, str], ...]
 
 
 class NotTold(UserError):
-    """Raised if no record contains a table's columns yet: it has no rows, or an old version wrote the stream without
-    types."""
+    """Raised if no record contains a table's columns yet: the table has no rows, or an old version wrote the stream
+    without types.
+    """
 
 
 class CopyIncomplete(UserError):
@@ -73,7 +74,7 @@ class Histories:
     def __init__(self, history: History) -> None:
         self._whole = history
         self._part_of = _parts(history.acts)
-        self._acts: dict[Name, list[Act]] = {}  # by part
+        self._acts: dict[Name, list[Act]] = {}  # maps each part to its acts
         self._of_databases: dict[str, list[Act]] = {}
         self._told: dict[Name, list[Told]] = {}
         for act in history.acts:

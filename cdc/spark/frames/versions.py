@@ -231,7 +231,7 @@ def _rekeyed(told: Sequence[Told], sequence: int) -> int | None:
     """The sequence from which rows are identified by other columns than the columns of the first key; None if there is
     no such sequence."""
     if not told or told[0].key is None:
-        return None  # rows are identified by all of their values, which stays right
+        return None  # rows without a key are identified by all of their values, which stays right
     others = (each.sequence for each in told if sorted(each.key or ()) != sorted(told[0].key))
     return next((each for each in others if each <= sequence), None)
 
