@@ -103,7 +103,7 @@ def put_together(messages: DataFrame, span: Span) -> DataFrame:
 LEADER, FOLLOWER = "leader", "follower"
 
 _OFFSETS_A_TASK, _OFFSETS_A_CORE = 100_000, 2_000
-_MOST_TASKS = 20_000  # tasks of a stage: for each task the driver keeps which partitions it wrote (``job.session``)
+_MOST_TASKS = 20_000  # the most tasks of a stage: the driver remembers which partitions each task wrote (``job.session``)
 
 _IMAGE, _IMAGES = "STRUCT<cols: ARRAY<STRING>>", "ARRAY<STRUCT<cols: ARRAY<STRING>>>"
 # If a field is declared STRING and contains an object, Spark returns the object's text. So values of all types are
@@ -127,13 +127,13 @@ _JSON = {
     "affects": "ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING, like: STRING>>",
     "event": "STRING", "broken": "STRING",
 }  # fmt: skip
-"""The Spark type of each field of a record's JSON; ``broken`` gets the text of a record that is not JSON."""
+"""The Spark type of each field of a record's JSON; ``broken`` contains the text of a record that is not JSON."""
 _FIELDS_OF_COLUMNS = {
     "file": "bn_file.fileName", "position": "bn_file.offset",
     "transaction": "transaction.id", "index": "transaction.index", "last": "transaction.last",
     "ts_us": "transaction.ts_us",
 }  # fmt: skip
-"""The field for each column of ``parse`` that has another name."""
+"""Maps each column of ``parse`` to its field in the JSON, if the field has another name."""
 
 
 def json_schema(*fields: str) -> str:

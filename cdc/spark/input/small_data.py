@@ -91,7 +91,7 @@ def cached(frame: DataFrame) -> DataFrame:
     assert jvm is not None  # it exists as long as the context
     try:
         plan = kept._jdf.queryExecution().withCachedData()
-        # One look-up by the whole name: Py4J would look up each part of a dotted name in 300 jars.
+        # The class is looked up by its whole name at once: Py4J would look up each part of a dotted name in 300 jars.
         datasets = getattr(jvm, "org.apache.spark.sql.classic.Dataset")
         return DataFrame(datasets.ofRows(spark._jsparkSession, plan), spark)
     except (Py4JError, TypeError):  # these internals are not public, and have other names in this version of Spark

@@ -33,10 +33,10 @@ class Span:
     """The part of one server's topics to read: each partition's first offset, and the offset after its last.
 
     ``limit`` is the first sequence that is not read, if the offsets alone can't define it: Kafka commits a transaction
-    in one topic after the other, so a reader of several topics may see a part of the newest transaction.
-    ``fragmented`` is true if some records were written as several messages (module cdc.kafka.fragments). ``marks``
-    define which messages count, if records were written without Kafka transactions (module cdc.kafka.epochs).
-    ``folds_names`` is true if the server has all names of databases and tables in lower case.
+    in one topic after the other, so a reader of several topics may see a part of the newest transaction. ``fragmented``
+    is true if some records were written as several messages (module cdc.kafka.fragments). ``marks`` define which
+    messages count, if records were written without Kafka transactions (module cdc.kafka.epochs). ``folds_names`` is
+    true if the server stores all names of databases and tables in lower case.
     """
 
     partitions: Mapping[Partition, tuple[int, int]]
@@ -101,7 +101,8 @@ def span(kafka: Kafka) -> Span:
         newest = newest_commits(properties, names.commits) if names.commits in topics else None
         if newest is None or not newest.marks:
             return _whole(properties, Span(ranges), newest)
-        # Without Kafka transactions, a record that no entry counts may come from a producer that was replaced.
+        # Records from ``next_sequence`` on are not read: without Kafka transactions, a record that no entry counts may
+        # come from a producer that was replaced.
         _await_readable(properties, newest, names.commits)
         ranges = _ranges(properties, list(ranges))
         return Span(ranges, newest.next_sequence, True, newest.marks, newest.folds_names)
@@ -211,7 +212,7 @@ def _fragment(message: Message) -> Fragment | None:
 
 
 def _is_begun(fragment: Fragment | None) -> bool:
-    """Whether the fragment is not the last one of its record."""
+    """Whether more fragments of the same record must follow this fragment."""
     return fragment is not None and fragment.number < fragment.total - 1
 
 

@@ -39,8 +39,9 @@ def of_session(frame: DataFrame, spark: SparkSession) -> DataFrame:
 
 
 def with_meaning(spark: SparkSession) -> SparkSession:
-    """Sets the settings of ``spark`` that determine the results of SQL, and unsets those that restore the behaviour of
-    earlier versions."""
+    """Sets the settings of ``spark`` that determine the results of SQL, and unsets the settings that restore the
+    behaviour of earlier versions.
+    """
     for name in spark.conf.getAll:
         if name.startswith(_FORMER):
             spark.conf.unset(name)
