@@ -27,7 +27,7 @@ def resolving(environment: Mapping[str, str], jars: Sequence[Path], names: str) 
     if jars:
         return ["--driver-class-path", os.pathsep.join(map(str, jars))]
     given = environment.get("CDC_SPARK_JARS")
-    # ``remember`` reads the names from the session's settings, where those of --packages would be missing.
+    # ``remember`` reads the names from the session's settings, which would not contain names given with --packages.
     return ["--jars", given] if given else ["--conf", f"{PACKAGES}={names}"]
 
 

@@ -42,7 +42,7 @@ _OPTIONS = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA
 _LOGGING = Path(__file__).parents[1] / "log4j2.properties"
 
 Remember = Callable[[Mapping[str, str]], None]
-"""Called with the settings of the session that has started."""
+"""A function to be called with the settings of the Spark session that has started."""
 
 
 _WAIT_SECONDS = 0.02
@@ -54,7 +54,7 @@ _LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 def environment_of(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """Adds the variables to ``environment`` with which PySpark and its JVM run; Spark is in the folder ``home``."""
     changed = dict(environment)
-    # Otherwise spark-submit starts a Python process to find Spark's folder.
+    # Without SPARK_HOME, spark-submit would start a Python process to find Spark's folder.
     changed.setdefault("SPARK_HOME", str(home))
     changed.setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER)
     changed["PYSPARK_PYTHON"] = changed["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -93,7 +93,7 @@ def driver_jvm(arguments: Sequence[str], environment: Mapping[str, str]) -> Iter
         finally:
             with suppress(OSError):
                 process.stdin.close()
-            # Meanwhile the JVM removes its temporary files, and may write an archive of its classes.
+            # The JVM removes its temporary files before it ends, and may write an archive of its classes.
             process.wait()
             passing.join()
 
@@ -181,7 +181,9 @@ def launched(
 
 
 def with_one_collector(java: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """Removes the garbage collector from the options ``java`` if ``environment`` names another: a JVM refuses two."""
+    """Removes the garbage collector from the options ``java`` if ``environment`` names another collector: a JVM refuses
+    two.
+    """
     given = " ".join(environment.get(name, "") for name in _OPTIONS)
     return [option for option in java if not (_COLLECTOR.search(given) and _COLLECTOR.search(option))]
 

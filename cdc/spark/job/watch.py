@@ -159,7 +159,7 @@ def watched(
 
     def cancelled() -> None:
         stop.wait()
-        # A cancel does not affect jobs that the audit starts after it.
+        # Cancelling is repeated, since it does not affect jobs that the audit starts afterwards.
         while not ended.is_set():
             cancel()
             ended.wait(_CANCEL_SECONDS)
