@@ -33,7 +33,8 @@ _ENDED_SECONDS = 1.0  # seconds after which the lag is computed without the open
 
 
 def read_entries(spark: SparkSession, kafka: Kafka, *, side: str, resource: str, begin: int = 0) -> DataFrame:
-    """The entries for ``resource`` (side, offset, next, at_us), for ``intervals``.
+    """Reads the entries for ``resource``, from which ``intervals`` computes the arrivals. The columns are side, offset,
+    next and at_us.
 
     The log is read from the offset ``begin``. Unless ``begin`` is 0, the entry there is only used to know where the
     sequences of the next entry begin. Raises UserError if the brokers do not answer.

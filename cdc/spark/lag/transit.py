@@ -34,7 +34,7 @@ STAGES = tuple(_BETWEEN)
 
 ZERO_US = 64
 BINS_AN_OCTAVE = 16
-_MOST_STRETCHES = 64  # stretches that lie completely between the first commit and the last
+_MOST_STRETCHES = 64  # the most stretches that lie completely between the first commit and the last
 # Records of a table copy were never committed by the leader.
 _OF_LEADER = f"side = '{LEADER}' AND state = 'whole' AND transaction NOT LIKE 'copy:%'"
 _BLOCK_BITS = 10  # sequences are matched within blocks; the sequences in a block differ only in this number of low bits
@@ -125,7 +125,7 @@ def _longer(before: Transit, stretch_us: int) -> DataFrame:
 
 
 def _times(leader: DataFrame, applied: DataFrame, arrivals: DataFrame) -> DataFrame:
-    """Each of the ``leader``'s transactions with its four times; unknown times are NULL."""
+    """Returns each of the ``leader``'s transactions with its four times; unknown times are NULL."""
     arrived = {
         side: arrivals.where(f"side = '{side}'").select("since", "upto", F.struct("since", "at_us").alias("mark"))
         for side in (LEADER, FOLLOWER)
