@@ -32,8 +32,8 @@ _STATUS = {"no drift": 0, "drift": 1, "could not judge": 2}
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """The part of one server's records that was read. ``topic`` is the topic in the profile; ``offsets`` are by
-    topic/partition.
+    """The part of one server's records that was read. ``topic`` is the topic in the profile; ``offsets`` maps each
+    topic/partition to the first offset and the offset after the last.
 
     ``first`` and ``last`` are sequences; ``first_us`` and ``last_us`` are the earliest and the latest commit time, in
     µs since 1970; ``newest_us`` is the time at which the newest entry of the commit log was written.

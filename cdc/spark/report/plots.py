@@ -119,10 +119,10 @@ _BASE = _HEIGHT - _BOTTOM
 _HALF_MARK = 34  # half the width of the longest text of a mark
 
 Bar = tuple[int, int, int]
-"""From, to, and a count."""
+"""A bar of a plot: where it begins, where it ends, and a count."""
 
 Point = tuple[int, int, str, str]
-"""A time in µs since 1970, a count, the class of its colour, and a title."""
+"""A point of a plot: a time in µs since 1970, a count, the class of the point's colour, and a title."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,8 @@ __all__ = ["EXPLAINED", "document"]
 
 _SIGNS = {"no drift": "✓", "drift": "✗", "could not judge": "?"}
 _STATUS = ("no drift", "drift", "could not judge")
-_DRAWN = 1_000  # verdicts in a plot
-_ON_TERMINAL = 10  # rows of a section
+_DRAWN = 1_000  # number of verdicts that the plot shows
+_ON_TERMINAL = 10  # number of rows that the terminal shows of a section
 _TABLES_ON_TERMINAL = 30
 _OPENED = 20  # rows that the page shows before the reader opens the rest
 _TABLES_SHOWN = 10_000
