@@ -40,7 +40,8 @@ __all__ = [
 
 SIDES = (LEADER, FOLLOWER)
 
-# Selects the consumer's tables that ``streams.consumer_notes`` reads. Its other tables change with each of its commits.
+# Selects the consumer's tables that ``streams.consumer_notes`` reads. The consumer's other tables change with each of
+# its commits.
 _NOTES = f"database = '{CHECKPOINT_DATABASE}' AND table IN ('ledger', 'conflicts', 'copies')"
 _CHUNK = "(chunk IS NOT NULL AND NOT coalesce(chunk.repair, false))"
 _NEEDED_LATER = f"valid AND (query IS NOT NULL OR {_CHUNK} OR ({_NOTES}))"
@@ -164,7 +165,8 @@ def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, in
         if row["new"] is not None:
             found[side][name] = row["new"]
         elif side not in covered.spans or covered.spans[side].limit is not None:
-            # Records beyond the limit exist, which were not read.
+            # Records beyond the span's limit exist and were not read, so the next audit continues after the last record
+            # that was read.
             found[side][name] = row["last"] + 1
     return found
 

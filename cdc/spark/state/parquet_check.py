@@ -70,7 +70,7 @@ def rows_in(spark: SparkSession, folder: Folder, name: str) -> int:
     assert jvm is not None  # it exists as long as the context
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     rows = 0
-    # One look-up for each class, by its whole name.
+    # Each class is looked up once, by its whole name.
     hadoop_paths, files, readers = (getattr(jvm, name) for name in _CLASSES)
     for entry in folder.entries(name):
         if not entry.name.endswith(".parquet"):

@@ -20,7 +20,7 @@ from cdc.spark.state.parquet_check import rows_in
 
 __all__ = ["ParquetParts", "part_key"]
 
-_MOST_GENERATIONS = 16  # if a part has this number of generations, some are merged into the next one
+_MOST_GENERATIONS = 16  # if a part has this number of generations, some are merged into the next generation
 
 
 def part_key(generation: int, name: str) -> str:
@@ -80,7 +80,7 @@ class ParquetParts:
         return self._read(name, self.generations[name])
 
     def require_all_transactions(self, transactions: DataFrame, *, where: str) -> None:
-        """Raises UserError if an earlier version of cdc, which did not count the rows that it wrote, lost some."""
+        """Raises UserError if an earlier version of cdc, which did not count the rows that it wrote, lost some rows."""
         assert self.pointer is not None
         if self.checked.get("all") or self.counts(self.generations).keys() == self.pointer["files"].keys():
             return
@@ -118,7 +118,7 @@ class ParquetParts:
         """How many of a part's generations are not merged, counted from the oldest.
 
         If there are too many generations, a generation is not merged if it is more than twice as large as all later
-        ones together. So each row is written again a logarithmic number of times, however large the state grows.
+        generations together. So each row is written again a logarithmic number of times, however large the state grows.
         """
         if len(there) < _MOST_GENERATIONS:
             return len(there)
@@ -148,7 +148,7 @@ class ParquetParts:
         key = part_key(number, name)
         if key not in self.checked:
             # Earlier versions of cdc did not notice if executors wrote to folders of their own machines. Then a part
-            # has no file, while an empty part has one.
+            # has no file, while an empty part has one file.
             wanted = self.counts({name: [number]}).get(key)
             self.checked[key] = (
                 files(self.folder, key)[0] > 0 if wanted is None else rows_in(self.spark, self.folder, key) == wanted

@@ -68,7 +68,8 @@ class StateStore:
         """Opens the state in ``folder``, a path or a URI; creates the folder if it does not exist.
 
         ``identity`` contains the topics, renames and filters with which the state must have been saved. Raises
-        UserError if it was saved with others, is damaged or in use, or if the folder contains other files but no state.
+        UserError if the state was saved with others, is damaged, or is in use, or if the folder contains other files
+        but no state.
         """
         try:
             found = _folder(spark, folder)
