@@ -1,9 +1,9 @@
 """Finds the beginnings and ends of table copies in the leader's records, and chunks that do not continue a copy.
 
 A chunk contains all rows of a table whose keys are after one key and up to another, as they are at the chunk's place in
-the stream. The audit does not compare keys, since only MySQL knows the order of their collations. It need not: from a
-copy's first chunk on, the stream contains each change of the table, and the chunks contain each row that was not
-changed since.
+the stream. The audit does not compare keys, since only MySQL knows the order of their collations. It need not compare
+them: from a copy's first chunk on, the stream contains each change of the table, and the chunks contain each row that
+was not changed since.
 
 A table without a key is copied as a whole, in pieces. With the first piece the consumer removes all rows of the table,
 including rows that are missing in the follower's log. From then on the follower's log is complete, like the leader's.
@@ -28,7 +28,7 @@ from cdc.spark.streams.integrity import Break
 
 __all__ = ["copy_ends", "lost_chunks", "replacements"]
 
-_SHOWN = 100  # characters of a key
+_SHOWN = 100  # the most characters of a key in a text
 _MOST = 10_000
 _KEY = f"coalesce(left(array_join(chunk.{{0}}, ', '), {_SHOWN}), 'the end')"
 

@@ -16,7 +16,7 @@ __all__ = ["HIGHEST_SEQUENCE", "MOST_ROWS", "PLACE", "row_at", "sequence_at", "s
 
 _ROW_BITS = 23
 MOST_ROWS = 1 << _ROW_BITS
-"""The rows that a record may have, so that no two changes have the same place."""
+"""The largest number of rows in a record with which no two changes have the same place."""
 HIGHEST_SEQUENCE = (1 << 62 - _ROW_BITS) - 1
 PLACE = f"shiftleft(sequence, {_ROW_BITS + 1}) + 2L * row"
 """The place of a row's change in its stream, higher for later changes. If the change removes one row and adds another

@@ -83,8 +83,9 @@ def transactions(
 
 
 def _needs_closer_look(transactions: DataFrame) -> Query[tuple[bool, bool]]:
-    """Whether a transaction may occur twice (two have the same hash), and whether a checkpoint contains a leader
-    transaction other than the transaction that ends at its sequence. Both are False for an undamaged stream.
+    """Whether a transaction may occur twice (two transactions have the same hash), and whether a checkpoint contains
+    another leader transaction than the transaction that ends at the checkpoint's sequence. Both are False for an
+    undamaged stream.
     """
     once = "named_struct('hash', xxhash64(side, transaction), 'times', 1, 'ends', 0, 'claims', 0)"
     position = "named_struct('hash', xxhash64({}, {}), 'times', 0, 'ends', {}, 'claims', {})"
@@ -192,7 +193,7 @@ def _classified(grouped: DataFrame, sequences: StatementSequences, ends: Mapping
     })  # fmt: skip
     classified = classified.withColumn("kind", F.expr(_KIND))
     tables = F.expr(f"IF({FOREIGN}, array_union(tables, changed_own), tables)").alias("tables")
-    # A state keeps these columns in its Parquet files, except those for the search.
+    # A state keeps these columns in its Parquet files, except the columns ``_FOR_THE_SEARCH``.
     return classified.select(
         *("side", "transaction", "records", "start", "final", "ts_us"),
         tables,
