@@ -55,7 +55,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class SideHistory:
-    """One side's ``records`` up to the last one that is compared, its tables' ``lineage``, and its ``marks``."""
+    """One side's ``records`` up to the last record that is compared, its tables' ``lineage``, and its ``marks``."""
 
     records: DataFrame
     lineage: Sequence[Segment]
@@ -79,7 +79,7 @@ class SideHistory:
         return changes(self.records, self.segments()).select("hash")
 
     def folded_where_open(self, agreed: Agreement) -> DataFrame:
-        """Folds the rows that ``agreed`` leaves open; there must be some."""
+        """Folds the rows that ``agreed`` leaves open; there must be open rows."""
         parts = []
         if agreed.whole:
             parts.append(changes(self.records, self.segments(agreed.whole), self.marks))
@@ -94,7 +94,7 @@ class Sides:
     """The ``records`` of both sides that are compared, and the history of each side.
 
     ``copied`` are the tables that were copied into the leader's stream, or are older than the stream; ``copied_before``
-    are the same tables when the state was kept.
+    were these tables when the state was kept.
     """
 
     records: DataFrame
@@ -202,8 +202,8 @@ def compared_rows(
     counted = others.plus(tally(rows))
     if not counted.drifted and not any(counted.breaks.values()):
         return Comparison(rows, counted, None, touched)
-    # Without a state the rows are compared a second time here. Few audits get here, and caching rows would cost every
-    # audit more.
+    # Without a state the rows are compared a second time here. Few audits reach this line, and caching rows would cost
+    # every audit more.
     return Comparison(rows, counted, cached(not_equal(rows)), touched)
 
 
@@ -220,7 +220,7 @@ def _few_touched(both: Sides, streams: Streams, held: Held, *, exact: bool) -> b
     few = few and both.copied_before.tables == both.copied.tables
     # A CREATE changes the meaning of all rows, too: it shows that the stream has the table from its beginning.
     few = few and not any((both.copied_before.older ^ both.copied.older) & names)
-    # Each row that is looked up has two folds; if all rows are compared, so has each row of the state.
+    # Each row that is looked up is folded on both sides; if all rows are compared, each row of the state is, too.
     looked_up = 2 * (held.opened + streams.new_rows if few else held.rows + held.above)
     new_records = sum(each.records for each in streams.new_contents.values())
     spark = streams.new_records.sparkSession

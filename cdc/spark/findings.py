@@ -66,11 +66,11 @@ __all__ = [
     "with_signs_of_life",
 ]
 
-_LISTED = 100  # entries of each list in the report
+_LISTED = 100  # the most entries of each list in the report
 _MOST_KEYS = 100_000  # keys that are listed for cdc-repair; of tables whose keys are not listed it requests all rows
 
 AcceptedRows = Mapping[int, Mapping[Name, Mapping[str, int]]]
-"""The number of accepted rows of each kind, by the number of the entry and the table; or of rows not replicated."""
+"""Maps the number of an entry (or NOT_REPLICATED) and a table to the number of accepted rows of each kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +172,9 @@ def row_findings(
 
 
 def _queries(drifted: DataFrame, tables: int) -> list[Query[Any]]:
-    """Queries for the rows in ``drifted``: numbers of rows not accepted by cause, samples of these rows, and numbers of
-    accepted rows by entry, table and kind."""
+    """Builds three queries for the rows in ``drifted``: the number of rows by cause and samples of rows, both without
+    accepted rows, and the number of accepted rows by entry, table and kind.
+    """
     others = drifted.where("accepted IS NULL").drop("accepted")
     by_entry = drifted.where("accepted IS NOT NULL").groupBy("accepted", "database", "table", "kind")
     return [

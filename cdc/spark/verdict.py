@@ -66,7 +66,7 @@ class Verdict:
 
     @property
     def reasons(self) -> list[str]:
-        """Why the audit could not judge; empty if it reached a verdict."""
+        """The reasons why the audit could not judge; empty if it reached a verdict."""
         return self.outcome.why
 
     @property
