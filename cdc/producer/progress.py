@@ -84,7 +84,7 @@ class Progress:
         self.copy, self._is_due = state.entry, self._is_due or state.at_once
         if state.filters is not None:
             # The topic begins here for objects that pass from now on: a copy of the leader must contain all changes
-            # before.
+            # before this place.
             origin = self.gtid_text or self._entry.origin
             self._entry = replace(self._entry, filters=state.filters.listed(), origin=origin)
 

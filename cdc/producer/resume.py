@@ -250,7 +250,7 @@ def _require_gtids(leader: Leader, entry: Entry, ours: GtidSet) -> None:
         held.add(entry.partial.transaction)  # a server without this transaction can't send its rest
     if not held.issubset(leader.executed):
         if leader.server_uuid == entry.server_uuid and _has(leader, entry.position):
-            # With rpl_semi_sync_source_wait_point = AFTER_SYNC a transaction is sent before it is executed.
+            # With rpl_semi_sync_source_wait_point = AFTER_SYNC a leader sends a transaction before it has executed it.
             raise Disconnected(
                 "the leader has not executed all that it has sent: it has executed "
                 f"{leader.executed or 'nothing'}, we have replicated {held}",

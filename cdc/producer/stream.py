@@ -148,7 +148,7 @@ class Stream:
         self._commit_complete()
 
     def _commit_complete(self) -> None:
-        # A commit can't leave out the records that an open transaction has written already: if there are any, nothing
-        # is committed, and all is read again next time.
+        # A commit can't leave out the records that an open transaction has written already: if there are such records,
+        # nothing is committed, and all is read again next time.
         if not self.router.sent:
             self._commit(0)

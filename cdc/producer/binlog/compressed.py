@@ -68,7 +68,8 @@ def unpacked(
     for event in events:
         inner: Iterable[RawEvent | SimpleTransaction] = (event,)
         if isinstance(event, RawEvent) and event[0] == et.TRANSACTION_PAYLOAD:
-            # A payload that can't be read stays as it is: decoding it alone raises the error at its own position.
+            # A payload that can't be read is yielded unchanged: the decoder then raises the error at the payload's
+            # position.
             with suppress(PromiseError, *broken):
                 inner = list(payload(event)) if is_small(event) else inner
         yield from inner

@@ -268,7 +268,7 @@ def _variables(data: bytes, where: str) -> dict[str, Any]:
             name, width = _FIXED[code]
             found[name] = int.from_bytes(data[at : at + width], "little")
             at += width
-        elif code == 2:  # catalog, with a closing zero byte
+        elif code == 2:  # the catalog: its length, its name and a zero byte
             at += 2 + data[at]
         elif code in (5, 6):
             if code == 5:
@@ -296,7 +296,7 @@ _FIXED = {
 def _database_names(data: bytes, at: int) -> tuple[list[str], int]:
     names: list[str] = []
     count, at = data[at], at + 1
-    # 254 means that there are too many names, or that a foreign key refers to a table
+    # The count 254 means that the names are not logged: there are too many names, or a foreign key refers to a table.
     for _ in range(0 if count == 254 else count):
         end = data.index(0, at)
         names.append(data[at:end].decode("utf-8"))
@@ -325,7 +325,7 @@ def _named(found: dict[str, Any], where: str) -> dict[str, Any]:
 _FIELDS = Struct("<16sq17xQ").unpack_from  # UUID, number, 17 bytes of the logical clock, commit time (7 of 8 bytes)
 _MARIADB_GTID = Struct("<QI").unpack_from
 _COMMIT_US = (1 << 55) - 1
-_new_gtid = tuple.__new__  # Gtid(…) itself takes twice as long
+_new_gtid = tuple.__new__  # the constructor Gtid(…) takes twice as long
 
 
 class Gtid(NamedTuple):
@@ -378,7 +378,7 @@ def _tagged(data: bytes) -> Gtid:
     here.
     """
     at = HEADER_BYTES
-    for _ in range(3):  # format version, size, last field that must not be ignored
+    for _ in range(3):  # skips the format version, the size, and the last field that must not be ignored
         _, at = serialized_integer(data, at)
     source, tag, number, commit_us = b"", "", 0, 0
     field = 0
@@ -445,7 +445,7 @@ def row_mode(event: bytes) -> str | None:
         return _known[head]
     except KeyError:
         pass
-    if head[0] != _FLAGS2 or head[_SECOND_CODE_AT] != _SQL_MODE:  # another order, which no known server writes
+    if head[0] != _FLAGS2 or head[_SECOND_CODE_AT] != _SQL_MODE:  # no known server writes another order
         names = query(RawEvent(event[TYPE_AT], event, "", 0, 0)).variables.get("sql_mode", _DEFAULT).split(",")
         return _text([name for name in _EFFECTIVE.values() if name in names])
     if len(_known) >= _MAX_KNOWN:

@@ -48,7 +48,7 @@ _MISSING_GRANT = frozenset({1142, 1227})
 _SYNTAX_ERROR = 1064
 _ANSWER_SECONDS = 10
 _NO_BINARY_LOG = 1381
-_LOOKED_INTO = 10  # number of files to look into: the first files may contain no transaction
+_LOOKED_INTO = 10  # number of binlog files to search: the first files may contain no transaction
 _SETTINGS = {
     "log_bin": ("ON", "start the server with --log-bin"),
     "binlog_format": ("ROW", "SET PERSIST binlog_format = ROW"),
@@ -323,7 +323,7 @@ def _missing_grants(cursor: Any, partial_json: bool) -> Iterator[str]:
             first_known(cursor, *statements)
         except pymysql.MySQLError as error:
             if error.args[0] == _NO_BINARY_LOG:
-                return  # the check of log_bin reports it
+                return  # the check of log_bin reports this problem
             if error.args[0] not in _MISSING_GRANT:
                 raise
             yield missing_grant(cursor, privilege)

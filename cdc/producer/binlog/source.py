@@ -36,7 +36,7 @@ from cdc.service.mysql_connection import connected
 
 __all__ = ["BinlogSource", "Dumps", "Replica", "Translate"]
 
-_CHUNK_BYTES = 1 << 16  # bytes read at once: more would not stay in the processor's cache
+_CHUNK_BYTES = 1 << 16  # number of bytes read at once: a larger chunk would not stay in the processor's cache
 _PACKET_LENGTH_BYTES = 3
 _TIMEOUTS = {"read_timeout": 30, "write_timeout": 30}  # seconds; in force until the dump begins
 _SELECT_SECONDS = 0.2
@@ -45,7 +45,7 @@ _SESSION = {
     "init_command": "SET @mariadb_slave_capability=4, "
     # CRC32 works for binlog files with and without checksums: a file's format description names its algorithm.
     "@source_binlog_checksum='CRC32', @master_binlog_checksum='CRC32', "
-    # The connection is not read while the stream waits for the copy of a table.
+    # The timeout is long, since the connection is not read while the stream waits for the copy of a table.
     "SESSION net_write_timeout=86400"
 }
 Translate = Callable[[Iterable[RawEvent | SimpleTransaction]], list[RawEvent | SimpleTransaction]]
@@ -143,7 +143,7 @@ class BinlogSource:
         """The number of seconds for which the newest events have been processed; meanwhile the socket is not read. 0
         while it is read.
         """
-        since = self._busy_since  # read once, since another thread calls this
+        since = self._busy_since  # the field is read only once, since the other thread may change it
         return 0.0 if since is None else time.monotonic() - since
 
     def chunks(
@@ -180,7 +180,8 @@ class BinlogSource:
             missing = PACKET_HEADER_BYTES + length - len(self._data)
         parts, received, wanted = [self._data], 0, max(_CHUNK_BYTES, missing)
         try:
-            # One call returns at most one TLS record, 16 KiB; several records at once make less work for each chunk.
+            # One call returns at most one TLS record (16 KiB). Several records in one chunk save the work that is done
+            # per chunk.
             while received < wanted and (chunk := self._socket.recv(wanted - received)):
                 parts.append(chunk)
                 received += len(chunk)
@@ -310,7 +311,7 @@ def _events_of(xa: PreparedXa, source: BinlogSource, *, stop: threading.Event) -
                 return
             elif inside and event.type not in _NO_CHANGE and not _is_xa_start_or_end(event):
                 yield event
-        # Once the transaction is found, reading it may take as long as writing it to Kafka.
+        # There is no time limit once the transaction is found: reading it may take as long as writing it to Kafka.
         if not inside and time.monotonic() > give_up:
             raise PromiseError(
                 f"the prepared XA transaction {xa.gtid or ''} is not in the leader's binlog any more",

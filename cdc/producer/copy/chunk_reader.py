@@ -146,7 +146,7 @@ def _part(x: str, source: str) -> Iterator[str]:
     """Yields the lines of code that read one column that is not NULL."""
     yield "l = d[p]"
     yield "if l < 251: p += 1"
-    # A length of 251 would mean NULL.
+    # The byte 251 would mean NULL; it is an error here, since the column can't be NULL.
     yield "elif l == 252: l = d[p+1] | d[p+2] << 8; p += 3"
     yield "elif l == 253: l = d[p+1] | d[p+2] << 8 | d[p+3] << 16; p += 4"
     yield "elif l == 254: l = int.from_bytes(d[p+1:p+9], 'little'); p += 9"
@@ -379,8 +379,8 @@ class ArrivingRows:
             payload = self._large()
             self._found.append(self._code.row(payload, payload.decode("latin1")))
         elif len(data) < length + _HEADER_BYTES:
-            # Receives the whole packet first: parsing it again after each block would take time quadratic in its
-            # length.
+            # Receives the whole packet first: parsing the packet again after each block would take time quadratic in
+            # its length.
             self._fill(max(length + _HEADER_BYTES, len(data) + 1))
         elif kind == _ERROR:
             raise_mysql_exception(data[_HEADER_BYTES:])
@@ -476,8 +476,9 @@ class SnapshotReader:
                 require_unchanged(guard, table)
                 self.connection = reading_connection(self._settings)
                 with self.connection.cursor() as cursor:
-                    # The order is essential. The snapshot sees all transactions that were executed before it. All that
-                    # it sees were logged before it, and so before the end of the binlog that is read afterwards.
+                    # The order is essential. The snapshot sees all transactions that were executed before it. All
+                    # transactions that it sees were logged before it, and so before the end of the binlog that is read
+                    # afterwards.
                     cursor.execute("SELECT @@GLOBAL.gtid_executed")
                     seen = cursor.fetchone()[0].decode()
                     cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")

@@ -85,7 +85,7 @@ class Snapshot:
         return type(change) is Begin
 
 
-_LIMIT = 64_000_000  # bytes of changes that are kept while a chunk is read
+_LIMIT = 64_000_000  # the most bytes of changes that are kept while a chunk is read
 
 
 class Overrun(Exception):

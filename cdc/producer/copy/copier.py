@@ -60,7 +60,7 @@ class Copier:
         self._queue = RequestQueue()
         self._creations = Creations()
         self.speed = Speed(time.monotonic())
-        self._estimated: int | None = None  # estimated rows of the current table
+        self._estimated: int | None = None  # estimated number of rows of the current table
         # The key columns in the newest chunk of the current table; empty if this process has written no chunk of the
         # table.
         self._key: tuple[CopiedColumn, ...] = ()
@@ -117,7 +117,7 @@ class Copier:
             case Statement():
                 self._note_statement(change)
             case Refused():
-                self._chunk_requests.note_unknown()  # the operator lets the producer skip the event
+                self._chunk_requests.note_unknown()  # the operator skips the event, so its changes are unknown
                 self._take_back_creations((ANY_DATABASE,))
 
     def holds(self, change: Change) -> bool:
@@ -190,7 +190,7 @@ class Copier:
     def _ask(self, progress: Progress) -> None:
         """Requests chunks ahead, so that a chunk is read while another chunk is written."""
         creates = self.widened is not None or self.pending.structure
-        # The reader still answers requests that were taken back, before it answers new requests.
+        # New requests have to wait, since the reader first answers the requests that were taken back.
         while self.active and len(self._chunk_requests) < _AHEAD and not self._chunk_requests.unwanted:
             last = self._chunk_requests.last
             place: Place | None = (None, None, None)

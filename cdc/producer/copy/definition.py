@@ -60,7 +60,7 @@ def exact_members(
     """The exact members of a column; None if they do not match the members that the leader has ``shown``. ``table`` and
     ``column`` are quoted names."""
     number = "n + 1" if kind == "enum" else "1 << n"
-    # CONVERT, too, returns question marks for bytes that are not ASCII.
+    # CONVERT is not used for ascii: it would return question marks for bytes that are not ASCII.
     value = "e" if charset in ("ascii", "utf8mb4") else "CONVERT(e USING utf8mb4)"
     cursor.execute(f"SET SESSION cte_max_recursion_depth = {len(shown) + 10}")
     try:
@@ -319,7 +319,8 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     if engine != "InnoDB":
         refusals.insert(0, f"its engine is {engine}, whose rows can't be read as of one moment")
     types = {column.name: column.type for column in columns}
-    # A key on the first characters of a column orders rows differently than the column.
+    # A key on the first characters of a column orders rows differently than the column, so the table is copied as a
+    # whole.
     whole = any(types.get(name) not in _IN_KEY for name in names or ("",)) or not (key and key.whole)
     if not created.isascii() and created != created.encode(errors="replace").decode():
         refusals.append("its definition has a literal, such as a default, whose bytes are not UTF-8")

@@ -99,7 +99,8 @@ class Interleaver:
         elif type(change) is RowsTransaction:
             yield change._replace(rows=[])
         elif not isinstance(change, Rows | Statement | Refused | OtherEvent):
-            # Before the copy of a leader begins, its changes have no table to apply to: its transactions are emptied.
+            # Before the copy of the leader begins, followers have no tables to which changes could be applied. So only
+            # the bounds of transactions are passed on.
             yield change
         if type(change) is not OtherEvent:
             self._copier.note(change)

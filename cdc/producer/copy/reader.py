@@ -40,7 +40,7 @@ __all__ = ["Answer", "Reader", "Wanted"]
 
 _FIRST_ROWS, _MOST_ROWS = 500, 20_000
 _CHUNK_BYTES = 800_000
-_MOST_KEYS = 500  # keys of a chunk: with too many alternatives the server chooses to read the whole table
+_MOST_KEYS = 500  # the most keys of a chunk: with more alternatives the server might read the whole table
 _END_SECONDS = 0.5  # seconds for the thread to end by itself; a locked table can block it
 _TRIES = 5
 _WAIT_SECONDS = 1  # seconds for which one query waits until the leader has executed a GTID set
@@ -166,7 +166,7 @@ class Reader:
                 _break(used.connection)
             _break(self._marks)
             self._thread.join(_END_SECONDS)
-        # The thread waits for a definition over a connection of its own, and ends with the process. The pipe stays
+        # The thread is waiting for a definition over a connection of its own, and ends with the process. The pipe stays
         # open, since the thread will write to it.
 
     def _run(self) -> None:

@@ -135,7 +135,8 @@ def _create(admin: Any, topic: str, replicas: int) -> None:
             if code in SETTING_REFUSED and config.keys() >= ANY_TIME.keys():
                 continue
             if code in NOT_AUTHORIZED:
-                # If the user may not write to the topic either, the brokers hide the existing topic.
+                # The brokers hide an existing topic from a user that may not write to it, so the error names WRITE,
+                # too.
                 raise write_error(error, topic, operation="CREATE (WRITE, where it is there)") from None
             if code != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise

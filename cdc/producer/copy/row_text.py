@@ -89,7 +89,7 @@ def column_text(column: CopiedColumn, name: str, x: str, constants: dict[str, An
 
 
 def _integer(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) -> ColumnText:
-    # With ZEROFILL the number would have leading zeros.
+    # Without the CAST, the server would show leading zeros for ZEROFILL.
     selected = f"CAST({name} AS UNSIGNED)" if column.zerofill else name
     tag = "UnsignedInteger" if column.unsigned else "SignedInteger"
     return ColumnText((selected,), "t", (), f'{{{{"{tag}":{{X}}}}}}')

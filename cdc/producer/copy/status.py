@@ -11,7 +11,7 @@ __all__ = ["Estimate", "State", "estimates", "follower_lines", "lines"]
 
 _RATE_SECONDS = 60.0  # seconds over which the speed is measured
 
-_AT_ONCE = 500  # tables in one query
+_AT_ONCE = 500  # number of tables in one query
 
 
 class Estimate(NamedTuple):
@@ -23,8 +23,8 @@ class Estimate(NamedTuple):
 
 def estimates(cursor: Any, tables: Iterable[Table]) -> dict[Table, Estimate]:
     """The estimates for the ``tables`` that exist. Raises pymysql's errors."""
-    # Makes the server return present estimates: by default it would write them to its dictionary, and return them from
-    # there for a day.
+    # Makes the server compute the estimates now: by default it stores estimates in its dictionary, and returns the
+    # stored estimates for a day.
     cursor.execute("SET SESSION information_schema_stats_expiry = 0")
     wanted, found = list(tables), {}
     for first in range(0, len(wanted), _AT_ONCE):

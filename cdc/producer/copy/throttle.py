@@ -117,7 +117,7 @@ class Replicas:
 
 PATIENCE_SECONDS = 30.0
 _MOST_MARKS = 10_000
-_STEP_SECONDS = 1.0  # the longest time between two looks that counts: in a longer time, no chunk was waiting
+_STEP_SECONDS = 1.0  # seconds; more time between two looks does not count, since no chunk waited then
 
 
 class _Mark(NamedTuple):

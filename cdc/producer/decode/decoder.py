@@ -50,7 +50,7 @@ _ROWS_ONLY = re.compile(rb"[\x21\x22\x2a\xa2]\x02(?:\x13+[\x1e-\x20\x27]+)+\x10"
 # Matches an incomplete transaction of rows at the end of a chunk of events.
 _INCOMPLETE = re.compile(rb"[\x21\x22\x2a\xa2](?:\x02\x13[\x13\x1e-\x20\x27]*)?\Z")
 _LONGEST_INCOMPLETE = 1_000_000  # bytes
-_new = tuple.__new__  # RowsTransaction(…) itself takes twice as long
+_new = tuple.__new__  # the constructor RowsTransaction(…) takes twice as long
 
 
 class WholeTransactions:
@@ -155,7 +155,7 @@ class Decoder:
         self._other_events = other_events
         self._folds_names = folds_names
         self._rewrite = rewrite
-        self._named: Gtid | None = None  # from the newest GTID event, until its transaction begins
+        self._named: Gtid | None = None  # the GTID of the newest GTID event, until its transaction begins
         self._named_at: Position | None = None
         self._in_transaction = False
         self._saw_rows = False

@@ -18,14 +18,14 @@ _LARGE_OBJECT, _LARGE_ARRAY, _LITERAL, _INT16, _UINT16, _INT32, _UINT32, _INT64,
 _DOUBLE, _STRING, _OPAQUE = 11, 12, 15
 _LITERALS = {0: "null", 1: "true", 2: "false"}
 # A container starts with the number of its members and its size. Its keys (offset, length) and its values (type, and
-# the offset or, if it fits, the value itself) follow. All numbers but the type have two bytes, in large containers
-# four.
+# the offset or, if it fits, the value itself) follow. All numbers but the type have two bytes, or four bytes in large
+# containers.
 _SMALL = Struct("<HH"), Struct("<HH"), Struct("<BH"), frozenset({_LITERAL, _INT16, _UINT16})
 _LARGE = Struct("<II"), Struct("<IH"), Struct("<BI"), frozenset({_LITERAL, _INT16, _UINT16, _INT32, _UINT32})
 _SIGNED = {_INT16: Struct("<h"), _INT32: Struct("<i"), _INT64: Struct("<q")}
 _UNSIGNED = {_UINT16: Struct("<H"), _UINT32: Struct("<I"), _UINT64: Struct("<Q")}
 _DOUBLE_NUMBER = Struct("<d")
-_MAX_DEPTH = 100  # nested containers, the server's own limit
+_MAX_DEPTH = 100  # the most nested containers that the server allows
 LARGEST_SIGNED = (1 << 32) - 1  # the server's parser makes integers up to this value signed, larger integers unsigned
 
 _DECIMAL, _DATE, _TIME, _TIMESTAMP, _DATETIME, _BINARY = 246, 10, 11, 7, 12, 254
@@ -66,8 +66,8 @@ class _Document:
         self._array, self._object = ('{"array":[', "]}") if typed else ("[", "]"), ("{", "}")
         if typed:
             self._object = '{"object":{', "}}"
-        # Each byte belongs to one value only: broken offsets that lead to the same bytes again and again use up this
-        # number.
+        # The number of bytes that may still be read. Each byte belongs to one value only: broken offsets that lead to
+        # the same bytes again and again use up this number.
         self._left = len(data)
 
     def text(self) -> str:
@@ -101,7 +101,7 @@ class _Document:
                 raise _SqlMember
             (sql_type,) = self._take(at, 1)
             return sql_member(sql_type, self._take(*self._sized(at + 1)))
-        return self._inlined(kind, self._data[at])  # a literal that is the whole document
+        return self._inlined(kind, self._data[at])  # the whole document is a literal
 
     def _inlined(self, kind: int, value: int) -> str:
         """The text of a value that the container's entry contains itself, in place of an offset."""

@@ -50,7 +50,7 @@ _COMPILED_BYTES = 1_000  # the size of a compiled decoder, for each column and i
 _SAME_DECODER = {et.WRITE_ROWS: (et.WRITE_ROWS, et.DELETE_ROWS)}
 _DESCRIPTION = slice(HEADER_BYTES + TABLE_ID_BYTES, None)  # the part of a table map that describes the table
 _BEFORE_DESCRIPTION = bytes(HEADER_BYTES + TABLE_ID_BYTES)
-_new = tuple.__new__  # Rows(…) itself takes twice as long
+_new = tuple.__new__  # the constructor Rows(…) takes twice as long
 _UNKNOWN = TableShape("", "", "", {}, 0)
 
 
@@ -84,7 +84,7 @@ class TableCache:
         self._require_columns = require_columns
         self._characters = characters
         self._allowed: set[tuple[str, str, tuple[str, ...]]] = set()
-        # The shape is None if the table does not pass the filters.
+        # Maps table ids to shapes, and to None for a table that does not pass the filters.
         self._by_id: dict[bytes, TableShape | None] = {}
         self._shapes = ShapeCache(_SHAPES_BYTES)
         self.filtered = 0

@@ -60,7 +60,7 @@ _SAME_MODES = sum(1 << bit for bit in (0, 1, 2, 3, 5, 6, 7, *range(18, 28), 29, 
 _OWN_MODES = dict(zip((4, 8, 9, 10, 11, 12, 16, 17, 32, 33), sorted(MARIADB_MODES), strict=True))
 _ROUND_FRACTIONAL, _TRUNCATE_FRACTIONAL = 34, 32  # the bit of MariaDB's mode, and of MySQL's mode
 _SECONDS_PART, _DDL_XID = 128, 129
-# The sizes of status variables of a Query event that are passed on unchanged.
+# Maps the codes of the status variables that are passed on unchanged to the sizes of their values.
 _SIZES = {3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4}
 _MICROSECONDS, _EXPLICIT, _UTF8MB4, _REQUIRE_KEY = 13, 16, 18, 19  # MySQL's numbers of these variables
 
@@ -231,7 +231,7 @@ def _variables(data: bytes) -> bytes:
         elif code == _SECONDS_PART:
             others += bytes([_MICROSECONDS]) + data[at : at + 3]
             at += 3
-        elif code == _DDL_XID:  # differs from MySQL's DDL XID, which is about a table of InnoDB
+        elif code == _DDL_XID:  # left out: MySQL's DDL XID has another meaning
             at += 8
         else:
             # The decoder refuses an unknown variable. A number below 128 may mean another variable in MySQL, so an

@@ -332,7 +332,7 @@ class KafkaSink:
         """
         is_first = self.entry is None
         if self.entry is None or self.entry.server_uuid != entry.server_uuid:
-            self.shown = None  # another server has other positions
+            self.shown = None  # the positions of another server can't be compared
         self._open = self._transactions
         self.commit(entry)
         if is_first:

@@ -209,7 +209,7 @@ class KafkaTransactions:
             except BufferError:
                 if is_only:
                     raise self._too_large(topic, key, value or b"") from None
-                # The brokers are slower than the leader: wait for room in the queue.
+                # The brokers are slower than the leader, so the producer waits for room in the queue.
                 deadline = deadline or self._deadline()
                 self._poll(0.1)
                 is_only = not len(self.producer)

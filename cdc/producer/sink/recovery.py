@@ -61,8 +61,8 @@ _ANEW = "name a new topic in kafka.topic and give the follower a fresh copy of t
 _EXPIRED = 1 << 63
 _OPERATION = b',"operation":{'
 _TYPES = re.compile(rb',"types":\[(?:"(?:[^"\\]|\\.)*"(?:, ?)?)*\]')
-# The checksums of this number of records without an entry fit into memory: a few Kafka transactions of the largest
-# kind.
+# The checksums of this number of records fit into memory; a few Kafka transactions of the largest size contain as many
+# records.
 _MOST_UNANNOUNCED = 4_000_000
 _MARK_OFFSETS = 2
 
@@ -119,7 +119,7 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     visible, begun = _visible(counting, partitions, open_in, resource, topics.suspects)
     every = commit_log.entries(properties, topic=commits, resource=resource, committed=False)
     shown = _shown(properties, topics.names, [each for each in (committed, uncommitted) if each is not None])
-    # An entry counts only complete records.
+    # Incomplete records are left out, since an entry counts only complete records.
     whole = {partition: sequence - (sequence in begun) for partition, sequence in visible.items()}
     entry = true_entry(whole, shown, chain([committed] if committed else [], every), topics.names)
     if open_in and not has_marks:
@@ -312,7 +312,7 @@ def _shown(properties: dict[str, Any], names: Topics, entries: Collection[Entry]
 
     The topics of event messages are taken from the ``entries``, since the prefix may have been changed.
     """
-    # Without an entry that counts event messages there may be none, and the search would read the whole topic.
+    # If no entry counts event messages, there may be no event message, and the search would read the whole topic.
     if not any(entry.shown for entry in entries):
         return None
     partitions = {each for entry in entries for each in entry.partitions if names.is_events(each[0])}

@@ -62,7 +62,7 @@ _HEADER_JSON = (
     b'{"timestamp":%d,"event_type":%d,"server_id":%d,"event_length":%d,"next_event_position":%d,"event_flags":%d}'
 )
 
-_new = tuple.__new__  # Message(…) itself takes twice as long
+_new = tuple.__new__  # the constructor Message(…) takes twice as long
 _BOOL = {False: "false", True: "true"}
 
 
@@ -227,7 +227,7 @@ class Router:
         mode = self._begin and self._begin.sql_mode
         copying = change.table.names in self.incomplete
         for rows in split(change.rows, self._record_bytes):
-            # The body is joined only when it is sent: one row may be large.
+            # The parts of the body are joined only when the record is sent, since a row may be large.
             body = rows_body(self._told.columns(change.table), change.flags, mode, change.operation, joined(rows))
             marked = (COPYING, *body) if copying else body
             newest = row_sum(uri, rows[-1])
@@ -250,8 +250,8 @@ class Router:
         exact = {} if change.exact is None else {"Bytes": b64encode(change.exact).decode("ascii")}
         context = change.context
         if self.incomplete and adds_foreign_keys(change.effects, change.text):
-            # The rows that the statement refers to may still be missing on a follower; they exist once the copy is
-            # complete.
+            # A follower may still lack the rows to which the foreign keys refer, so it must not check them; the rows
+            # exist once the copy is complete.
             context = context | {"foreign_key_checks": False}
         body = f'"operation":{json_text({"Query": change.text} | exact)},"context":{json_text(context)}'
         yield from self._on_objects(change.event, change.effects, body, change.text)
@@ -329,7 +329,8 @@ class Router:
         message = Message(part.topic, part.uri.encode(), value, begin.commit_us // 1000, headers)
         del part, value  # while a large record is sent, one copy of it is enough
         yield message
-        # The record is counted only when the caller resumes this generator; it does not if Kafka refused the record.
+        # The record is counted only when the caller resumes this generator; the caller does not if Kafka refused the
+        # record.
         self._index += 1
         self._rows += rows
         self._newest = newest

@@ -363,7 +363,8 @@ class TopicMaker:
             NewTopic(name, num_partitions=number, replication_factor=count, config=self._settings(name) | dict(more))
             for name, number in partitions.items()
         ]
-        # The request itself has the timeout: if only the future had one, it would raise an error that is not Kafka's.
+        # The request itself has the timeout: if only the future had a timeout, it would raise an error that is not
+        # Kafka's.
         try:
             with admin_client(self._properties) as admin:
                 answers = admin.create_topics(topics, request_timeout=_ANSWER_SECONDS) if topics else {}
