@@ -216,7 +216,8 @@ def _few_touched(both: Sides, streams: Streams, held: Held, *, exact: bool) -> b
     lineage = [each for history in both.sides.values() for each in history.lineage]
     names = {line.name for line in held.tally.lines} | both.copied.tables.keys()
     few = not exact and few_touched(held, streams.new_rows) and tables_unchanged(names, lineage)
-    # When a copy begins, all rows of its table become uncertain; when it completes, all rows are known.
+    # When a copy begins, all rows of its table become uncertain; when it completes, all rows are known. So all rows are
+    # compared in both cases.
     few = few and both.copied_before.tables == both.copied.tables
     # A CREATE changes the meaning of all rows, too: it shows that the stream has the table from its beginning.
     few = few and not any((both.copied_before.older ^ both.copied.older) & names)

@@ -67,7 +67,7 @@ __all__ = [
 ]
 
 _LISTED = 100  # the most entries of each list in the report
-_MOST_KEYS = 100_000  # keys that are listed for cdc-repair; of tables whose keys are not listed it requests all rows
+_MOST_KEYS = 100_000  # the most keys listed for cdc-repair; it requests all rows of a table whose keys are not listed
 
 AcceptedRows = Mapping[int, Mapping[Name, Mapping[str, int]]]
 """Maps the number of an entry (or NOT_REPLICATED) and a table to the number of accepted rows of each kind."""

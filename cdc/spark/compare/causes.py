@@ -38,8 +38,8 @@ _STATEMENTS = (
 # SQL for the sequence of the row's last change on the leader. If the leader has not logged the row and no chunk
 # contains it, this is the sequence at which the copy began: the leader did not have the row then.
 _SAID = "coalesce(leader_last.sequence, began)"
-# Both sides changed the row, and the follower's last change has no mark (``streams.consumer_notes``), so the consumer
-# made it.
+# SQL that is true if both sides changed the row, and the follower's last change has no mark
+# (``streams.consumer_notes``), so that the consumer made it.
 _CHANGED_BY_BOTH = f"""
     {_SAID} IS NOT NULL AND follower_last IS NOT NULL
     AND coalesce(follower_marked.sequence != follower_last.sequence, true)

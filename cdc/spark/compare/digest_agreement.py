@@ -213,7 +213,8 @@ def _summed(changes: DataFrame, by: Sequence[str]) -> DataFrame:
             # Hashes are summed in halves, since sums of whole hashes would overflow.
             difference = f"coalesce({of.format('added')}, 0L) - coalesce({of.format('removed')}, 0L)"
             sums.append(F.expr(f"sum(IF({mine}, {difference}, 0L))").alias(f"{side}_{half}"))
-    # A change that adds the same image that it removes does not change the sums, so they do not check its order.
+    # A change that adds the same image that it removes does not change the sums. So the sums do not check the order of
+    # such changes, and ``unchanged`` marks them.
     unchanged = F.expr("coalesce(bool_or(added = removed), false)").alias("unchanged")
     return changes.groupBy(*by).agg(*sums, unchanged)
 

@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 ORDER = ("database", "table", "kind", "leader_last.sequence", "follower_last.sequence", "rows")
-_MOST_TABLES = 1_000  # a sample contains at least one row of each of up to this number of tables
+_MOST_TABLES = 1_000  # a sample contains rows of at least this number of tables, if there are as many
 
 Row = TypeVar("Row")
 
@@ -86,9 +86,9 @@ def evenly(names: Sequence[Row], most: int) -> list[int]:
 _SIDES = ("leader", "follower")
 _FOLDED = ("net", "image", "last", "era", "marked", "breaks", "broken", "found", "stood")
 JOINED = [*IDENTITY, *(f"{side}_{name}" for side in _SIDES for name in _FOLDED)]
-# True if side {0} has not changed the row since its log begins, or since an ALTER that {1}'s last changes follow. Then
-# {0} has the row with the before image of {1}'s first change, if both sides had the same row before. An ALTER may add
-# and drop columns; all other columns keep their values.
+# SQL that is true if side {0} has not changed the row since its log begins, or since an ALTER that {1}'s last changes
+# follow. Then {0} has the row with the before image of {1}'s first change, if both sides had the same row before. An
+# ALTER may add and drop columns; all other columns keep their values.
 _AS_FOUND = """
     keyed AND {1}_found IS NOT NULL AND NOT leader_marked.kind <=> 'conflict' AND
         CASE WHEN {0}_last IS NULL THEN older AND NOT copied AND {1}_stood IS NULL
@@ -180,7 +180,8 @@ def compare(leader: DataFrame, follower: DataFrame, copied: Copied = NO_COPIES) 
     The join needs no shuffle: both folds are grouped by the columns that they are joined on.
     """
     named = [_named(side, rows) for side, rows in (("leader", leader), ("follower", follower))]
-    # Spark does not notice that the results of this join, and of joins in a fold, are in one partition.
+    # Spark does not notice that the results of this join, and of the joins in a fold, are in one partition: so they are
+    # put there again.
     one, other = map(in_one_part, named)
     joined = in_one_part(one.join(other, IDENTITY, "full_outer"))
     counts = {name: F.coalesce(name, F.lit(0)) for side in _SIDES for name in (f"{side}_net", f"{side}_breaks")}
@@ -197,7 +198,7 @@ def compared(joined: DataFrame, copied: Copied = NO_COPIES) -> DataFrame:
     }
     joined = joined.withColumns({f"{side}_folded": F.col(f"{side}_image") for side in _SIDES} | now)
     found = {"kind": _KIND, "rows": "IF(keyed, 1, abs(leader_net - follower_net))"}
-    # A keyed row's net is off by one after an unlogged change; its image shows whether the row is there.
+    # A keyed row's net is off by one after an unlogged change; its image shows whether the row exists.
     there = "IF(unknown, 0L, IF(keyed, IF({0}_image IS NOT NULL, 1L, 0L), {0}_net))"
     found |= {f"{side}_rows": there.format(side) for side in _SIDES}
     joined = joined.withColumns({name: F.expr(sql) for name, sql in found.items()})
@@ -306,7 +307,8 @@ def with_last_changes(records: DataFrame, transactions: DataFrame, rows: Sequenc
     found = []
     for row, both in zip(rows, lasts, strict=True):
         places = [(side, last["sequence"]) for side, last in both.items() if last]
-        # A change whose time is unknown may be older or newer than the other side's change.
+        # A change whose time is unknown may be older or newer than the other side's change: then ``since_us`` is
+        # unknown, too.
         complete = all(place in changes.times for place in places)
         since_us = max(map(changes.times.__getitem__, places), default=None) if complete else None
         order = next((changes.columns[place] for place in places if place in changes.columns), ())

@@ -274,7 +274,7 @@ def _changes(old: ColumnType, new: ColumnType, *, strict: bool) -> str:
 def _changes_text(old: ColumnType, new: ColumnType, doubt: str, *, strict: bool) -> str:
     if text_decoder(old.charset or "") is None or (old.charset == "ascii" and old.charset != new.charset):
         return "" if old == new else doubt
-    # In strict mode a server refuses characters that the character set lacks.
+    # In strict mode a server refuses to convert characters that the new character set lacks.
     is_known = new.charset in (old.charset, "utf8mb4") or (new.charset == UNKNOWN_CHARSET and strict)
     if not is_known:
         return f"its character set became {new.charset}"

@@ -145,7 +145,7 @@ def _of_stretch(plan: Plan, image: str, make: Callable[[Stretch, str], str]) -> 
     if set(made.values()) == {image}:
         return image
     whens = " ".join(f"WHEN stretch = {at} THEN {text}" for at, text in made.items())
-    if len(set(made.values())) == 1:  # nearly always: a CASE for each row would double the cost
+    if len(set(made.values())) == 1:  # nearly always true: a CASE for each row would double the cost
         whens = f"ELSE {next(iter(made.values()))}"
     return f"CASE WHEN {image} IS NULL THEN CAST(NULL AS ARRAY<STRING>) {whens} END"
 

@@ -13,7 +13,7 @@ __all__ = [
     "generated_columns", "untold",
 ]  # fmt: skip
 
-_LIKE = 12  # words up to LIKE in CREATE TEMPORARY TABLE IF NOT EXISTS d.t (LIKE …
+_LIKE = 12  # number of words up to LIKE in CREATE TEMPORARY TABLE IF NOT EXISTS d.t (LIKE …
 _WORDS = 4  # the first words of a definition, which contain the column's name: CHANGE COLUMN old new
 
 Columns = tuple[tuple[str, str], ...]

@@ -183,7 +183,7 @@ def _members(kind: ColumnType, value: str) -> list[tuple[str, str]]:
     cases = [(_is(value, "Set", "["), listed), (f"{value} = '{{\"Set\":0}}'", "CAST(array() AS ARRAY<STRING>)")]
     if not kind.members:
         return cases
-    # The mask has up to 64 bits, as an unsigned number.
+    # The mask is an unsigned number of up to 64 bits.
     mask = f"CAST(conv({_content(value, 'Set')}, 10, -10) AS BIGINT)"
     chosen = f"filter({known}, (m, i) -> ({mask} & shiftleft(1L, i)) != 0)"
     return [*cases, (_is(value, "Set"), chosen)]

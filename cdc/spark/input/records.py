@@ -85,7 +85,7 @@ def put_together(messages: DataFrame, span: Span) -> DataFrame:
     if span.limit is not None:
         fragments = fragments.where(
             F.col("sequence") < span.limit
-        )  # perhaps only the first fragments of the next record are committed
+        )  # the next record may be incomplete: perhaps only its first fragments are committed
     fragment = F.struct("number", "offset", F.col("value").cast("string").alias("text"))
     grouped = fragments.groupBy("side", "partition", "sequence", "total", "checksum").agg(
         F.array_sort(F.collect_list(fragment)).alias("fragments")

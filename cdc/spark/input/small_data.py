@@ -88,7 +88,7 @@ def cached(frame: DataFrame) -> DataFrame:
     spark = frame.sparkSession
     _PERSISTED.setdefault(spark, []).append(kept)
     jvm = spark._jvm
-    assert jvm is not None  # it exists as long as the context
+    assert jvm is not None  # the JVM exists as long as the context
     try:
         plan = kept._jdf.queryExecution().withCachedData()
         # The class is looked up by its whole name at once: Py4J would look up each part of a dotted name in 300 jars.

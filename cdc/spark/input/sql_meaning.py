@@ -34,7 +34,7 @@ def of_session(frame: DataFrame, spark: SparkSession) -> DataFrame:
     """Converts ``frame``, of a session from ``own_session``, to a frame of ``spark``, for views and queries there. The
     plan is already analyzed, so settings of ``spark`` do not change its meaning."""
     plan, jvm = frame._jdf.queryExecution().analyzed(), spark._jvm
-    assert jvm is not None  # it exists as long as the context
+    assert jvm is not None  # the JVM exists as long as the context
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
 
 

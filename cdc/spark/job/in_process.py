@@ -18,7 +18,7 @@ from cdc.spark.job.stderr_filter import after_ivy, without_banners
 
 __all__ = ["cancelling", "started"]
 
-_AGAIN_SECONDS = 0.2  # jobs are cancelled again at this interval, since one may begin after the others were cancelled
+_AGAIN_SECONDS = 0.2  # jobs are cancelled again at this interval, since a job may begin after a cancellation
 
 
 def started(

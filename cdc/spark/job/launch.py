@@ -116,8 +116,8 @@ class DriverJvm:
                     "Spark ended before the program did", code="CDC-SPARK-ENDED", hint="see Spark's messages above"
                 )
             time.sleep(_WAIT_SECONDS)
-        # The file contains the port, the length of the secret, and the secret. It is complete once it has this name
-        # (PythonGatewayServer.scala).
+        # The file contains the port, the length of the secret, and the secret. The file is complete once it has this
+        # name (PythonGatewayServer.scala).
         told = self._place.read_bytes()
         os.environ["PYSPARK_GATEWAY_PORT"] = str(int.from_bytes(told[:4], "big"))
         os.environ["PYSPARK_GATEWAY_SECRET"] = told[8:].decode()

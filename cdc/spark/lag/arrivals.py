@@ -81,8 +81,8 @@ def _span_of_log(kafka: Kafka, begin: int) -> Span:
             topics = admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
         if partition[0] not in topics:
             return Span({})
-        # Kafka commits a transaction in one topic after the other: it may still be open here when its records can
-        # already be read.
+        # Kafka commits a transaction in one topic after the other: the transaction may still be open in the commit log
+        # when its records can already be read.
         written, give_up = (
             end_offsets(properties, [partition], committed=False)[partition],
             time.monotonic() + _ENDED_SECONDS,

@@ -198,7 +198,7 @@ def to_json(audit: Audit) -> str:
     }
     body = asdict(audit)
     for each in body["schema"]:
-        del each["statements"]  # they are whole texts, which may contain passwords
+        del each["statements"]  # the statements are whole texts, which may contain passwords
     return json.dumps(head | derived | body | {"reasons": audit.why}, ensure_ascii=False, indent=1) + "\n"
 
 

@@ -63,7 +63,7 @@ def verdict_sentence(audit: Audit) -> str:
         if not audit.copy and not any(table.older for table in audit.tables):
             return f"{follower} is a true copy of {leader} {at}: {rows}."
         since = "the copy that it began from" if audit.copy else "the topics begin"
-        # "A true copy" would include rows that were never compared.
+        # The sentence does not call the follower a true copy: that would include rows that were never compared.
         what = f"What has changed since {since} is on {follower} as on {leader}"
         return f"{what} {at}: {rows}. No other row was compared."
     found = []

@@ -67,7 +67,7 @@ def _observed(observation: Observation) -> int | None:
 def rows_in(spark: SparkSession, folder: Folder, name: str) -> int:
     """The number of rows in the Parquet files of ``name`` in ``folder``, from their footers, which the driver reads."""
     jvm = spark._jvm
-    assert jvm is not None  # it exists as long as the context
+    assert jvm is not None  # the JVM exists as long as the context
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     rows = 0
     # Each class is looked up once, by its whole name.

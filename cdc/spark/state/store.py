@@ -156,7 +156,7 @@ class StateStore:
         try:
             self._save(held, covered, topics)
         except Exception:
-            # The new generation may have filled the disk on which the report is written next.
+            # The new generation is removed: it may have filled the disk on which the report is written next.
             self._remove_unnamed()
             raise
         self._remove_unnamed()
@@ -229,7 +229,8 @@ class StateStore:
         try:
             self._folder.replace(POINTER, json.dumps(pointer, indent=1, sort_keys=True) + "\n", private=True)
         finally:
-            # The rename has made the generation valid, even if flushing the folder failed.
+            # If flushing the folder failed, the rename may have made the generation valid nevertheless: so state.json
+            # is read again.
             self._parts = replace(self._parts, pointer=self._read())
 
     def _remove_unnamed(self) -> None:

@@ -35,7 +35,7 @@ MARK = (
     "kind: STRING, at: BIGINT, note: STRING>"
 )
 _CHANGE = ("sequence", "file", "position", "transaction", "ts_us")
-_SHOWN = 300  # characters of a note
+_SHOWN = 300  # the most characters of a note
 _REASON = f"left(concat_ws('; removed ', reason, nullif(removed, '')), {_SHOWN})"
 
 
@@ -132,7 +132,7 @@ def marked(rows: DataFrame, marks: DataFrame | None) -> DataFrame:
     if marks is None:
         return rows.withColumn("mark", chunk)
     joined = rows.join(marks, "sequence" if "sequence" in marks.columns else "transaction", "left")
-    # Rows that the consumer writes while it resolves a conflict are the leader's rows.
+    # Rows that the consumer writes while it resolves a conflict get no mark: they are the leader's rows.
     applies = F.expr("known IS NOT NULL AND NOT (side = 'follower' AND known.kind = 'conflict' AND NOT removes)")
     fields = (*_CHANGE, "known.kind", "known.at", "known.note")
     return joined.withColumn("mark", F.when(applies, F.struct(*fields)).otherwise(chunk))

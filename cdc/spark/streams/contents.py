@@ -244,7 +244,7 @@ def statements(records: DataFrame) -> Query[Mapping[str, list[Act]]]:
             F.substring("query", 1, TEXT).alias("text"),
             F.expr("coalesce(copying, false)").alias("copying"),
         )
-        .where(f"affect.action != '{MAINTAIN}'")  # it changes no definition and no row
+        .where(f"affect.action != '{MAINTAIN}'")  # maintenance changes no definition and no row
         .select("side", "sequence", "place", "affect.*", "transaction", "file", "position", "ts_us", "text", "copying")
     )
     return Query(acts, _acts_by_side)

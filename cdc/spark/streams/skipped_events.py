@@ -44,7 +44,7 @@ def _last_names(kind: str, name: _Name, later: Iterable[Act], *, copies: bool) -
     """The names that the object ``name`` has after the statements ``later``; with ``copies``, also the names of tables
     that were created LIKE it."""
     names, begun = {name}, set[_Name]()
-    altering: tuple[int, _Name] | None = None  # the sequence and the table of the ALTER before
+    altering: tuple[int, _Name] | None = None  # the sequence and the table of the previous ALTER
     for act in later:
         other = _name(act.uri)
         if act.action == "AlterTable":
@@ -56,7 +56,7 @@ def _last_names(kind: str, name: _Name, later: Iterable[Act], *, copies: bool) -
             names = {each for each in names if each[0] != other[0]}
         elif act.action == f"Create{kind}":
             if other in names and not _may_exist(act.text):
-                names.remove(other)  # the server created it, so the name was free by then
+                names.remove(other)  # the server created a new object, so the name was free
             source = like_source(act, {}) if copies else None
             if source and _name(source) in names:
                 names.add(other)
