@@ -107,7 +107,7 @@ def _with_unpacked(chunk: Iterable[RawEvent | SimpleTransaction]) -> Iterator[Ra
 
 
 def _first_entry(leader: Leader, *, start: str, named: Callable[[], bool]) -> Entry:
-    """The entry of a producer without a commit log, for the profile's ``start``.
+    """The first entry of a producer without a commit log, for the profile's ``start``.
 
     Raises UserError if the leader has purged transactions after the start, or has not executed the transactions before
     it.

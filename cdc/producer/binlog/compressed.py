@@ -76,7 +76,9 @@ def unpacked(
 
 
 def _fields(event: RawEvent) -> tuple[int, dict[int, int]]:
-    """The offset of the compressed events, and the values of the fields before them, by field type."""
+    """Parses the fields before the compressed events; returns the offset of these events, and the values of the fields
+    by type.
+    """
     data, at = event.data, HEADER_BYTES
     fields: dict[int, int] = {}
     while True:

@@ -259,7 +259,7 @@ def load_query(event: RawEvent) -> RawEvent:
 
 
 def _variables(data: bytes, where: str) -> dict[str, Any]:
-    """The status variables of a Query event (Query_event's Q_* codes, in ascending order)."""
+    """Parses the status variables of a Query event (the Q_* codes of class Query_event, in ascending order)."""
     found: dict[str, Any] = {}
     at = 0
     while at < len(data):

@@ -262,7 +262,9 @@ def _ask(cursor: Any, name: str) -> Leader:
 
 
 def _begins_before_gtids(cursor: Any, files: list[str]) -> bool:
-    """Whether the first transaction in the files has no GTID. A file's first transaction is among its first events."""
+    """Whether the first transaction in the binlog ``files`` has no GTID. A file's first transaction is among its first
+    events.
+    """
     for file in files[:_LOOKED_INTO]:
         cursor.execute(f"SHOW BINLOG EVENTS IN '{file}' LIMIT 5")
         for _, _, kind, *_ in cursor.fetchall():

@@ -173,7 +173,7 @@ class BinlogSource:
                 self._wait(stop, wake())
 
     def _receive(self) -> bool:
-        """Reads the bytes that have arrived; False if they do not complete a packet."""
+        """Reads the bytes that have arrived; returns False if they do not complete a packet."""
         missing = 1
         if len(self._data) >= PACKET_HEADER_BYTES:
             length = int.from_bytes(self._data[:_PACKET_LENGTH_BYTES], "little")

@@ -120,7 +120,7 @@ class ChunkRows:
 
 
 def _row(columns: Sequence[ColumnText], nullable: Sequence[bool]) -> tuple[list[str], str]:
-    """The lines of code that read a row's columns, and the source of the f-string for the row's JSON text."""
+    """Generates the lines of code that read a row's columns, and the source of the f-string for the row's JSON text."""
     lines: list[str] = []
     texts = []
     for index, (column, may_be_null) in enumerate(zip(columns, nullable, strict=True)):
@@ -292,7 +292,7 @@ class ChunkReader:
         return self._code[definition]
 
     def _rows(self, code: ChunkRows, statement: str, max_bytes: int) -> tuple[list[str], int, bool]:
-        """Returns the rows, their size in characters, and whether the result of the statement has ended."""
+        """Executes ``statement``; returns the rows, their size in characters, and whether the result has ended."""
         table = code.definition
         connection = self._open()
         require_unchanged(connection, table)
@@ -388,7 +388,7 @@ class ArrivingRows:
             self.ended = True
 
     def _large(self) -> bytes:
-        """The payload of a row in several packets: all packets but the last have the maximum length."""
+        """Receives the payload of a row in several packets: all packets but the last have the maximum length."""
         parts = []
         length = _LARGEST_PAYLOAD
         while length == _LARGEST_PAYLOAD:
@@ -542,6 +542,6 @@ class SnapshotReader:
 
 
 def _decoded(position: Position) -> tuple[str, int]:
-    """The position with its file name as text: this connection returns bytes."""
+    """Returns the position with its file name as text, since this connection returns bytes."""
     file: Any = position.file
     return file.decode() if isinstance(file, bytes) else file, position.offset

@@ -330,7 +330,7 @@ def _part_of(
     *,
     keys: tuple[tuple[str, ...], ...] | None = None,
 ) -> Chunk:
-    """The chunk of the rows between two ``bounds`` of the table's key, or of the rows with ``keys``."""
+    """Builds the chunk of the rows between two ``bounds`` of the table's key, or of the rows with ``keys``."""
     table = definition.database, definition.name
     collations = tuple(column.collation for column in definition.key_columns)
     # The first chunk of a copy also contains the types; the other chunks follow it.

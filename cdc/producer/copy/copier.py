@@ -227,8 +227,9 @@ class Copier:
         return None
 
     def _judge(self, asked: ChunkRequest, answer: Answer) -> None:
-        """Keeps a snapshot if it shows the table as it is at this place of the stream; otherwise another snapshot is
-        taken."""
+        """Keeps the snapshot in ``answer`` if it shows the table as it is at this place of the stream; otherwise
+        another snapshot is taken.
+        """
         assert asked.wanted.table is not None
         self._chunk_requests.pop()
         if self.snapshot is None:

@@ -399,8 +399,9 @@ def _columns(
 
 
 def _exact_type(cursor: Any, column: tuple[str, str, str], kind: str, full: str, charset: str) -> str:
-    """The exact type of an ENUM or SET column, whose type ``full`` may contain question marks; empty if it can't be
-    found out."""
+    """Finds the exact type of an ENUM or SET column, whose type ``full`` may contain question marks; empty if that
+    fails.
+    """
     if "?" not in full or charset not in LOSSY:
         return full
     database, table, name = map(identifier, column)

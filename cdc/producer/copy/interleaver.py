@@ -88,7 +88,9 @@ class Interleaver:
         yield from self._new_state()
 
     def _among_copies(self, change: Change) -> Iterator[Change]:
-        """Yields ``change``, after the chunks that must come before it and before the chunks that are due after it."""
+        """Yields the chunks that must come before ``change``, then ``change``, and then the chunks that are due after
+        it.
+        """
         while self._copier.holds(change):
             # A table's changes must not come between two pieces of its snapshot.
             self._copier.wait()
@@ -159,7 +161,9 @@ class Interleaver:
         return _state(self._known, now)
 
     def _new_state(self) -> Iterator[CopyState]:
-        """Yields the state of the copies if it differs from the state in the stream; the sink commits it at once."""
+        """Yields the state of the copies if it differs from the state in the stream; the sink commits such a state at
+        once.
+        """
         copier = self._copier
         pending, speed = copier.pending, copier.speed
         self._copies = copier.active or self._sink.has_visible

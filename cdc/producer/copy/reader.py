@@ -214,7 +214,7 @@ class Reader:
         return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk, estimated=estimated)
 
     def _estimate(self, cursor: Any, table: Table) -> int | None:
-        """The estimated rows of the table, queried when the table is first read."""
+        """The estimated number of rows of the table; the leader is queried when the table is first read."""
         if self._estimated[0] != table:
             found = estimates(cursor, [table]).get(table)
             self._estimated = table, found and found.rows
@@ -277,8 +277,8 @@ Found = tuple[TableDefinition, ReadChunk | None, tuple[tuple[str, ...], ...]]
 
 
 def _rows_of(definition: TableDefinition, reader: ChunkReader, keys: Keys, *, max_bytes: int) -> Found:
-    """Returns the table's ``definition``, the rows of the first of ``keys``, about ``max_bytes`` in all, and these
-    first keys.
+    """Reads the rows of the first of ``keys``, about ``max_bytes`` in all; returns the table's ``definition``, these
+    rows, and the keys of these rows.
 
     The rows are None if the table was altered meanwhile or can't be read by these keys; in the second case the
     definition has a refusal. Raises Disconnected.
@@ -299,7 +299,7 @@ def _rows_of(definition: TableDefinition, reader: ChunkReader, keys: Keys, *, ma
 
 
 def _break(connection: Any) -> None:
-    """Makes another thread's wait on the connection fail."""
+    """Shuts the connection down, so that another thread's wait on it fails."""
     with suppress(OSError, AttributeError):  # the connection may be closed, or not be open yet
         connection._sock.shutdown(socket.SHUT_RDWR)
 

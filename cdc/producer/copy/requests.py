@@ -338,7 +338,7 @@ class RequestQueue:
 
 
 def _done(request: Request, pending: Pending, wants_table: Callable[[str, str], bool], log: ProgressLog) -> Pending:
-    """The state once a request for tables is taken up."""
+    """Returns the state after a request for tables is taken up."""
     if request.stop:
         state = pending.stopped(request.tables, requests=request.offset, topic=request.topic_id)
         log.stopped(request.tables, pending, state)

@@ -120,7 +120,7 @@ def _date(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) ->
 
 
 def _fraction(column: CopiedColumn, start: str) -> str:
-    """The expression for the microseconds, whose digits begin at ``start``."""
+    """Generates the expression for the microseconds, whose digits begin at ``start``."""
     return f"{{int(X[{start}:]) * {10 ** (6 - column.digits)}}}" if column.digits else "0"
 
 
@@ -283,7 +283,7 @@ class _Typed:
         self._next_member = self._next_element = 1
 
     def text(self, node: Any, kind: str | None) -> str:
-        """The text of a node. ``kind`` is its type; it may be None if the text shows the type."""
+        """Writes a node. ``kind`` is the node's type; it may be None if the text shows the type."""
         if isinstance(node, _Object):
             first, self._next_member = self._next_member, self._next_member + len(node)
             parts = [

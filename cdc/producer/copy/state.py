@@ -211,8 +211,10 @@ def _all_now(tables: Iterable[Table], effects: Sequence[Effect]) -> tuple[Table,
 
 
 def _now(table: Table, effects: Iterable[Effect]) -> list[Table]:
-    """The tables to copy in place of ``table`` after a statement: the table under its new name, a table that took its
-    old name, and a table with which it exchanged a partition, which may thus contain rows that no follower has yet."""
+    """The tables to copy in place of ``table`` after a statement: the table under its new name, a table that took the
+    old name, and a table with which ``table`` exchanged a partition, so that it may contain rows that no follower has
+    yet.
+    """
     now: Table | None = table
     for effect in effects:
         if now is None or not concerns(effect, now):
@@ -226,7 +228,7 @@ def _now(table: Table, effects: Iterable[Effect]) -> list[Table]:
 
 
 def _exchanged(table: Table, effects: Iterable[Effect]) -> list[Table]:
-    """The other table of ALTER TABLE … EXCHANGE PARTITION, the only statement that alters two tables."""
+    """The other table that ALTER TABLE … EXCHANGE PARTITION alters; no other statement alters two tables."""
     altered = [(effect.database, effect.name or "") for effect in effects if effect.action == "AlterTable"]
     return [other for other in altered if other != table] if table in altered else []
 

@@ -125,7 +125,9 @@ class _Document:
         return f'{{"{tag}":{number}}}'
 
     def _sized(self, at: int) -> tuple[int, int]:
-        """The offset and length of bytes whose length is stored at ``at``, seven bits per byte."""
+        """Reads the length that is stored at ``at``, seven bits per byte; returns the offset after the length, and the
+        length.
+        """
         length = 0
         for shift in range(0, 35, 7):
             byte = self._data[at]

@@ -88,7 +88,7 @@ def _sized(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _legs(path: bytes) -> list[str | int]:
-    """The legs of ``path``: keys, and indexes as in Python, negative if they count from the end."""
+    """Parses the legs of ``path``: keys, and indexes as in Python, which are negative if they count from the end."""
     text = path.decode()
     legs: list[str | int] = []
     at = 1

@@ -181,7 +181,7 @@ def _decompressed(data: bytes) -> bytes:
 
 
 def _begin_head(modes: int) -> bytes:
-    """The bytes of a Query event up to its text, from a session with this sql_mode and without a database."""
+    """Builds the bytes of a Query event up to its text, for a session with this sql_mode and without a database."""
     variables = bytes([0, 0, 0, 0, 0, 1]) + modes.to_bytes(8, "little")
     return bytes(TYPE_AT) + bytes([et.QUERY]) + bytes(HEADER_BYTES - TYPE_AT - 1) + (
         _QUERY.pack(0, 0, 0, 0, len(variables)) + variables + b"\0"

@@ -303,7 +303,9 @@ def _size_error(topic: str, key: bytes, value: bytes, who: str, hint: str) -> Pr
 
 
 def _command(properties: Mapping[str, Any], topic: str, size: int) -> str:
-    """The command after which ``topic`` accepts a message of ``size`` bytes, and all other messages of the producer."""
+    """The shell command that makes ``topic`` accept a message of ``size`` bytes, and all other messages of the
+    producer.
+    """
     largest = max(size + _HEADERS_KB * 1024, int(properties[LIMIT]))
     return (
         f"kafka-configs.sh --bootstrap-server {properties['bootstrap.servers']} --alter --entity-type topics "

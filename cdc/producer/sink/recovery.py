@@ -173,7 +173,7 @@ def located(properties: Mapping[str, Any], partition: Partition, marks: Collecti
 
 
 def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
-    """The marks after which there may be void messages before the next mark, and the newest mark.
+    """Selects the marks behind which there may be void messages before the next mark, and the newest mark.
 
     ``begin`` is the partition's first offset. Between two marks there is a record, unless their offsets differ by two:
     the end of the first mark's transaction takes one offset.
@@ -187,7 +187,7 @@ def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
 
 
 def _all_marks(topics: TopicAdmin, committed: Entry | None, resource: str) -> tuple[Mark, ...]:
-    """The marks that the newest ``committed`` entry names, with their offsets, and those that no entry names."""
+    """The marks that the newest ``committed`` entry names, with their offsets, and the marks that no entry names."""
     properties, partition = topics.properties, (topics.names.topic, 0)
     if committed is None:
         return ()

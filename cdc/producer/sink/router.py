@@ -155,7 +155,9 @@ class Router:
             self._index, self._rows, self._newest = partial.records, partial.rows or 0, partial.newest
 
     def _require_its_turn(self) -> None:
-        """Raises PromiseError if another transaction is partially committed: its rest must come first."""
+        """Raises PromiseError if another transaction is partially committed: the rest of that transaction must come
+        first.
+        """
         if self._unfinished is not None and self._begin is not None:
             raise PromiseError(
                 f"transaction {self._unfinished.transaction} is partially committed, but the leader "

@@ -182,8 +182,9 @@ class TopicAdmin:
         return there | new
 
     def _used(self, topic: TopicMetadata, name: str) -> int:
-        """The number of partitions that records are written to: only the first partition in topics with a total
-        order."""
+        """The number of partitions to which records are written: in topics with a total order, only the first
+        partition.
+        """
         return 1 if name in self.names.first else len(topic.partitions)
 
     def partitions(self, name: str) -> list[Partition]:
@@ -355,8 +356,8 @@ class TopicMaker:
         return made
 
     def _ask(self, partitions: Mapping[str, int], more: Mapping[str, str], *, passes: frozenset[int]) -> set[str]:
-        """Creates the topics with the settings ``more``; returns the topics that were not created, since they exist or
-        the error is in ``passes``.
+        """Creates the topics with the additional settings ``more``; returns the topics that were not created, since
+        they exist or the error is in ``passes``.
         """
         count, left = self._replicas, set()
         topics = [
