@@ -369,7 +369,7 @@ def _topic(profile: Profile, span: Span, contents: Contents | None) -> Topic:
 def _listed(
     streams: Streams, replication: Replication
 ) -> tuple[list[ForeignWrite], list[tuple[int, int, int]], list[Skip]]:
-    """Foreign writes, their counts over time, and skipped records; in most audits all three are empty."""
+    """Lists foreign writes, their counts over time, and skipped records; in most audits all three are empty."""
     queries: dict[str, Query[Any]] = {}
     follower = streams.contents.get(FOLLOWER)
     if streams.watermark.foreign and follower and follower.first_us is not None and follower.last_us is not None:
@@ -383,8 +383,9 @@ def _listed(
 
 
 def _waiting(streams: Streams) -> int | None:
-    """The commit time, in µs since 1970, of the oldest leader record that the follower has not applied; None if it has
-    applied all."""
+    """The commit time, in µs since 1970, of the oldest leader record that the follower has not applied; None if the
+    follower has applied all records.
+    """
     sequence, leader = streams.watermark.sequence, streams.contents.get(LEADER)
     if sequence is None or leader is None or leader.end <= sequence:
         return None

@@ -125,8 +125,9 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
 
 
 def _configured(new: DataFrame, contents: Mapping[str, Contents], held: Held | None) -> tuple[DataFrame, int]:
-    """Returns the ``new`` records, in as many parts as suit them, and their number. Configures Spark for their number,
-    and for the part of ``held`` that is read."""
+    """Returns the ``new`` records, in one part if they are few, and their number. Configures Spark for their number,
+    and for the part of ``held`` that is read.
+    """
     records, rows = sum(each.records for each in contents.values()), sum(each.rows for each in contents.values())
     before = lines_read(held, rows) if held else 0
     configure_for(new.sparkSession, records, rows=rows)

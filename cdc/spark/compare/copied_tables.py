@@ -83,7 +83,7 @@ def with_copies(joined: DataFrame, copied: Copied) -> DataFrame:
 
 
 def _known(copied: Copied) -> Iterator[dict[str, Any]]:
-    """The facts about each table that was or will be copied, or that may be older than both streams."""
+    """Yields the facts about each table that was or will be copied, or that may be older than both streams."""
     for name in {*copied.tables, *copied.older}:
         copy = asdict(copied.tables[name]) if name in copied.tables else {}
         yield {"database": name[0], "table": name[1], "older": name in copied.older, **copy}

@@ -146,7 +146,9 @@ def agreement(
 
 
 def _few(counts: Mapping[int, int]) -> set[int]:
-    """The numbers of the tables whose open rows are broadcast: as many tables as possible, up to _FEW rows."""
+    """Selects the tables whose open rows are broadcast: as many tables as possible, up to _FEW rows. Returns their
+    numbers.
+    """
     room, found = _FEW, set()
     for number in sorted(counts, key=lambda number: (counts[number], number)):
         if counts[number] > room:

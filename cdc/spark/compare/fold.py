@@ -187,7 +187,7 @@ def _foldable(owned: DataFrame, identity: Column, so_far: Column) -> DataFrame:
 
 
 def _owned(rows: DataFrame, lineage: DataFrame) -> DataFrame:
-    """Adds to each row the table that it belongs to now; rows of tables that were dropped are left out."""
+    """Adds to each row the table to which the row belongs now; rows of tables that were dropped are left out."""
     within = (
         (rows["database"] == lineage["database"])
         & (rows["table"] == lineage["table"])

@@ -223,7 +223,7 @@ def not_equal(comparison: DataFrame) -> DataFrame:
 
 
 def _named(side: str, rows: DataFrame) -> DataFrame:
-    """Prefixes each column of one side's fold with the side; a keyless row that exists gets its image."""
+    """Prefixes each column of one side's fold with the side; the image of an existing keyless row is its identity."""
     image = F.expr("IF(keyed, image, IF(net > 0, identity, NULL))")
     fields = {name: F.col(name) for name in _FOLDED} | {"image": image}
     return rows.select(*IDENTITY, *(field.alias(f"{side}_{name}") for name, field in fields.items()))

@@ -189,16 +189,18 @@ def _is_drop_if_exists(statement: str) -> bool:
 def _defining(
     unmatched: Sequence[Unmatched], ids: Mapping[int, Id], found: Iterable[tuple[Id, ...]]
 ) -> list[Unmatched]:
-    """The unmatched statements that are part of one of the definitions ``found``; a definition may have got a statement
-    through CREATE TABLE … LIKE or a rename."""
+    """The unmatched statements that are part of one of the definitions ``found``. A statement may also become part of a
+    definition by CREATE TABLE … LIKE or by a rename.
+    """
     wanted = {each for definition in found for each in definition}
     id_of = {"leader": lambda sequence: sequence, "follower": ids.get}
     return [each for each in unmatched if id_of[each.side](each.sequence) in wanted]
 
 
 def _drift(key: Key, unmatched: Sequence[Unmatched], defining: Sequence[Unmatched]) -> SchemaDrift:
-    """The drift of one object. The evidence consists of the unmatched statements that name the object or, if there are
-    none, of the ``defining`` statements."""
+    """Builds the drift of one object. The evidence consists of the unmatched statements that name the object or, if
+    there are none, of the ``defining`` statements.
+    """
     about = [each for each in unmatched if _touches(each, key)] or list(defining or unmatched)
     cause = "skipped sequence" if about and all(each.skipped for each in about) else "schema drift"
     evidence = [each.evidence for each in about[:_LISTED]] + (["…"] if len(about) > _LISTED else [])

@@ -82,7 +82,7 @@ def like_source(act: Act, names: Mapping[str, str]) -> str | None:
 
 
 def _name(words: list[Token]) -> tuple[list[str], list[Token]]:
-    """The parts of the name at the start of ``words``, and the words after it."""
+    """Splits ``words`` into the parts of the name at their start, and the words after the name."""
     if len(words) > 2 and words[1] == _DOT:
         return [words[0].text, words[2].text], words[3:]
     return [each.text for each in words[:1]], words[1:]

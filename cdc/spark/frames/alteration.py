@@ -134,8 +134,9 @@ class _Table:
         return tuple((name, self._types[name]) for name in self._order)
 
     def checked(self, told: Mapping[str, str]) -> Iterator[tuple[str, Origin]]:
-        """The origins, with a doubt for each column whose type in records (``told``) differs from its type according to
-        the statement."""
+        """Yields the origins, with a doubt for each column whose type in records (``told``) differs from its type
+        according to the statement.
+        """
         for name, origin in self.origins.items():
             understood = self._types[name].replace(f"character set {UNKNOWN_CHARSET}", "")
             is_same = told[name] == self._types[name] or (

@@ -230,8 +230,9 @@ def tables(spark: SparkSession, profile: str | Path | Profile, *, at: Moment = N
 
 
 def _source(spark: SparkSession, profile: str | Path | Profile) -> Source:
-    """Opens the topics in a Spark session with settings of our own, except for the time zone, which is the user's,
-    since the user names times in it."""
+    """Opens the topics in a Spark session with our own settings, except for the time zone: times that the user names
+    are in the user's time zone.
+    """
     own, zone = own_session(spark), "spark.sql.session.timeZone"
     own.conf.set(zone, spark.conf.get(zone) or "UTC")
     return Source.of(own, _profile(profile))

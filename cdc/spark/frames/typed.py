@@ -142,7 +142,7 @@ def _string(value: str, tag: str) -> str:
 
 
 def _cases(kind: ColumnType, value: str, to: str, fails: Fails, options: Options) -> list[tuple[str, str]]:
-    """Pairs of a condition on the JSON text, and the SQL of the value if the condition holds."""
+    """Returns pairs: a condition on the JSON text, and the SQL of the value if the condition holds."""
     name = kind.name
     if name in _INTEGERS:
         tag = "UnsignedInteger" if kind.unsigned else "SignedInteger"
@@ -196,7 +196,7 @@ def _interval(value: str) -> str:
 
 
 def _moment(name: str, value: str, to: str, fails: Fails, options: Options) -> str:
-    """The SQL of a DATE, DATETIME or TIMESTAMP. A cast fails only for a date that no calendar has."""
+    """The SQL that converts a DATE, DATETIME or TIMESTAMP. A cast fails only for a date that no calendar has."""
     if name == "timestamp":
         parts = _parsed(value, "Timestamp", "STRUCT<unix_time: BIGINT, subsecond: INT>")
         moment = "timestamp_micros(parts.unix_time * 1000000 + parts.subsecond)"

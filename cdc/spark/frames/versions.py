@@ -186,7 +186,7 @@ def _cascades(history: History, act: Act) -> bool:
 
 
 def _versions(history: History, segments: Sequence[Segment], sequence: int) -> tuple[list[Version], list[int]]:
-    """All versions of the table in its ``segments``, in order, and the index of the version of each segment."""
+    """Finds all versions of the table in its ``segments``, in order, and the index of each segment's version."""
     versions: list[Version] = []
     of_segment: list[int] = []
     for at, segment in enumerate(segments):

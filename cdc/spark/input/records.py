@@ -300,7 +300,9 @@ def counting(messages: DataFrame, span: Span) -> DataFrame:
 
 
 def _offsets(span: Span, which: int) -> dict[str, dict[int, int]]:
-    """The first offset (``which`` 0) or the offset after the last (``which`` 1), by topic and partition."""
+    """Maps each topic and partition to its first offset (``which`` is 0), or to the offset after its last (``which`` is
+    1).
+    """
     found: dict[str, dict[int, int]] = {}
     for (topic, number), ends in span.partitions.items():
         found.setdefault(topic, {})[number] = ends[which]
@@ -364,7 +366,7 @@ def heads(messages: DataFrame, *names: str) -> DataFrame:
 
 
 def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
-    """The fields of the messages' JSON, without the binlog's other events; ``at`` is a message's offset.
+    """Parses the messages' JSON into fields, without the binlog's other events; ``at`` is a message's offset.
 
     ``uri_matches`` is true if the URI is valid, ``names`` are the parts of the URI, and ``rows`` are the rows of the
     operation.

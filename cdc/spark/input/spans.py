@@ -136,13 +136,13 @@ def newest_entry_us(kafka: Kafka, *, resource: str) -> int | None:
 
 
 def _properties(kafka: Kafka) -> dict[str, Any]:
-    """The profile's librdkafka properties, and a property that turns librdkafka's own log off."""
+    """Returns the profile's librdkafka properties, with librdkafka's own log turned off."""
     return {**kafka.properties(), "log_level": 0}
 
 
 @contextmanager
 def _broker_errors_as_user_errors(kafka: Kafka) -> Iterator[None]:
-    """Converts errors from the brokers in its block to UserError."""
+    """Converts errors of the brokers in the block to UserError."""
     where = f"Kafka at {kafka.bootstrap_servers}"
     try:
         yield
@@ -228,6 +228,6 @@ def _sequence(message: Message) -> int:
 def _ranges(
     properties: Mapping[str, Any], partitions: tuple[Partition, ...] | list[Partition]
 ) -> dict[Partition, tuple[int, int]]:
-    """Each partition's first offset, and the offset after its last committed record."""
+    """Maps each partition to its first offset, and to the offset after its last committed record."""
     begins, ends = begin_offsets(properties, partitions), end_offsets(properties, partitions)
     return {each: (begins[each], ends[each]) for each in partitions}

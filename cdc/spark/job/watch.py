@@ -98,7 +98,7 @@ class Verdicts:
 
 
 def _ages(audit: Audit) -> Metric:
-    """The current ages of both commit logs."""
+    """Builds the metric of the present ages of both commit logs."""
     ages = GaugeMetricFamily(
         "cdc_audit_topic_age_seconds",
         "Seconds since the newest entry of the side's commit log that an audit read was written.",
@@ -111,7 +111,7 @@ def _ages(audit: Audit) -> Metric:
 
 
 def _found(audit: Audit) -> Iterator[Metric]:
-    """The metrics of an audit that did not fail."""
+    """Builds the metrics of an audit that did not fail."""
     if audit.sequence is not None:
         yield _gauge("sequence", "The leader's sequence at which both sides were compared last.", audit.sequence)
         if audit.behind_records is not None:

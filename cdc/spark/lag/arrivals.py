@@ -70,7 +70,7 @@ def intervals(entries: DataFrame) -> DataFrame:
 
 
 def _span_of_log(kafka: Kafka, begin: int) -> Span:
-    """The offsets of the commit log from ``begin`` on; an empty span if there is no such topic.
+    """Finds the offsets of the commit log from ``begin`` on; an empty span if there is no such topic.
 
     Raises UserError if the brokers do not answer.
     """

@@ -100,7 +100,7 @@ def count_axis(most: int) -> Axis:
 
 
 def _mark(us: int, step: int) -> str:
-    """The text of a mark, as precise as the distance between marks requires."""
+    """Formats the text of a mark, as precisely as the distance between marks requires."""
     at = time_of(us)
     if step >= DAY:
         return f"{at:%Y-%m-%d}"
@@ -189,8 +189,9 @@ def points(drawn: Sequence[Point], label: str) -> Drawing:
 
 
 def _shape(name: str, text: str = "", title: str = "", **attributes: str | float) -> Shape:
-    """An SVG element. The attribute ``class_`` becomes ``class``; floats are written with one decimal, which is enough
-    for a pixel."""
+    """Builds an SVG element. The attribute ``class_`` becomes ``class``; floats are written with one decimal, which is
+    enough for a pixel.
+    """
     named = {key.rstrip("_").replace("_", "-"): _exact(value) for key, value in attributes.items()}
     return Shape(name, named, text, title)
 
@@ -246,7 +247,7 @@ def _upright(frame: _Frame, us: int, name: str) -> Shape:
 
 
 def _line(frame: _Frame, stretches: Sequence[Stretch], name: str, *, stretch_us: int) -> Iterable[Shape]:
-    """A line through adjacent stretches; a stretch without neighbours is a point."""
+    """Draws a line through adjacent stretches; a stretch without neighbours is drawn as a point."""
     path, dots, before = "", [], None
     for each in stretches:
         x, y = frame.x(each.from_us + stretch_us / 2), frame.y(_of(each.lag, name))

@@ -23,7 +23,7 @@ def terminal(audit: Audit, *, width: int = 0) -> Iterator[str]:
 
 
 def _lines(report: Document, width: int) -> Iterator[str]:
-    """The lines before they are wrapped; only tables need the ``width``."""
+    """Yields the lines before they are wrapped; only tables need the ``width``."""
     yield report.verdict + (f" at sequence {report.sequence}" if report.sequence is not None else "")
     yield report.sentence
     yield from (f"  because {reason}" for reason in report.reasons)
@@ -36,8 +36,9 @@ def _lines(report: Document, width: int) -> Iterator[str]:
 
 
 def _aligned(table: Table, width: int) -> Iterator[str]:
-    """The lines of a table, with names aligned left and numbers aligned right; names are shortened to fit ``width``. No
-    lines for a table without rows."""
+    """Yields the lines of a table, with names aligned left and numbers aligned right; names are shortened to fit
+    ``width``. A table without rows has no lines.
+    """
     if not table.rows:
         return
     shown = [at for at, column in enumerate(table.columns) if column.terminal is not None]

@@ -115,7 +115,7 @@ class ParquetParts:
         return new
 
     def _remaining(self, name: str, there: Sequence[int]) -> int:
-        """How many of a part's generations are not merged, counted from the oldest.
+        """The number of a part's generations that are not merged, counted from the oldest.
 
         If there are too many generations, a generation is not merged if it is more than twice as large as all later
         generations together. So each row is written again a logarithmic number of times, however large the state grows.

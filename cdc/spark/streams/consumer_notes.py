@@ -139,7 +139,7 @@ def marked(rows: DataFrame, marks: DataFrame | None) -> DataFrame:
 
 
 def _notes(ledger: DataFrame, conflicts: DataFrame) -> DataFrame:
-    """The latest note about each sequence of the leader that was skipped or caused a conflict."""
+    """Finds the latest note about each sequence of the leader that was skipped or caused a conflict."""
     skipped = ledger.where("state = 'skipped'")
     skipped = skipped.select("sequence", "at", F.lit("skipped").alias("kind"), F.expr(f"left(note, {_SHOWN})"))
     notes = skipped.union(conflicts.select("sequence", "at", F.lit("conflict"), F.expr(_REASON)))
@@ -148,8 +148,8 @@ def _notes(ledger: DataFrame, conflicts: DataFrame) -> DataFrame:
 
 
 def _ledger_rows(records: DataFrame, resource: str) -> DataFrame:
-    """The follower's ledger for the leader ``resource``, with the columns sequence, GTID, state, statement, note, and
-    ``at``, the follower's own sequence of the ledger row.
+    """Selects the follower's ledger for the leader ``resource``, with the columns sequence, GTID, state, statement,
+    note, and ``at``, the follower's own sequence of the ledger row.
     """
     rows = _images(records, "ledger", resource)
     return rows.select(
@@ -174,8 +174,9 @@ def _conflicts(records: DataFrame, resource: str) -> DataFrame:
 
 
 def _images(records: DataFrame, table: str, resource: str) -> DataFrame:
-    """The rows about the leader ``resource`` that were inserted or changed in ``table``, a table of the consumer's
-    own."""
+    """Selects the rows about the leader ``resource`` that were inserted or changed in ``table``, a table of the
+    consumer's own.
+    """
     own = f"valid AND side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}'"
     rows = records.where(own).where((F.col("table") == table) & F.col("rows").isNotNull())
     rows = rows.select("columns", "transaction", F.col("sequence").alias("at"), F.explode("rows.after").alias("image"))

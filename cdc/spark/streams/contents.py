@@ -111,7 +111,7 @@ def _by_side(groups: Sequence[Row]) -> Mapping[str, Contents]:
 
 
 def _contents(rows: Sequence[Row]) -> Contents:
-    """The contents of one side, from its groups of records."""
+    """Adds up the contents of one side from its groups of records."""
     valid = [row for row in rows if row["valid"]]
     of_tables: dict[tuple[str, str], list[Row]] = {}
     for row in valid:
@@ -141,7 +141,7 @@ def _contents(rows: Sequence[Row]) -> Contents:
 
 
 def _fingerprint(groups: Sequence[Row]) -> int:
-    """The fingerprint of the sequences in all ``groups``."""
+    """Computes the fingerprint of the sequences in all ``groups``."""
     if not groups:
         return 0
     first, last = min(groups, key=itemgetter("first")), max(groups, key=itemgetter("last"))

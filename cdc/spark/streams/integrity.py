@@ -93,7 +93,7 @@ def integrity(
 def _has_every_sequence(contents: Mapping[str, Contents], next_ones: Mapping[str, int]) -> bool:
     """Whether each side contains every sequence from its first to its last exactly once, as nearly all streams do.
 
-    The number of sequences and their fingerprint show it, without another pass over the records.
+    The number and the fingerprint of the sequences are compared, without another pass over the records.
     """
     for side, each in contents.items():
         if each.first is not None:

@@ -123,8 +123,8 @@ def _with_moved(transactions: DataFrame, records: DataFrame) -> DataFrame:
 
 
 def _narrow(records: DataFrame, resource: str) -> DataFrame:
-    """The columns of ``records`` from which transactions are built, without the rows' contents, which would be sorted
-    too when records are grouped by transaction.
+    """Selects the columns of ``records`` from which transactions are built. Contents of rows are left out, since they
+    would be sorted, too, when records are grouped by transaction.
     """
     touched = F.when(F.col("database") != CHECKPOINT_DATABASE, F.concat_ws(".", "database", "table"))
     return records.where("valid").select(
@@ -157,7 +157,7 @@ def _grouped(narrow: DataFrame) -> DataFrame:
 
 
 def _of_one_record(narrow: DataFrame) -> DataFrame:
-    """The result of ``_grouped`` for transactions that consist of one record each."""
+    """Returns the result of ``_grouped`` for transactions that consist of one record each."""
     return narrow.select(
         *("side", "transaction"),
         F.lit(1).cast("bigint").alias("records"),
