@@ -52,7 +52,7 @@ def payload(event: RawEvent) -> Iterator[RawEvent]:
 
 
 def is_small(event: RawEvent) -> bool:
-    """Whether the events of a compressed transaction are small enough to be in memory all at once."""
+    """Whether a compressed transaction is so small that all its events may be in memory at the same time."""
     _, fields = _fields(event)
     return event.spool is None and fields.get(_UNCOMPRESSED_SIZE, _SMALL) < _SMALL
 

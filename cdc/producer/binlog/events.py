@@ -178,7 +178,9 @@ def rotate_name(data: bytes) -> bytes:
 
 
 def heartbeat(event: RawEvent) -> Position:
-    """The position up to which the leader's dump thread has read, from a heartbeat of either version."""
+    """Parses a heartbeat event of either version: returns the position up to which the leader's dump thread
+    has read.
+    """
     if event.type == HEARTBEAT:
         return Position(event.data[HEADER_BYTES:].decode("utf-8"), header(event.data).next_event_position)
     file, offset, at = "", 0, HEADER_BYTES

@@ -96,7 +96,9 @@ class Leader:
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """The leader's databases, and its tables and views as (database, name); ``all_seen``: these are all that exist."""
+    """The leader's databases, and its tables and views as (database, name). ``all_seen`` is true if our user sees all
+    of them.
+    """
 
     databases: list[str]
     tables: list[tuple[str, str]]
@@ -141,7 +143,7 @@ def inspected(
 
 
 def objects(settings: dict[str, Any], *, name: str) -> Objects:
-    """The leader's databases and tables. Raises the errors of ``inspect``."""
+    """Queries the leader's databases, tables and views. Raises the errors of ``inspect``."""
     with connected_cursor(settings, name) as cursor:
         cursor.execute("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
         databases = [row[0] for row in cursor.fetchall()]
@@ -152,15 +154,16 @@ def objects(settings: dict[str, Any], *, name: str) -> Objects:
 
 
 def folds_names(settings: dict[str, Any], *, name: str) -> bool:
-    """Whether the server stores names in lower case (``lower_case_table_names = 1``). Raises the errors of
-    ``inspect``."""
+    """Queries whether the server stores names in lower case (``lower_case_table_names = 1``). Raises the errors of
+    ``inspect``.
+    """
     with connected_cursor(settings, name) as cursor:
         cursor.execute(f"SELECT @@{_NAMES}")
         return bool(cursor.fetchone()[0] == 1)
 
 
 def update_triggers(settings: dict[str, Any], database: str, table: str, *, name: str) -> list[tuple[str, str]]:
-    """The names and statements of the table's BEFORE UPDATE triggers. Raises the errors of ``inspect``."""
+    """Queries the names and the statements of the table's BEFORE UPDATE triggers. Raises the errors of ``inspect``."""
     with connected_cursor(settings, name) as cursor:
         cursor.execute(
             "SELECT TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS "
@@ -172,7 +175,7 @@ def update_triggers(settings: dict[str, Any], database: str, table: str, *, name
 
 
 def count_different(settings: dict[str, Any], texts: Sequence[str], charset: str, collation: str, *, name: str) -> int:
-    """The number of ``texts`` that differ from one another in the collation. Raises the errors of ``inspect``."""
+    """Queries how many of ``texts`` differ from one another in the collation. Raises the errors of ``inspect``."""
     with connected_cursor(settings, name) as cursor:
         return different(cursor, texts, charset, collation)
 
@@ -274,7 +277,9 @@ def _begins_before_gtids(cursor: Any, files: list[str]) -> bool:
 
 
 def require_all_logged(only: str, ignored: str, name: str) -> None:
-    """Raises UserError if the server ``name`` logs ``only`` some databases, or leaves out the ``ignored`` ones."""
+    """Raises UserError if the server ``name`` logs only the databases in ``only``, or does not log the databases in
+    ``ignored``; both are empty if the server logs all databases.
+    """
     if only or ignored:
         raise UserError(
             "the leader does not log all databases",
@@ -285,7 +290,7 @@ def require_all_logged(only: str, ignored: str, name: str) -> None:
 
 
 def end_of_binlog(cursor: Any) -> Position:
-    """The position after the newest event of the server's binlog. Raises pymysql's errors."""
+    """Queries the position after the newest event of the server's binlog. Raises pymysql's errors."""
     file, offset, *_ = first_known(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
     return Position(file, int(offset))
 

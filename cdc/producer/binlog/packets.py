@@ -67,7 +67,7 @@ _ROWS_CHECKSUM_AND_XID = Struct(f"<IIB{HEADER_BYTES + XID_BYTES}sI").unpack_from
 
 
 class SimpleTransaction(NamedTuple):
-    """A transaction of one rows event: the bytes of its five events, each from its header to before its checksum.
+    """A transaction of one rows event: the bytes of its five events, each with its header and without its checksum.
 
     ``end`` is the position after the transaction in ``file``. ``type`` is SIMPLE_TRANSACTION.
     """
@@ -220,8 +220,8 @@ class Packets:
         """Returns the events of the packets in ``data``, without their checksums, and the rest of ``data``: a part of a
         packet.
 
-        Raises PromiseError for a damaged event, Disconnected and UserError for an error that the leader sent. If
-        undamaged events come before it, this method returns them, and the error is in ``fault`` instead.
+        Raises PromiseError for a damaged event, Disconnected and UserError for an error that the leader sent. But if
+        undamaged events precede the error, this method returns these events, and sets ``fault`` to the error.
         """
         events: list[RawEvent | SimpleTransaction] = []
         at, arrived = 0, len(data)

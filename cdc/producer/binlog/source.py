@@ -73,7 +73,9 @@ class Replica(NamedTuple):
 
 
 class BinlogSource:
-    """One dump connection. ``with BinlogSource.open(…) as source: for events in source.chunks(stop): …``"""
+    """One connection over which the leader sends its binlog events (a dump). ``with BinlogSource.open(…) as source: for
+    events in source.chunks(stop): …``
+    """
 
     def __init__(
         self, reader: BinLogStreamReader, *, name: str, heartbeat_seconds: int, translate: Translate | None = None
@@ -274,7 +276,7 @@ class Dumps:
         return self._open(f"{self._name} beside", position, None, server_id=0)
 
     def read_again(self, xa: PreparedXa, others: GtidSet | None, stop: threading.Event) -> Iterator[RawEvent]:
-        """The events of the prepared XA transaction ``xa`` that change data: in general table maps and rows.
+        """Reads those events of the prepared XA transaction ``xa`` that change data: in general table maps and rows.
 
         ``others`` are the GTIDs of all transactions read except ``xa``, None if some transactions have no GTID. Raises
         PromiseError if the leader has purged ``xa``, and Disconnected at ``stop``.

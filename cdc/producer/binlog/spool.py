@@ -57,7 +57,7 @@ class Spool:
         return read_at(self._file, offset, size)
 
     def open(self) -> BinaryIO:
-        """The event as a file, to be read once: closing the file deletes the event."""
+        """Opens the event as a file, which can be read only once: closing the file deletes the event."""
         self._file.seek(0)
         return BufferedReader(self._file)
 

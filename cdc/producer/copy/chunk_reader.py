@@ -95,16 +95,20 @@ class ChunkRows:
         return cls(definition, selected, known.pop("rows"), known.pop("row"))
 
     def whole_statement(self) -> str:
-        """The SELECT of all rows, in any order."""
+        """Writes the SELECT statement for all rows, in any order."""
         table = self.definition
         return f"SELECT {self.selected} FROM {identifier(table.database)}.{identifier(table.name)} AS t"
 
     def statement(self, after: Sequence[str] | None, rows: int) -> str:
-        """The SELECT of ``rows`` rows after the key ``after``, which contains a literal for each column of the key."""
+        """Writes the SELECT statement for ``rows`` rows after the key ``after``, which contains a literal for each
+        column of the key.
+        """
         return f"{self._where(range_condition(self._key, after, None))} ORDER BY {', '.join(self._key)} LIMIT {rows}"
 
     def of_keys(self, keys: Iterable[Sequence[str]]) -> str:
-        """The SELECT of the rows with one of ``keys``, each of which contains a literal for each column of the key."""
+        """Writes the SELECT statement for the rows with one of ``keys``. Each of ``keys`` contains a literal for each
+        column of the key.
+        """
         return self._where(keys_condition(self._key, keys))
 
     @property
@@ -183,8 +187,9 @@ _KEPT = 100  # number of tables whose generated code is cached
 
 
 class TableChanged(Disconnected):
-    """Raised when the table no longer has the known definition: it is safe to read the definition again, or to start
-    again."""
+    """Raised when the table no longer has the known definition. The caller may read the definition again, or start the
+    copy again.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +231,7 @@ class ChunkReader:
         self.close()
 
     def close(self) -> None:
-        """Closes the connection at once."""
+        """Closes the connection at once, without waiting for a running statement."""
         if self._connection is not None:
             forget_answer(self._connection)
             self._connection._force_close()
@@ -519,7 +524,7 @@ class SnapshotReader:
         return ReadChunk(found, None if ended else (), size)
 
     def close(self) -> None:
-        """Ends the snapshot at once."""
+        """Ends the snapshot at once, without reading the rest of the table."""
         self._rows = self._table = None
         if self.connection is not None:
             forget_answer(self.connection)

@@ -46,7 +46,9 @@ _MOST = 100_000
 
 
 def is_exact(changers: Iterable[str | None], seen: GtidSet) -> bool:
-    """Whether all transactions that changed the table are ``seen``; None stands for an unknown transaction."""
+    """Whether ``seen`` contains all transactions that changed the table. None in ``changers`` stands for an unknown
+    transaction.
+    """
     return all(gtid is not None and gtid in seen for gtid in changers)
 
 
@@ -57,8 +59,9 @@ class Changers:
         self.gtids: set[str | None] = set()
 
     def note(self, gtid: str | None) -> None:
-        """Notes that the transaction ``gtid`` has changed the table; None means a transaction without GTID, which no
-        snapshot certainly sees."""
+        """Notes that the transaction ``gtid`` has changed the table. None means a transaction without a GTID: no
+        snapshot shows for certain that it contains such a transaction.
+        """
         self.gtids.add(gtid if len(self.gtids) < _MOST else None)
 
 
@@ -177,7 +180,7 @@ class ChunkRequest:
             self.cascading.add(rows.table.names)
 
     def may_cascade(self, answer: Answer) -> bool:
-        """Whether a foreign key may have changed the table's rows without a trace in the binlog."""
+        """Whether a foreign key may have changed the table's rows without an event in the binlog."""
         return not self.cascading.isdisjoint(answer.follows)
 
     def is_exact(self, answer: Answer) -> bool:
@@ -186,9 +189,8 @@ class ChunkRequest:
 
 
 class ChunkRequests:
-    """The requests in flight to a reader, in order; ``open_reader`` starts the reader at the first request.
-
-    ``unwanted`` counts the outstanding answers to requests that were taken back.
+    """The requests that were sent to a reader and not answered yet, in order. ``open_reader`` starts the reader at the
+    first request. ¶ ``unwanted`` counts the answers that are still to come for requests that were taken back.
     """
 
     def __init__(self, open_reader: Callable[[], Reader]) -> None:
@@ -216,14 +218,14 @@ class ChunkRequests:
         return self._reader.wake if self._reader else None
 
     def ask(self, wanted: Wanted) -> None:
-        """Sends a request to the reader."""
+        """Sends the request ``wanted`` to the reader."""
         if self._reader is None:
             self._reader = self._open_reader()
         self._reader.ask(wanted)
         self._asked.append(ChunkRequest(wanted))
 
     def pop(self) -> ChunkRequest:
-        """Removes and returns the oldest request, which is done."""
+        """Removes the oldest request, which is done, and returns it."""
         return self._asked.popleft()
 
     def receive(self) -> None:
@@ -235,12 +237,14 @@ class ChunkRequests:
             next(asked for asked in self._asked if asked.answer is None).answer = answer
 
     def note(self, rows: Rows, gtid: str | None) -> None:
-        """Notes a change by the transaction ``gtid`` in all requests."""
+        """Notes, in all requests, that the transaction ``gtid`` has changed ``rows``."""
         for asked in self._asked:
             asked.note(rows, gtid)
 
     def note_unknown(self) -> None:
-        """Notes, in all requests, that an event that is not decoded has changed unknown rows."""
+        """Notes, in all requests, that an event that the decoder does not decode has changed rows, and that these rows
+        are unknown.
+        """
         for asked in self._asked:
             asked.changers.note(None)
 
@@ -253,16 +257,16 @@ class ChunkRequests:
 
     @property
     def waits_for(self) -> str | None:
-        """The follower that the reader waits for at the moment."""
+        """The name of the follower that the reader waits for at the moment."""
         return self._reader.waits_for if self._reader else None
 
     def written(self, sequence: int, size: int) -> None:
-        """Notes that the chunk for the oldest request is in the stream."""
+        """Tells the reader that the chunk for the oldest request is in the stream."""
         if self._reader is not None:
             self._reader.written(sequence, size)
 
     def hurry(self, *, hurried: bool) -> None:
-        """Lets the reader know whether the stream waits for it."""
+        """Tells the reader whether the stream waits for it."""
         if self._reader is not None:
             (self._reader.hurried.set if hurried else self._reader.hurried.clear)()
 

@@ -66,7 +66,9 @@ class Copier:
         self._key: tuple[CopiedColumn, ...] = ()
 
     def copying(self) -> Copying | None:
-        """The progress of the table that is copied now; None if there is none. Other threads may call this."""
+        """The progress of the table that is being copied, or None if no table is being copied. Other threads may call
+        this.
+        """
         pending = self.pending
         if pending.current is None:
             return None
@@ -76,7 +78,7 @@ class Copier:
 
     @property
     def active(self) -> bool:
-        """Whether anything is left to write."""
+        """Whether the copier still has anything to write."""
         return self.pending.active or self._queue.keys is not None or self.widened is not None
 
     @property
@@ -105,7 +107,7 @@ class Copier:
             self._end_reading()
 
     def note(self, change: Change) -> None:
-        """Notes a change that affects a table being read, or ends its copy."""
+        """Notes ``change``, which may affect a table that is being read, or may end the table's copy."""
         match change:
             case RowsTransaction():
                 for rows in change.rows:
@@ -263,7 +265,9 @@ class Copier:
         return self.pending.chunk_written(due.upto, len(due.rows))
 
     def written(self, due: Chunk | Beginning, *, sequence: int) -> None:
-        """Notes that ``due`` was written to the stream; ``sequence`` is the sequence of its last record."""
+        """Notes that ``due``, which the method ``due`` returned, was written to the stream. ``sequence`` is the
+        sequence of its last record.
+        """
         answer = self._chunk_requests.pop().answer
         if isinstance(due, Beginning) or due.keys is None:
             self._estimated = answer.estimated if answer else None
@@ -292,7 +296,9 @@ class Copier:
             self._end_reading()
 
     def let_in(self) -> None:
-        """Applies the new filters from this place of the stream on, where the objects that they include are created."""
+        """Applies the new filters from this place of the stream on. The objects that only the new filters include are
+        created at this place.
+        """
         if self.widened is not None:
             self._wants_table = self.widened.after.wants_table
             self.pending, self.widened = self.pending.wanted(self._wants_table), None

@@ -57,8 +57,9 @@ _BMP = "\uffff"
 def exact_members(
     cursor: Any, table: str, column: str, *, kind: str, charset: str, shown: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """The exact members of a column; None if they do not match the members that the leader has ``shown``. ``table`` and
-    ``column`` are quoted names."""
+    """Reads the exact members of a column. Returns None if they do not match the members that the leader has ``shown``.
+    ``table`` and ``column`` are quoted names.
+    """
     number = "n + 1" if kind == "enum" else "1 << n"
     # CONVERT is not used for ascii: it would return question marks for bytes that are not ASCII.
     value = "e" if charset in ("ascii", "utf8mb4") else "CONVERT(e USING utf8mb4)"
@@ -237,7 +238,9 @@ def identifier(name: str) -> str:
 
 
 def table_text(show_create: str) -> str:
-    """The output of SHOW CREATE TABLE without the next AUTO_INCREMENT number, which is no part of a definition."""
+    """Returns the output of SHOW CREATE TABLE without the next AUTO_INCREMENT number, which is no part of a
+    definition.
+    """
     *lines, options = show_create.split("\n")
     return "\n".join([*lines, _COUNTER.sub("", options, count=1)])
 

@@ -37,9 +37,10 @@ __all__ = ["Interleaver"]
 class Interleaver:
     """Yields each change of ``decoder`` and, between two transactions, the chunks of ``copier`` for that place.
 
-    ``progress``, ``router`` and ``sink`` are only queried for the stream's place: what this class changes in them goes
-    through the changes that it yields. But chunks of an earlier run that are already visible to readers are counted
-    here. ``count(rows=…, size=…, tables_left=…)`` is called when the state of the copies has changed.
+    This class only queries ``progress``, ``router`` and ``sink`` for the stream's place: they change when the caller
+    handles the changes that this class yields. There is one exception: if readers can already see chunks of an earlier
+    run, this class counts these chunks. ``count(rows=…, size=…, tables_left=…)`` is called when the state of the copies
+    has changed.
     """
 
     def __init__(
@@ -62,8 +63,9 @@ class Interleaver:
         self._copies = True  # whether there is anything to copy, or a chunk of an earlier run to count
 
     def changes(self, received: Iterable[Sequence[RawEvent | SimpleTransaction]]) -> Iterator[Change]:
-        """The changes in ``received``, with chunks of tables between them. Raises the errors of the decoder and of the
-        copier."""
+        """Yields the changes in ``received``, with chunks of tables between them. Raises the errors of the decoder and
+        of the copier.
+        """
         copier = self._copier
         yield from self._take_requests()
         for change in self._decoder.decode(received):

@@ -44,7 +44,9 @@ class MisplacedRows:
         self.connection: Any = None
 
     def forget(self) -> None:
-        """Makes the next ``refused`` search again, since a statement may have moved rows. Another thread calls this."""
+        """Makes the next call of ``refused`` search the table again, since a statement may have moved rows. Another
+        thread calls this.
+        """
         self._changes += 1
 
     def refused(self, table: TableDefinition) -> TableDefinition:

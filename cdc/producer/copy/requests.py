@@ -170,11 +170,11 @@ class Requests:
 
     @property
     def found(self) -> bool:
-        """Whether requests were found since the last call of ``new``."""
+        """Whether requests were found after the last call of ``new``."""
         return not self._found.empty()
 
     def new(self) -> Iterator[Request]:
-        """The requests that were found since the last call."""
+        """Yields the requests that were found after the last call of this method."""
         while not self._found.empty():
             yield self._found.get()
 
@@ -190,7 +190,7 @@ class Requests:
             seconds = _LOOK_SECONDS if self.look() else _LOOK_FOR_TOPIC_SECONDS
 
     def look(self) -> bool:
-        """Reads new requests; False if the topic does not exist or Kafka does not answer."""
+        """Reads new requests. Returns False if the topic does not exist or Kafka does not answer."""
         try:
             with admin_client(self._properties) as admin:
                 # Lists all topics, because a metadata request for a single topic creates it on brokers with
@@ -279,10 +279,9 @@ class RequestQueue:
         self._before = Pending()
 
     def next_state(self, pending: Pending, wants_table: Callable[[str, str], bool], log: ProgressLog) -> Pending | None:
-        """The state after one more request is taken up; None if no request waits, or if the rows of keys must be sent
-        first.
-
-        Drops a request for keys of a table that the filters (``wants_table``) leave out.
+        """Takes up one more request, and returns the state of the copies with it. Returns None if no request waits, or
+        if rows of keys must be sent first. ¶ Drops a request for keys of a table that the filters (``wants_table``)
+        leave out.
         """
         if not self._waiting:
             return None
@@ -304,7 +303,7 @@ class RequestQueue:
         return _done(request, pending, wants_table, log)
 
     def after(self, pending: Pending, count: int) -> Pending:
-        """The state once the rows of the next ``count`` keys are in the stream."""
+        """Returns the state of the copies once the rows of the next ``count`` keys are in the stream."""
         request = self._waiting[0]
         assert request.keys is not None
         is_last = self._sent + count >= len(request.keys.values)

@@ -237,8 +237,9 @@ class _Object(list[tuple[str, Any]]):
 
 
 def document_sql(column: str) -> tuple[str, ...]:
-    """The expressions that a SELECT needs for ``document_json`` of a JSON column: its type, the types of members and
-    elements, and its text."""
+    """Writes the SQL expressions that a SELECT needs so that ``document_json`` can format a JSON column: the type of
+    the document, the types of its members and elements, and its text.
+    """
     members, elements = _DOCUMENT_TYPES % (column, "$**.*"), _DOCUMENT_TYPES % (column, "$**[*]")
     return f"JSON_TYPE({column})", members, elements, column
 

@@ -65,7 +65,7 @@ class Pending:
 
     @property
     def current(self) -> Table | None:
-        """The table that is copied now."""
+        """The table that is being copied."""
         return next(iter(self.tables), None)
 
     @property
@@ -105,7 +105,7 @@ class Pending:
         return replace(self, requests=requests, requests_topic=topic)
 
     def repaired(self) -> "Pending":
-        """The state after a chunk with the rows of chosen keys."""
+        """Returns the state after a chunk with the rows of requested keys."""
         return replace(self, written=self.written + 1, repairs=self.repairs + 1)
 
     def begun_with(self, tables: Iterable[Table], statements: int) -> "Pending":
@@ -129,7 +129,7 @@ class Pending:
         return replace(self._without_first(), written=self.written + 1)
 
     def begun_again(self) -> "Pending":
-        """The state in which the copy of the current table starts over."""
+        """Returns the state in which the copy of the current table starts again from the table's beginning."""
         return replace(self, after=None, rows=0)
 
     @property
@@ -138,8 +138,9 @@ class Pending:
         return self.after == ()
 
     def without_pieces(self) -> "Pending":
-        """The state in which a table that is copied as a whole starts over: the rest of its rows can't be read from the
-        same snapshot any more."""
+        """Returns the state in which the copy of a table that is copied as a whole starts again: the rest of its rows
+        can no longer be read from the same snapshot.
+        """
         return replace(self, rows=0) if self.is_emptied else self
 
     def _without_first(self) -> "Pending":

@@ -53,8 +53,8 @@ _HEAD = re.compile(r"CREATE (TABLE|DATABASE) (?!IF NOT EXISTS)")
 
 
 class Creations:
-    """Collects the effects of statements that may have changed the objects to create since these objects were last
-    read. Pure.
+    """Collects the effects of the statements that were run after the objects to create were last read, and that may
+    have changed these objects. Pure.
     """
 
     def __init__(self) -> None:
@@ -138,8 +138,9 @@ class Structures:
 
 
 def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange) -> list[Table]:
-    """The tables that a copy of the leader contains. Raises UserError if our user may not see all tables, and
-    Disconnected."""
+    """Queries which tables a copy of the leader contains. Raises UserError if our user may not see all tables, and
+    Disconnected.
+    """
     if not objects(settings, name=leader.name).all_seen:
         raise UserError(
             "our user can't see all tables, so a copy could lack some",
@@ -153,8 +154,9 @@ def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters | F
 def creations_of(
     settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange, tables: list[Table]
 ) -> Structure:
-    """The statements that create ``tables`` and everything else that passes the filters. Raises UserError and
-    Disconnected."""
+    """Reads the statements that create ``tables`` and all other objects that pass the filters. Raises UserError and
+    Disconnected.
+    """
     try:
         return _shown_now(settings, tables, filters, {}, definitions(settings, leader.name, tables))
     except pymysql.MySQLError as error:

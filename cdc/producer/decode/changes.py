@@ -63,7 +63,7 @@ _UNKNOWN_STATEMENT = (
 
 
 class Damaged(PromiseError):
-    """Raised for events in an order that no binlog can contain: skipping an event would not help."""
+    """Raised for events in an order that no binlog can contain. An operator can't solve this by skipping an event."""
 
 
 def nameless(event: RawEvent) -> Damaged:
@@ -104,7 +104,7 @@ def unknown_event(event: RawEvent) -> PromiseError:
 
 
 def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
-    """The error for a statement of this ``kind``, which can't be replicated."""
+    """Returns the error for a statement of this ``kind``, which can't be replicated."""
     quoted = excerpt(text)
     if kind == "dml":
         return PromiseError(
@@ -236,7 +236,7 @@ class ShapeCache(dict[bytes, TableShape | None]):
         return shape
 
     def add(self, description: bytes, shape: TableShape | None) -> None:
-        """Keeps the shape of a new ``description``; None for a table that is left out."""
+        """Adds the shape of a new ``description``. The shape is None for a table that the filters leave out."""
         self[description] = shape
         self.grow(_ENTRY_BYTES + len(description) + (shape.size if shape else 0))
 
@@ -351,14 +351,18 @@ class PositionAdvanced:
 
 
 class OtherEvent(NamedTuple):
-    """An event that is part of no record; a message about it is written to the topic of event messages."""
+    """An event that is not part of any record. The producer writes a message about it to the topic of event
+    messages.
+    """
 
     event: RawEvent
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """The leader has no more events for now; ``inside``: a transaction is open, and its rest is about to arrive."""
+    """The leader has no more events at the moment. ``inside`` is true if a transaction is open, whose other events will
+    arrive soon.
+    """
 
     inside: bool
 

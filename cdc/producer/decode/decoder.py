@@ -54,7 +54,7 @@ _new = tuple.__new__  # the constructor RowsTransaction(…) takes twice as long
 
 
 class WholeTransactions:
-    """Decodes transactions of rows with ``tables``, the table maps known so far."""
+    """Decodes transactions that contain only rows. ``tables`` contains the table maps that are known so far."""
 
     def __init__(self, tables: TableCache) -> None:
         self._tables = tables
@@ -78,7 +78,7 @@ class WholeTransactions:
     def of_events(self, events: Sequence[RawEvent]) -> RowsTransaction | None:
         """Decodes the transaction in ``events``, whose end ``end_of_rows_only`` found.
 
-        Returns None if something in it can't be read, and if an event is on disk.
+        Returns None if any of its events can't be read, or is on disk.
         """
         if not events[1].data.endswith(BEGIN):
             return None
@@ -172,8 +172,8 @@ class Decoder:
         return self._tables.filtered
 
     def decode(self, chunks: Iterable[Sequence[RawEvent | SimpleTransaction]]) -> Iterator[Change]:
-        """The changes of ``chunks`` of events, in order; an empty chunk means that the leader has no more events for
-        now.
+        """Yields the changes that ``chunks`` of events contain, in order. An empty chunk means that the leader has no
+        more events for now.
 
         Raises PromiseError with the position for an event, a type, a statement or bytes that can't be replicated
         exactly.

@@ -223,7 +223,8 @@ def unless_triggers(
 
 
 def assigned(text: str, columns: Sequence[str]) -> str | None:
-    """The first of ``columns`` that the trigger's statement ``text`` may assign: any column that it names.
+    """Returns the first of ``columns`` that the trigger's statement ``text`` may assign: each column that the statement
+    names. Returns None if there is no such column.
 
     A name with other characters than ASCII letters, digits, _, $ and spaces counts as named: only the server knows how
     such names are compared, quoted and escaped.

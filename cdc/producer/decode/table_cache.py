@@ -90,7 +90,7 @@ class TableCache:
         self.filtered = 0
 
     def filter_by(self, wants_table: Callable[[str, str], bool]) -> None:
-        """Sets other filters; to be called between two transactions."""
+        """Sets other filters. The caller must call this between two transactions."""
         self._wants_table, self._shapes = wants_table, ShapeCache(_SHAPES_BYTES)
         self._by_id.clear()
 
@@ -104,13 +104,13 @@ class TableCache:
         self._by_id.clear()
 
     def forget_allowed(self) -> None:
-        """Forgets for which tables ``allow_differences`` has succeeded. Called for each statement, which may have
-        created a trigger or renamed a table.
+        """Forgets for which tables ``allow_differences`` has succeeded. The decoder calls this for each statement,
+        since the statement may have created a trigger or renamed a table.
         """
         self._allowed.clear()
 
     def map(self, event: RawEvent) -> None:
-        """Keeps a table map. Raises PromiseError for a table whose rows can't be replicated exactly."""
+        """Adds a table map. Raises PromiseError for a table whose rows can't be replicated exactly."""
         data = event[1]
         description = data[_DESCRIPTION]
         try:

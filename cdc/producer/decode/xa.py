@@ -24,7 +24,9 @@ _XID = re.compile(r"XA\s+\w+\s+(X'[0-9a-f]*',X'[0-9a-f]*',\d+)\s*", re.IGNORECAS
 
 
 class XaTransactions:
-    """The prepared XA transactions by xid; ``read_again`` reads the events of a transaction from the leader again."""
+    """The prepared XA transactions by xid. ``read_again`` requests the events of a transaction from the leader once
+    more.
+    """
 
     def __init__(
         self, prepared: Mapping[str, PreparedXa], *, read_again: Callable[[PreparedXa], Iterable[RawEvent]]
@@ -42,7 +44,7 @@ class XaTransactions:
         return self._location is not None
 
     def start(self, location: PreparedXa) -> None:
-        """Handles XA START at ``location``: the events after it are kept."""
+        """Handles XA START at ``location``: from now on, the events of this transaction are kept."""
         self._location, self._open = location, []
 
     def keep(self, event: RawEvent) -> None:
