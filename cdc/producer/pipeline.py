@@ -114,7 +114,8 @@ def make_dumps(profile: Profile, leader: Leader) -> Dumps:
 def start_of(
     profile: Profile, leader: Leader, newest: Entry | None, filters: dict[str, list[str]], *, stop: threading.Event
 ) -> Entry:
-    """The entry after which the producer continues, or the first entry; it is checked against the leader.
+    """Returns the entry after which the producer continues, or the first entry of a new stream, after checking that it
+    matches the leader.
 
     ``filters`` are in the form of ``Filters.listed``.
     """
@@ -134,8 +135,8 @@ def make_decoder(
     read_again: Callable[[PreparedXa], Iterable[RawEvent]],
     log: Callable[..., None],
 ) -> Decoder:
-    """The decoder for the events after ``entry`` that pass ``filters``; ``read_again`` returns the events of a prepared
-    XA transaction.
+    """Builds the decoder for the events after ``entry`` that pass ``filters``. ``read_again`` returns the events of a
+    prepared XA transaction.
     """
     database = profile.database
     ask = partial(update_triggers, database.settings(), name=str(database))
@@ -160,7 +161,7 @@ def make_decoder(
 
 
 def make_router(profile: Profile, entry: Entry, filters: Filters, skips: Skips) -> Router:
-    """The router for the changes after ``entry`` that pass ``filters``."""
+    """Builds the router for the changes after ``entry`` that pass ``filters``."""
     made = Router(
         resource=profile.mysql_resource_name,
         topics=profile.kafka.topics(),
@@ -175,12 +176,14 @@ def make_router(profile: Profile, entry: Entry, filters: Filters, skips: Skips) 
 
 
 def former_filters(newest: Entry | None) -> dict[str, list[str]] | None:
-    """The filters that held up to ``newest``; None if they are not known, or the stream is empty."""
+    """Returns the filters that held up to the entry ``newest``. Returns None if they are not known, or if the stream is
+    empty.
+    """
     return None if newest is None or Pending.from_json(newest.copy).structure else newest.filters
 
 
 def asked(profile: Profile, leader: Leader) -> Asked:
-    """The queries to ``leader`` that are needed if the filters were changed."""
+    """Builds the queries that are sent to ``leader`` if the filters were changed."""
     settings = profile.database.settings()
 
     def require(widened: FilterChange) -> None:
@@ -192,7 +195,9 @@ def asked(profile: Profile, leader: Leader) -> Asked:
 def make_copier(
     profile: Profile, leader: Leader, entry: Entry, widened: FilterChange | None, *, log: Callable[..., None]
 ) -> Copier:
-    """The copier for the tables that ``entry`` names; before them it copies the objects that ``widened`` includes."""
+    """Builds the copier for the tables that ``entry`` lists. Before these tables, it copies the objects that
+    ``widened`` includes.
+    """
     settings = profile.database.settings()
     limits = profile.producer
     followers = _followers(profile, log)

@@ -115,8 +115,9 @@ class Progress:
         return Position(self._file, self._offset)
 
     def read_without(self, gtid: str | None) -> GtidSet | None:
-        """The GTIDs of all transactions read except ``gtid``; None if ``gtid`` is None or some transactions have no
-        GTID."""
+        """Returns the GTIDs of all transactions read except the transaction ``gtid``. Returns None if ``gtid`` is None
+        or if some transactions have no GTID.
+        """
         return self._gtids.without(gtid) if gtid and self._gtids_complete else None
 
     @property
@@ -135,7 +136,7 @@ class Progress:
 
     @property
     def has_partial(self) -> bool:
-        """Whether a transaction is partially committed, so that its rest must come next."""
+        """Whether only a part of a transaction is committed, so that the rest of this transaction must come next."""
         return self._partial is not None
 
     @property
@@ -148,7 +149,8 @@ class Progress:
         return self._open is None
 
     def is_stale(self, now: float) -> bool:
-        """Whether the last commit is so long before ``now`` (``time.monotonic()``) that another commit is due.
+        """Whether another commit is due, since so much time has passed between the last commit and ``now``
+        (``time.monotonic()``).
 
         After a ``CopyState`` with ``at_once`` a commit is due at once.
         """
@@ -161,8 +163,8 @@ class Progress:
         return file_number(self._file) >= file_number(target.file)
 
     def entry(self, *, next_sequence: int, partial: Partial | None = None) -> Entry:
-        """The entry to commit now. Its position is after the last complete transaction; ``partial`` is the part of an
-        open transaction that is in the same commit.
+        """Builds the entry to commit now. Its position is after the last complete transaction; ``partial`` is the part
+        of an open transaction that is in the same commit.
         """
         # A transaction that was partially committed before remains so until its end has been read again.
         partial = partial or self._partial

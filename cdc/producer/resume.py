@@ -53,8 +53,9 @@ def starting_entry(
 
 
 def require_same_names(leader: Leader, entry: Entry | None) -> None:
-    """Raises UserError if the records up to ``entry`` contain the names of tables in another form than the leader's
-    next records will: in lower case, or as they were created."""
+    """Raises UserError if the leader's next records will contain the names of tables in another form than the records
+    up to ``entry``. One form is lower case; the other form has the letters with which the tables were created.
+    """
     if entry is not None and entry.next_sequence and entry.folds_names != leader.folds_names:
         before, now = int(entry.folds_names), int(leader.folds_names)
         raise UserError(
@@ -140,8 +141,9 @@ def _first_entry(leader: Leader, *, start: str, named: Callable[[], bool]) -> En
 
 
 def why_copied(leader: Leader) -> str:
-    """The reason why the stream of a leader begins with a copy of its tables although the profile does not require a
-    copy."""
+    """Explains why the stream of a leader begins with a copy of its tables although the profile does not require a
+    copy.
+    """
     if _has_beginning(leader):
         return "has logged its first rows without the names of their columns"
     return "had no GTIDs at first" if leader.before_gtids else "has purged its first binlogs"

@@ -34,8 +34,8 @@ _MAX_OPEN_SECONDS = 10.0  # how long a Kafka transaction may stay open inside on
 
 
 def must_commit(change: Change, sink: KafkaSink, progress: Progress, limits: Limits) -> bool:
-    """Whether to commit after ``change``: the leader has no more events, or a limit is reached at the end of a
-    transaction.
+    """Whether to commit after ``change``, because the leader has no more events, or because a limit is reached at the
+    end of a transaction.
 
     A leader transaction that alone reaches the limits is split; the commit log counts its committed part.
     """

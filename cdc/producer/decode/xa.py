@@ -95,7 +95,9 @@ class XaTransactions:
         return held
 
     def sql_mode(self, xid: str) -> str | None:
-        """The sql_mode of a prepared transaction's rows; the session that commits it may have another sql_mode."""
+        """Returns the sql_mode with which the rows of a prepared transaction were logged. The session that commits the
+        transaction may have another sql_mode.
+        """
         location = self._prepared.get(xid)
         return location and location.sql_mode
 
@@ -111,8 +113,9 @@ class XaTransactions:
 
 
 def xid_of(statement: str) -> str:
-    """The xid in an XA statement of the binlog, in the form that ``prepare`` returns. Raises ValueError if there is
-    none."""
+    """Extracts the xid from an XA statement of the binlog, in the form that ``prepare`` returns. Raises ValueError if
+    the statement contains no xid.
+    """
     found = _XID.match(statement)
     if found is None:
         raise ValueError(f"an XA statement without an xid: {statement[:80]}")

@@ -162,8 +162,9 @@ def _gtids_at(cursor: Any, position: Position) -> str | None:
 
 
 def executed_before(position: str) -> GtidSet:
-    """The set of transactions up to ``position``, a GTID position of MariaDB, which lists the last GTID of each
-    domain."""
+    """Converts a GTID position of MariaDB, which lists the last GTID of each domain, to the set of all transactions up
+    to this position.
+    """
     gtids = [gtid_parts(gtid.strip()) for gtid in position.split(",") if gtid.strip()]
     return GtidSet.parse(",".join(f"{source}:1-{number}" for source, number in gtids))
 

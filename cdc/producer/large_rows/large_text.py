@@ -20,8 +20,8 @@ _INSIDE_A_CHARACTER = bytes(range(0x80, 0xC0))  # bytes in UTF-8 that are not th
 
 
 class StoredValue(NamedTuple):
-    """A value of ``length`` bytes at ``offset`` of ``spool``. ``render`` turns it block by block into JSON text, which
-    has ``size`` bytes and ``characters`` characters.
+    """A value of ``length`` bytes at ``offset`` of ``spool``. ``render`` converts the value block by block to JSON
+    text, which has ``size`` bytes and ``characters`` characters.
     """
 
     spool: Spool
@@ -120,11 +120,11 @@ class LargeText:
         return sum(_characters(piece) if isinstance(piece, bytes) else piece.characters for piece in self.pieces)
 
     def head(self, size: int) -> bytes:
-        """At least the first ``size`` bytes of the text, or all bytes if there are fewer."""
+        """Returns at least the first ``size`` bytes of the text, or the whole text if it is shorter."""
         return _enough(self.blocks(), size)
 
     def tail(self, size: int) -> bytes:
-        """At least the last ``size`` bytes of the text, or all bytes if there are fewer."""
+        """Returns at least the last ``size`` bytes of the text, or the whole text if it is shorter."""
         found: list[bytes] = []
         for piece in reversed(self.pieces):
             if isinstance(piece, bytes):
@@ -150,7 +150,7 @@ def _enough(blocks: Iterator[bytes], size: int) -> bytes:
 
 
 def checksum(text: bytes | LargeText) -> int:
-    """The CRC-32 of a record."""
+    """Computes the CRC-32 of a record."""
     if isinstance(text, bytes):
         return crc32(text)
     found = 0

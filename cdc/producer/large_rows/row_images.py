@@ -29,8 +29,8 @@ class LargeColumn(NamedTuple):
 
 
 def large_rows(event: RawEvent, columns: Sequence[LargeColumn], at: int) -> list[LargeText]:
-    """The JSON text of each row of the event, whose first row is at the offset ``at``; a ``RowDecoder`` returns the
-    same text.
+    """Returns the JSON text of each row of the event, the same text that a ``RowDecoder`` returns. The event's first
+    row begins at the offset ``at``.
 
     Raises ValueError, LookupError or struct.error on broken data.
     """

@@ -59,7 +59,9 @@ def _narrowed(change: Statement, wanted: list[bool]) -> Statement:
 
 
 def may_pass(effects: Iterable[Effect], filters: Filters) -> bool:
-    """Whether any object that these effects name, or may mean, passes the filters."""
+    """Whether the filters let pass any object that these effects name, or that an unknown name in these effects may
+    mean.
+    """
     return any(
         effect == ANY_DATABASE
         or any(filters.wants(*each) or _may_want(filters, *each) for each in _filtered_names(effect))

@@ -204,12 +204,14 @@ class KafkaSink:
 
     @property
     def has_visible(self) -> bool:
-        """Whether readers can see some of the next records already."""
+        """Whether readers can already see some of the next records, which an earlier run wrote."""
         return bool(self._already_visible or self._visible_chunks)
 
     @property
     def visible_chunk(self) -> str | None:
-        """The state of the copy after the record with the next sequence, if readers can see that record already."""
+        """Returns the state of the copy after the record with the next sequence, if readers can already see that
+        record; else None.
+        """
         return self._visible_chunks.get(self._partitioner.next_sequence, ("", None))[1]
 
     def count_chunk(self) -> None:
@@ -394,7 +396,7 @@ def await_successor(topics: TopicAdmin, *, resource: str, instance: str, stop: t
     """Waits some seconds for the first entry of the producer that has fenced the process ``instance``, which is this
     process.
 
-    Opening a sink before that entry exists would fence the other producer in turn.
+    If this process opened a sink before that entry exists, it would fence the other producer.
     """
     give_up = time.monotonic() + _SUCCESSOR_SECONDS
     while not stop.is_set() and time.monotonic() < give_up:

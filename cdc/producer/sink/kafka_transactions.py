@@ -44,12 +44,12 @@ class BatchSize:
         self.patience = _FIRST_PATIENCE
 
     def failed(self) -> None:
-        """Adapts to a commit that the brokers did not accept in time."""
+        """Adapts the limit and the patience after a commit that the brokers did not accept in time."""
         self._halve()
         self.patience = min(2 * self.patience, _MAX_PATIENCE)
 
     def committed(self, size: int, seconds: float) -> None:
-        """Adapts to a commit of ``size`` bytes that took ``seconds``.
+        """Adapts the limit and the patience after a commit of ``size`` bytes that took ``seconds``.
 
         A size far below the limit, such as the size of a session's first entry, shows nothing about the network.
         """
@@ -77,8 +77,9 @@ _KEY_BYTES, _LEAST_BYTES = 4_096, 1_000
 
 @dataclass
 class Reports:
-    """Keeps the errors that librdkafka reports in its callbacks, which run inside of our calls. ``properties`` are the
-    properties of the producer. ``failed`` is the reason why the first undelivered message was not delivered.
+    """Keeps the errors that librdkafka reports in its callbacks. The callbacks run while we call librdkafka's
+    functions. ``properties`` are the properties of the producer. ``failed`` is the reason why the first undelivered
+    message was not delivered.
     """
 
     properties: Mapping[str, Any]
@@ -182,7 +183,7 @@ class KafkaTransactions:
         return cls(producer, reports, batch_size, topic=topic, limit=limit, stop=stop)
 
     def forget_lost_brokers(self) -> None:
-        """Ignores the brokers that were away until now: the recovery has handled the consequences."""
+        """Forgets the brokers that were away until now: the recovery has already repaired what their absence caused."""
         self._reports.lost = ""
 
     def begin(self) -> None:

@@ -25,7 +25,9 @@ _WAY_OUT = (
 
 
 def content_sum(uri: str, text: str) -> int:
-    """A checksum that distinguishes a statement, or a row's JSON text, without reading all of a long text."""
+    """Computes a checksum that distinguishes a statement, or a row's JSON text, from others; does not read all of a
+    long text.
+    """
     part = text if len(text) <= 2 * _SUMMED else f"{len(text)} {text[:_SUMMED]}{text[-_SUMMED:]}"
     return crc32(f"{uri} {part}".encode("utf-8", "surrogatepass"))
 

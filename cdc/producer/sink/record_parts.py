@@ -67,7 +67,7 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A record before it has a sequence and an index in its transaction: both are added when it is known whether the
+    """A record before it has a sequence and an index in its transaction: the router adds both when it knows whether the
     record is the last in its transaction.
 
     ``rows`` counts its rows, 1 for a statement; ``newest`` is the checksum of its last row (module
@@ -150,7 +150,8 @@ def joined(rows: list[bytes | LargeText]) -> bytes | LargeText:
 
 
 def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: RowsText) -> tuple[str, RowsText, str]:
-    """The part of a record after its sequence: ``columns`` (JSON text), flags, sql_mode and the joined JSON ``rows``.
+    """Builds the part of a record that follows the sequence: ``columns`` (JSON text), flags, sql_mode and the joined
+    JSON ``rows``.
 
     ``mode`` is the transaction's sql_mode (``events.row_mode``). Returns the part in three pieces, since the rows may
     be large.
@@ -162,7 +163,9 @@ def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: 
 
 
 def affects(effects: Iterable[Effect], resource: str) -> str:
-    """The effects of a statement on the leader ``resource``, as its record contains them: JSON text."""
+    """Writes the effects of a statement on the leader ``resource`` as JSON text, in the form that the statement's
+    record contains.
+    """
     found = []
     for effect in effects:
         names = (effect.database,) if effect.name is None else (effect.database, effect.name)
@@ -199,7 +202,7 @@ _NO_FOREIGN_KEY_CHECKS = 2  # a flag of rows events
 
 
 def chunk_body(chunk: Chunk) -> tuple[str, ...]:
-    """The part of a chunk's record after its sequence, in pieces."""
+    """Builds the part of a chunk's record that follows the sequence, in pieces."""
     name, ends = "Copy", f'"after":{_key(chunk.after)},"upto":{_key(chunk.upto)}'
     if chunk.keys is not None:
         name, ends = "Repair", f'"keys":[{",".join(map(_key, chunk.keys))}]'
@@ -216,8 +219,8 @@ def _key(bound: tuple[str, ...] | None) -> str:
 
 
 def creation_body(creation: Creation, *, resource: str, ts_us: int) -> tuple[str, ...]:
-    """The part of a record after its sequence, for a statement that creates copied objects and was read on the leader
-    ``resource`` at the time ``ts_us``.
+    """Builds the part of a record that follows the sequence. The record contains a statement that creates a copied
+    object, and that was read on the leader ``resource`` at the time ``ts_us``.
     """
     exact = {} if creation.exact is None else {"Bytes": b64encode(creation.exact).decode("ascii")}
     query = json_text({"Query": creation.text} | exact)

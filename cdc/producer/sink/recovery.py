@@ -363,7 +363,7 @@ def _uri_of_key(message: Message, where: str) -> Uri:
 def true_entry(
     visible: Mapping[Partition, int], shown: Position | None, entries: Iterator[Entry], names: Topics
 ) -> Entry | None:
-    """The newest of ``entries`` whose records are all ``visible``; None if nothing was ever committed.
+    """Finds the newest of ``entries`` whose records are all ``visible``. Returns None if nothing was ever committed.
 
     An uncommitted entry is as true as a committed entry: it contains the place in the binlog at which the records
     before a sequence end, and that place never changes. The newest records may have no entry: a late commit shows a
@@ -429,8 +429,8 @@ def without_types(record: bytes) -> bytes: ...
 @overload
 def without_types(record: LargeText) -> LargeText: ...
 def without_types(record: bytes | LargeText) -> bytes | LargeText:
-    """The JSON of a record without the types of its columns, which records contain anew after each start of the
-    producer.
+    """Returns the JSON of a record without the types of its columns. After each start, the producer writes these types
+    into records once more.
     """
     if isinstance(record, LargeText):
         head = list(takewhile(lambda piece: isinstance(piece, bytes), record.pieces))

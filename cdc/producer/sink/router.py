@@ -104,7 +104,7 @@ class Router:
 
     @property
     def sent(self) -> int:
-        """The number of written records of the open transaction; 0 when none is open.
+        """How many records of the open transaction are written; 0 if no transaction is open.
 
         It is also 0 while the records that were committed before are left out: the entry from which the stream resumed
         counts them.
@@ -113,14 +113,14 @@ class Router:
 
     @property
     def partial(self) -> Partial | None:
-        """The written part of the open transaction; None if ``sent`` is 0."""
+        """The written part of the open transaction; None if no record of it is written (``sent`` is 0)."""
         if self._begin is None or not self.sent:
             return None
         return Partial(self._begin.transaction, self._index, self._rows, self._newest)
 
     def route(self, change: Change) -> Iterator[Message]:
-        """The messages of ``change``; none if it has no message, or is not to be replicated. Raises PromiseError as the
-        methods below do.
+        """Yields the messages of ``change``; none if it has no message, or is not to be replicated. Raises PromiseError
+        as the methods below do.
         """
         match change:
             case RowsTransaction():
@@ -214,7 +214,8 @@ class Router:
         return head
 
     def rows(self, change: Rows) -> Iterator[Message]:
-        """The messages that are known not to be the transaction's last; the newest message is kept back.
+        """Yields the messages that are certainly not the last of their transaction. Keeps back the newest message,
+        which may be the last.
 
         Raises PromiseError if another transaction is partially committed, or if this transaction is partially committed
         and has changed.
@@ -236,8 +237,8 @@ class Router:
             yield from self._hold(Part(topic, uri, change.event.position, marked, header, len(rows), newest))
 
     def statement(self, change: Statement) -> Iterator[Message]:
-        """The message of a statement, none if nothing that it affects passes the filters; raises the errors of
-        ``refused``.
+        """Yields the message of a statement, or none if no object that it affects passes the filters. Raises the errors
+        of ``refused``.
         """
         try:
             passed = passing(change, self._filters)
@@ -259,7 +260,8 @@ class Router:
         yield from self._on_objects(change.event, change.effects, body, change.text)
 
     def refused(self, change: Refused) -> Iterator[Message]:
-        """The message that an event was skipped, none if nothing that it may have changed passes the filters.
+        """Yields the message that an event was skipped, or none if no object that the event may have changed passes the
+        filters.
 
         Raises PromiseError if the event is not to be skipped and the message is not committed yet, and the errors of
         ``rows``.
@@ -297,7 +299,7 @@ class Router:
         self._index, self._committed_part = 0, None
 
     def copied(self, change: Copied) -> Iterator[Message]:
-        """The messages that a copy writes between two transactions."""
+        """Yields the messages that a copy writes between two transactions."""
         due = change.content
         parts: list[tuple[str, str, tuple[str, ...]]]
         if isinstance(due, Chunk):

@@ -40,7 +40,7 @@ Settings = Mapping[str, str]
 
 
 def described(admin: AdminClient, names: Collection[str]) -> dict[str, Settings]:
-    """The settings of each topic, from one request. Raises KafkaException.
+    """Queries the settings of all topics with one request. Raises KafkaException.
 
     If the ACL DescribeConfigs is missing for a topic, a warning is logged, and the topic is left out.
     """
@@ -80,7 +80,7 @@ def require_kept(name: str, settings: Settings, *, is_log: bool, servers: str) -
 
 
 def note_risks(name: str, settings: Settings, *, is_log: bool, replicas: int, retention_ms: int) -> None:
-    """Logs settings that are allowed but risky; ``retention_ms`` is the profile's retention."""
+    """Logs a warning for each setting that is allowed but risky. ``retention_ms`` is the profile's retention."""
     kept_ms = int(settings.get("retention.ms", _ENDLESS))
     expires = kept_ms >= 0 and (retention_ms < 0 or kept_ms < retention_ms)
     if not is_log and (expires or settings.get("retention.bytes", _ENDLESS) != _ENDLESS):
@@ -108,7 +108,7 @@ _FRESH = "name a new topic in kafka.topic and give the follower a fresh copy of 
 
 
 class TopicAdmin:
-    """Creates and checks the topics ``names``. ``properties`` are librdkafka's.
+    """Creates and checks the topics ``names``. ``properties`` are the properties for librdkafka's clients.
 
     The object lives as long as the process. ``suspects`` are topics in which messages were found before this producer's
     first record: a transaction without an end, which the recovery of the next sink rolls back, or records that no entry
@@ -138,7 +138,7 @@ class TopicAdmin:
         self.transactional = True
 
     def require(self) -> None:
-        """Creates the commit log, and in layout "single" the topic, if missing.
+        """Creates the commit log if it is missing; in layout "single" also the topic.
 
         Raises UserError for a topic with messages in several partitions, which keep no total order, and KafkaException.
         """
@@ -327,7 +327,9 @@ _TOPICS_PER_CALL = 200  # number of topics created in one call, which must retur
 
 
 class TopicMaker:
-    """Creates the topics of a leader, whose names are ``names``. ``properties`` are librdkafka's."""
+    """Creates the topics of a leader, whose names are ``names``. ``properties`` are the properties for librdkafka's
+    clients.
+    """
 
     def __init__(
         self, properties: Mapping[str, Any], names: Topics, *, replicas: int, retention_ms: int, min_insync: int
@@ -341,8 +343,8 @@ class TopicMaker:
     def create(self, partitions: Mapping[str, int]) -> set[str]:
         """Creates the topics with these numbers of partitions, and waits until they have leaders.
 
-        Returns the topics that have all requested settings: others existed already, or the brokers do not know all
-        settings. Raises UserError if the brokers refuse, Disconnected, KafkaException.
+        Returns the topics that have all requested settings. All other topics existed already, or their brokers do not
+        know all settings. Raises UserError if the brokers refuse, Disconnected, KafkaException.
         """
         names, made = sorted(partitions), set[str]()
         for first in range(0, len(names), _TOPICS_PER_CALL):
@@ -425,7 +427,7 @@ class TopicMaker:
 
 
 def known_topics(properties: Mapping[str, Any]) -> Mapping[str, TopicMetadata]:
-    """All topics that the brokers show us: a request for a single topic creates it on brokers with
+    """Queries all topics that the brokers show us: a request for a single topic would create this topic on brokers with
     auto.create.topics.enable.
 
     Raises KafkaException.
