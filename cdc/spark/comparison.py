@@ -62,7 +62,7 @@ class SideHistory:
     marks: DataFrame | None
 
     def segments(self, owners: Collection[Name] | None = None) -> DataFrame:
-        """The lineage of all tables, or only of the tables in ``owners``, for ``changes`` and ``carried``."""
+        """Builds the lineage of all tables, or only of the tables in ``owners``, for ``changes`` and ``carried``."""
         lineage = [each for each in self.lineage if owners is None or each.owner in owners]
         return segments(self.records.sparkSession, lineage)
 
@@ -75,7 +75,7 @@ class SideHistory:
         return fold(found)
 
     def hashes(self) -> DataFrame:
-        """The hashes of the rows that were changed."""
+        """Selects the hashes of the rows that were changed."""
         return changes(self.records, self.segments()).select("hash")
 
     def folded_where_open(self, agreed: Agreement) -> DataFrame:
@@ -111,8 +111,8 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The ``rows`` that were compared one by one, None if digests showed that all rows are equal; ``tally`` counts all
-    rows.
+    """The result of comparing rows. ``rows`` are the rows that were compared one by one, None if digests showed that
+    all rows are equal; ``tally`` counts all rows.
 
     ``listed`` are the rows that the report lists, None if there are none. ``touched``: ``rows`` are only the rows that
     were changed after the state was kept, or that were listed then.
@@ -125,7 +125,7 @@ class Comparison:
 
 
 def extent(streams: Streams, scope: Scope) -> Extent:
-    """The part of ``streams`` that is compared; ``streams`` must have a watermark."""
+    """Determines the part of ``streams`` that is compared; ``streams`` must have a watermark."""
     assert streams.watermark.sequence is not None  # without a watermark, ``judge`` has returned already
     ends = {LEADER: streams.watermark.sequence, FOLLOWER: streams.last_whole}
     acts = {side: _acts_upto(streams.acts.get(side, []), end, scope) for side, end in ends.items()}
@@ -140,7 +140,7 @@ def extent(streams: Streams, scope: Scope) -> Extent:
 
 
 def histories(streams: Streams, within: Extent, held: Held | None, *, resource: str) -> Sides:
-    """Both sides' histories after the state ``held``, with the lineage of all tables that exist or existed."""
+    """Builds both sides' histories after the state ``held``, with the lineage of all tables that exist or existed."""
     # Most audits find neither the consumer's notes nor foreign writes; then no join is necessary.
     noted = streams.contents[FOLLOWER].conflicts or "skipped" in streams.not_run.values()
     foreign = bool(streams.watermark.foreign)
@@ -183,7 +183,7 @@ def _older(lineages: Mapping[str, Sequence[Segment]]) -> frozenset[Name]:
 def compared_rows(
     both: Sides, streams: Streams, held: Held | None, *, for_state: bool, exact: bool = False
 ) -> Comparison:
-    """Compares the rows of both histories, and of the state ``held``. ``for_state``: all rows are needed for a state.
+    """Compares the rows of both histories, and of the state ``held``. ``for_state`` is true if a state needs all rows.
 
     ``exact``: all rows are compared one by one, without digests, including the rows of ``held``.
     """

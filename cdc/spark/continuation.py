@@ -26,7 +26,8 @@ __all__ = ["covered", "keep", "past_verdicts"]
 def covered(
     topics: Topics, streams: Streams, within: Extent, comparison: Comparison, times: Transit | None
 ) -> Covered | None:
-    """The part of ``topics`` that the audit covered; None if the next audit can't continue after it.
+    """Determines the part of ``topics`` that the audit covered. Returns None if the next audit can't continue after
+    this part.
 
     ``comparison`` and ``times`` must have been computed with ``for_state``.
     """

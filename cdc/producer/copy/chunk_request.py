@@ -189,8 +189,10 @@ class ChunkRequest:
 
 
 class ChunkRequests:
-    """The requests that were sent to a reader and not answered yet, in order. ``open_reader`` starts the reader at the
-    first request. ¶ ``unwanted`` counts the answers that are still to come for requests that were taken back.
+    """The requests that were sent to a reader and are not done yet, in order. ``open_reader`` starts the reader at the
+    first request.
+
+    ``unwanted`` counts the answers that are still to come for requests that were taken back.
     """
 
     def __init__(self, open_reader: Callable[[], Reader]) -> None:

@@ -137,7 +137,9 @@ def unfit(definition: TableDefinition, keys: Keys) -> str | None:
 
 def has_key(definition: TableDefinition, after: tuple[str, ...] | None, before: tuple[CopiedColumn, ...] = ()) -> bool:
     """Whether a chunk can begin after the key values ``after`` (JSON texts) even if the table's key was changed after
-    they were read. ¶ ``before`` are the key columns to which these values belong, if these columns are known.
+    they were read.
+
+    ``before`` are the key columns to which these values belong, if these columns are known.
     """
     if not after:
         return True  # the chunk begins at the table's beginning

@@ -17,8 +17,10 @@ _APART = 1.0  # seconds between two samples
 
 class Copying(NamedTuple):
     """The progress of the table that is being copied: ``rows`` of about ``estimated`` rows are copied; ``estimated`` is
-    None if unknown. ¶ The speed is 0 until it is known. ``waits_for`` is the follower that must apply more rows before
-    the next chunk is read.
+    None if unknown.
+
+    The speed is 0 until it is known. ``waits_for`` is the follower that must apply more rows before the next chunk is
+    read.
     """
 
     table: str

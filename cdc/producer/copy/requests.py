@@ -280,8 +280,9 @@ class RequestQueue:
 
     def next_state(self, pending: Pending, wants_table: Callable[[str, str], bool], log: ProgressLog) -> Pending | None:
         """Takes up one more request, and returns the state of the copies with it. Returns None if no request waits, or
-        if rows of keys must be sent first. ¶ Drops a request for keys of a table that the filters (``wants_table``)
-        leave out.
+        if rows of keys must be sent first.
+
+        Drops a request for keys of a table that the filters (``wants_table``) leave out.
         """
         if not self._waiting:
             return None

@@ -66,7 +66,9 @@ def matching(settings: dict[str, Any], leader: Leader, globs: Sequence[str], fil
 def base_tables(settings: dict[str, Any], name: str, filters: Filters | FilterChange) -> list[Table]:
     """Queries the base tables of the server ``name`` that pass the filters. They are sorted by name, but a table to
     which a foreign key refers precedes the table with the foreign key: so no follower has all rows of a table without
-    the rows to which they refer. ¶ Raises UserError, Disconnected.
+    the rows to which they refer.
+
+    Raises UserError, Disconnected.
     """
     try:
         with closing(connected(**settings)) as connection, connection.cursor() as cursor:

@@ -35,7 +35,7 @@ _MAY_BECOME = f"IF({_CHANGE} = 'add' AND NOT copying, array('add'), array('add',
 def without_cascades(
     records: DataFrame, transactions: DataFrame, contents: Mapping[str, Contents], marks: DataFrame | None
 ) -> DataFrame:
-    """Both sides' records, without records of changes that only the follower's foreign keys made.
+    """Removes from both sides' ``records`` the records of changes that only the follower's foreign keys made.
 
     Transactions in which the consumer resolved conflicts stay complete, since it turns the checks off to resolve them.
     """

@@ -48,7 +48,7 @@ KIND_OF_COPIED = "IF(unlogged AND follower_last IS NULL AND leader_marked.kind =
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """The tables that were or will be copied, and whether the follower ``began`` with a base copy of the leader.
+    """The tables that were or will be copied. ``began`` is true if the follower began with a base copy of the leader.
 
     ``older`` are tables that both sides may have had before their streams begin.
     """

@@ -66,8 +66,9 @@ _EQUAL = """
 class Agreement:
     """The result of comparing digests: a ``tally`` of the equal rows, with a line for each table compared by digests.
 
-    ``whole`` are the tables in which all rows are open. ``among`` contains the open identities of other tables, for
-    ``fold.changes``, or None; ``among_of`` are the tables of these identities.
+    A row is open if the digests do not show whether it is equal. ``whole`` are the tables in which all rows are open.
+    ``among`` contains the identities of the open rows of other tables, for ``fold.changes``, or is None; ``among_of``
+    are the tables of these identities.
     """
 
     tally: Tally
@@ -77,7 +78,7 @@ class Agreement:
 
     @property
     def complete(self) -> bool:
-        """Whether the digests have settled all rows, so that no row has to be compared image by image."""
+        """Whether no row is open, so that no images of rows have to be compared."""
         return not self.whole and self.among is None
 
 

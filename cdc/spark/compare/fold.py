@@ -117,8 +117,8 @@ def segments(spark: SparkSession, lineage: Sequence[Segment]) -> DataFrame:
 def changes(
     records: DataFrame, lineage: DataFrame, marks: DataFrame | None = None, *, among: DataFrame | None = None
 ) -> DataFrame:
-    """The changes that the valid ``records`` of one side made to rows, under a table's last name: each ``removes`` or
-    ``adds`` an image, or both.
+    """Computes the changes that the valid ``records`` of one side made to rows. Each change has the last name of its
+    table, and ``removes`` or ``adds`` an image, or does both.
 
     An UPDATE does both to one row, or removes one row and adds another if their keys differ. The images are ``before``
     and ``after``, as they were logged for ``columns``. ``marks`` are notes on changes that are not ordinary

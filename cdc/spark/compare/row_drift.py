@@ -61,7 +61,7 @@ Row = TypeVar("Row")
 
 
 def sampled(drifted: DataFrame, tables: int, *, most: int) -> DataFrame:
-    """About the first ``most`` of the ``drifted`` rows, in no order; ``tables`` is the number of tables with such rows.
+    """Selects about ``most`` of the ``drifted`` rows, in no order. ``tables`` is the number of tables with such rows.
 
     The sample has at least one row of each of the first 1,000 tables.
     """
@@ -175,7 +175,7 @@ class Discontinuity:
 
 
 def compare(leader: DataFrame, follower: DataFrame, copied: Copied = NO_COPIES) -> DataFrame:
-    """The full outer join of both folds; ``kind`` is NULL for equal rows, and for rows that are not compared.
+    """Compares both folds with a full outer join. ``kind`` is NULL for equal rows, and for rows that are not compared.
 
     The join needs no shuffle: both folds are grouped by the columns that they are joined on.
     """
@@ -218,7 +218,9 @@ def as_folded(comparison: DataFrame) -> DataFrame:
 
 
 def not_equal(comparison: DataFrame) -> DataFrame:
-    """The rows of a comparison that are listed, not only counted: drifted rows, and rows with discontinuities."""
+    """Selects the rows of a comparison that are listed, not only counted: drifted rows, and rows with
+    discontinuities.
+    """
     return comparison.where("comparable AND (kind IS NOT NULL OR leader_breaks + follower_breaks > 0)")
 
 
@@ -241,8 +243,9 @@ def drifted_rows(
     names: Collection[tuple[str, str]] = (),
     transactions: DataFrame | None = None,
 ) -> DataFrame:
-    """The drifted rows with the fields of DriftedRow except ``since_us``; for the other arguments see
-    ``with_causes``."""
+    """Selects the drifted rows, with the fields of DriftedRow except ``since_us``. For the other arguments see
+    ``with_causes``.
+    """
     rows = with_causes(comparison.where("kind IS NOT NULL"), statements, names, transactions)
     rows = rows.withColumn("foreign", F.expr(_FOREIGN))
     for name in ("identity", "leader_image", "follower_image"):
@@ -251,7 +254,8 @@ def drifted_rows(
 
 
 def key_lines(drifted: DataFrame, tables: Sequence[Table], *, most: int) -> Iterator[str]:
-    """The keys of ``drifted_rows`` as JSON lines: for each table all keys or none, at most ``most`` keys in all.
+    """Yields the keys of ``drifted_rows`` as JSON lines. For each table it yields all keys or none, and for all tables
+    together at most ``most`` keys.
 
     ``tables`` contains the counts of rows; tables with the fewest drifted rows come first.
     """
@@ -269,7 +273,7 @@ def key_lines(drifted: DataFrame, tables: Sequence[Table], *, most: int) -> Iter
 
 
 def discontinuities(comparison: DataFrame, sides: Iterable[str], *, limit: int) -> list[Discontinuity]:
-    """The first ``limit`` rows of each side in ``sides`` with a before image that differs from the row."""
+    """Collects, for each side in ``sides``, the first ``limit`` rows with a before image that differs from the row."""
     found = []
     for side in sides:
         rows = comparison.where(f"{side}_breaks > 0").orderBy(f"{side}_broken.sequence").limit(limit)

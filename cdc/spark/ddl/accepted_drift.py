@@ -51,8 +51,9 @@ class Entry:
         return TableGlobs.of([self.name], key="accept.name", names_database=True).match(database, name)
 
     def accepts(self, drift: SchemaDrift) -> bool:
-        """Whether the entry accepts that an object is defined differently, or that an event that may have changed it
-        was skipped."""
+        """Whether the entry accepts ``drift``: an object that is defined differently, or an object that an event may
+        have changed which an operator skipped.
+        """
         wanted = SKIPPED_EVENT if drift.cause == SKIPPED_EVENT else DEFINITION
         if wanted not in self.what or not self.names(drift.database, drift.name):
             return False
@@ -70,5 +71,5 @@ def _names_object(name: str) -> bool:
 
 
 def first_entry(drift: SchemaDrift, entries: Iterable[Entry]) -> int | None:
-    """The number of the first entry that accepts ``drift``; None if no entry does."""
+    """Returns the number of the first entry that accepts ``drift``, or None if no entry accepts it."""
     return next((each.number for each in entries if each.accepts(drift)), None)

@@ -100,8 +100,9 @@ def definitions(
 
 
 def renamed_statement(leader: Iterable[Act], follower: Iterable[Act], *, sequences: StatementSequences) -> int | None:
-    """The sequence of a leader statement that the follower ran on objects of other names, the first in the follower's
-    order; None if there is no such statement."""
+    """Finds a leader statement that the follower ran on objects of other names: the first in the follower's order.
+    Returns its sequence, or None if there is no such statement.
+    """
     ours, theirs = _statements(leader), _statements(follower)
     for acts in theirs.values():
         number = _id(acts, sequences)

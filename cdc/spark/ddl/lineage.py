@@ -174,8 +174,8 @@ def lineage(
 
 
 def with_eras(lineage: Sequence[Segment]) -> Iterator[tuple[Segment, int]]:
-    """The segments, each with its era as it is counted in both servers' streams and in a state: 0 if no ALTER followed,
-    else the negative number of ALTERs that followed.
+    """Yields the segments, each with its era as it is counted in both servers' streams and in a state: 0 if no ALTER
+    followed, else the negative number of ALTERs that followed.
     """
     now = {each.owner: each.era for each in lineage if each.end == END}
     return ((each, each.era - now.get(each.owner, 0)) for each in lineage)
@@ -187,7 +187,8 @@ def beginnings(lineage: Iterable[Segment]) -> dict[Name, Beginning]:
 
 
 def exchanged(acts: Iterable[Act], segments: Iterable[Segment]) -> int | None:
-    """The sequence of an EXCHANGE PARTITION with which one of the ``segments`` begins; None if there is none.
+    """Finds an EXCHANGE PARTITION with which one of the ``segments`` begins, and returns its sequence; None if there is
+    none.
 
     From then on the table has rows that were logged for another table. No other statement alters two tables.
     """
@@ -224,6 +225,6 @@ def _apply(lives: _Lives, act: Act) -> None:
 
 
 def table_name(uri: str) -> Name | None:
-    """The database and the table in a URI; None for the URI of a database."""
+    """Returns the database and the table in a URI, or None if the URI names a database."""
     parsed = Uri.parse(uri)
     return (parsed.database, parsed.table) if parsed.table is not None else None

@@ -36,10 +36,10 @@ def same_statement(leader: Act, follower: Act, renames: Renames) -> bool:
 
 
 def words(statement: str, names: Mapping[str, str] = _NO_NAMES, *, of_database: bool = False) -> list[Token]:
-    """A statement's tokens, without the differences that this module ignores; ``names`` maps the names of databases to
-    other names.
+    """Splits a statement into tokens, and removes the differences that this module ignores. ``names`` maps the names of
+    databases to other names.
 
-    ``of_database``: all names in the statement are names of databases.
+    ``of_database`` is true if all names in the statement are names of databases.
     """
     found = list(tokens(statement, ansi_quotes=False))
     compared = []
@@ -62,7 +62,8 @@ _DOT, _BRACKET = Token("mark", "."), Token("mark", "(")
 
 
 def like_source(act: Act, names: Mapping[str, str]) -> str | None:
-    """The URI of the table after LIKE, with the leader's name of its database; None for any other statement.
+    """Returns the URI of the table after LIKE, with the leader's name of its database; None for a statement without
+    LIKE.
 
     Records contain it in ``like``. For older records it is parsed from the statement's text: ``names`` maps the
     server's names of databases to the leader's names, and a table name without a database belongs to the database of
@@ -103,7 +104,8 @@ Definition = tuple[Id, ...] | None
 def definitions_after(
     statements: Mapping[int, tuple[Act, ...]], ids: Mapping[int, Id], names: Mapping[str, str]
 ) -> dict[Key, Definition]:
-    """The definition of each object after one server's ``statements``, which are in the order of their sequences.
+    """Determines the definition of each object after one server's ``statements``, which are in the order of their
+    sequences.
 
     ``ids`` maps sequences to the statements' ids; ``names`` maps the databases in the statements' texts to the leader's
     names.

@@ -81,7 +81,7 @@ class Scope:
             )
 
     def silent(self, tables: Sequence[tuple[str, str]]) -> str | None:
-        """The reason why ``tables``, which occur in no statement and no row of the follower, can't be judged.
+        """Explains why ``tables``, which occur in no statement and no row of the follower, can't be judged.
 
         None if their absence is drift: if the consumer's filters are known, the follower should have these tables.
         """

@@ -47,7 +47,7 @@ def under_copy(copies: Mapping[Name, TableCopy]) -> list[UnderCopy]:
 
 
 def incomplete_copies(tables: Sequence[UnderCopy], sequence: int | None) -> str:
-    """The reason why an audit at the leader's ``sequence`` reaches no verdict, although it found no drift."""
+    """Explains why an audit at the leader's ``sequence`` reaches no verdict, although it found no drift."""
     names = ", ".join(f"{each.database}.{each.table}" for each in tables[:_NAMED]) + ", …" * (len(tables) > _NAMED)
     count = len(tables)
     return (
