@@ -75,8 +75,9 @@ def exploded(records: DataFrame, condition: str, *columns: str) -> DataFrame:
 
 
 def last_images(changed: DataFrame) -> DataFrame:
-    """The last ``image`` of each changed row, NULL if the row was deleted, and ``known``, which identifies the row.
-    Only for tables with a key."""
+    """Selects the last ``image`` of each changed row, NULL if the row was deleted, and ``known``, which identifies the
+    row. The table must have a key.
+    """
     kept = changed.select(
         F.expr(f"shiftleft(sequence, {_ORDER_BITS + 1}) + 2L * row").alias("place"),
         "after",
@@ -89,8 +90,9 @@ def last_images(changed: DataFrame) -> DataFrame:
 
 
 def left_rows(changed: DataFrame, plan: Plan) -> DataFrame:
-    """The rows that remain after all changes, with the columns ``image``, and ``known``, which names the row in
-    errors."""
+    """Selects the rows that remain after all changes, with the columns ``image`` and ``known``; ``known`` names the row
+    in errors.
+    """
     if plan.keyed:
         return last_images(changed).where("image IS NOT NULL").select("image", "known")
     counted = changed.select(F.explode(F.expr(_BOTH)).alias("step")).select("step.*").where("image IS NOT NULL")

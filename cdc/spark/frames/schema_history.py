@@ -63,7 +63,7 @@ class History:
     silent_cascades: bool
 
     def upto(self, sequence: int) -> list[Act]:
-        """The acts up to and including ``sequence``."""
+        """Returns the acts up to and including ``sequence``."""
         return [act for act in self.acts if act.sequence <= sequence]
 
 
@@ -89,7 +89,7 @@ class Histories:
             self._databases.setdefault(self._part(name), set()).add(name[0])
 
     def of(self, name: Name) -> History:
-        """The part of the history that ``versions.plan`` needs for the table ``name``."""
+        """Returns the part of the history that ``versions.plan`` needs for the table ``name``."""
         part = self._part(name)
         databases = sorted({"*", name[0]} | self._databases.get(part, set()))
         of_databases = (act for database in databases for act in self._of_databases.get(database, ()))

@@ -73,7 +73,7 @@ def literal(text: str) -> str:
 
 
 def spark_type(text: str, options: Options) -> str:
-    """The Spark type, in Spark's DDL, for a MySQL type as records contain it."""
+    """Returns the Spark type, in Spark's DDL, for a MySQL type as records contain it."""
     kind = read_type(text)
     name = kind.name
     if name in _INTEGERS:

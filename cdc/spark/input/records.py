@@ -137,7 +137,7 @@ _FIELDS_OF_COLUMNS = {
 
 
 def json_schema(*fields: str) -> str:
-    """The schema, in Spark's DDL, of these ``fields`` of a record's JSON, each with all fields inside it."""
+    """Writes the schema, in Spark's DDL, of these ``fields`` of a record's JSON, each with all fields inside it."""
     chosen: dict[str, Any] = {}
     for path, kind in _JSON.items():
         if any(f"{path}.".startswith(f"{field}.") for field in fields):
@@ -310,7 +310,7 @@ def _offsets(span: Span, which: int) -> dict[str, dict[int, int]]:
 
 
 def before_limits(records: DataFrame, spans: Mapping[str, Span]) -> DataFrame:
-    """The ``records`` with sequences below the limit of their side's span."""
+    """Selects the ``records`` whose sequence is below the limit of their side's span."""
     for side, span in spans.items():
         if span.limit is not None:
             beyond = (F.col("side") == side) & (F.col("sequence") >= span.limit)

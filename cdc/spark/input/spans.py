@@ -51,7 +51,7 @@ class Span:
         return sum(end - start for start, end in self.partitions.values())
 
     def after(self, offsets: Mapping[Partition, int]) -> "Span":
-        """The rest of the span, in which each partition starts at its offset in ``offsets``.
+        """Returns the rest of the span, in which each partition starts at its offset in ``offsets``.
 
         Raises UserError if a partition ends before its offset in ``offsets``, or starts after it. With a ``limit``, a
         partition may start after it: the offsets between may be markers of Kafka transactions, and sequences show
@@ -77,7 +77,7 @@ class Span:
 
 
 def span(kafka: Kafka) -> Span:
-    """The present offsets of the topics of ``kafka``, up to the last committed Kafka transaction.
+    """Queries the present offsets of the topics of ``kafka``, up to the last committed Kafka transaction.
 
     Raises UserError if the brokers can't be reached, if the topic does not exist, if a transaction stays open, or if
     there are messages in a partition that was added to a topic.
@@ -109,8 +109,9 @@ def span(kafka: Kafka) -> Span:
 
 
 def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
-    """Kafka's id of each topic in ``span``; a topic that is deleted and created again gets another id. Raises
-    UserError."""
+    """Queries Kafka's id of each topic in ``span``; a topic that is deleted and created again gets another id. Raises
+    UserError.
+    """
     names = sorted({topic for topic, _ in span.partitions})
     if not names:
         return {}
@@ -120,7 +121,7 @@ def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
 
 
 def newest_entry_us(kafka: Kafka, *, resource: str) -> int | None:
-    """The time of the commit log's newest entry for ``resource``, in µs since 1970; None without an entry.
+    """Reads the time of the commit log's newest entry for ``resource``, in µs since 1970; None if there is no entry.
 
     The producer writes entries at regular intervals, even while its server is idle. Raises UserError.
     """

@@ -54,7 +54,7 @@ def archivable(environment: Mapping[str, str], *, home: Path) -> bool:
 
 
 def mapped(archive: Path) -> list[str]:
-    """The JVM options that map the archive; empty if the archive does not exist."""
+    """Returns the JVM options that map the archive, or no options if the archive does not exist."""
     try:
         os.utime(archive)  # so that the archive is not removed as unused
     except OSError:
@@ -64,8 +64,8 @@ def mapped(archive: Path) -> list[str]:
 
 @contextmanager
 def written(archive: Path, *, possible: bool = True) -> Iterator[list[str]]:
-    """Yields the JVM options that write the archive when the JVM ends; empty if the archive exists, does not fit into
-    its folder, or is not ``possible`` (``archivable``).
+    """Yields the JVM options that write the archive when the JVM ends. Yields no options if the archive exists already,
+    does not fit into its folder, or is not ``possible`` (see ``archivable``).
 
     The JVM must have ended before the context ends.
     """

@@ -22,8 +22,9 @@ _VERSION = re.compile(r"-[0-9][^/]*\.jar$")
 
 
 def resolving(environment: Mapping[str, str], jars: Sequence[Path], names: str) -> list[str]:
-    """The arguments for spark-submit: the known ``jars`` on the class path or, without known jars, CDC_SPARK_JARS or
-    the Maven ``names`` (comma-separated lists)."""
+    """Returns the arguments for spark-submit. They put the known ``jars`` on the class path or, if there are no known
+    jars, pass the jars in CDC_SPARK_JARS or the Maven ``names`` (both are comma-separated lists).
+    """
     if jars:
         return ["--driver-class-path", os.pathsep.join(map(str, jars))]
     given = environment.get("CDC_SPARK_JARS")
@@ -32,8 +33,8 @@ def resolving(environment: Mapping[str, str], jars: Sequence[Path], names: str) 
 
 
 def known_jars(environment: Mapping[str, str], kept: Path, names: str) -> list[Path]:
-    """The jars in CDC_SPARK_JARS (a comma-separated list) or, without this variable, the jars that ``remember`` wrote
-    to ``kept`` for the Maven ``names``.
+    """Returns the jars in CDC_SPARK_JARS (a comma-separated list) or, if this variable is not set, the jars that
+    ``remember`` wrote to ``kept`` for the Maven ``names``.
 
     Empty if there are no jars, or if one of them is not a file.
     """
@@ -74,5 +75,5 @@ def _that_spark_lacks(jars: Iterable[str], home: Path) -> list[str]:
 
 
 def coordinates() -> str:
-    """The connector's Maven name, with the version of PySpark."""
+    """Returns the connector's Maven name, with the version of PySpark."""
     return f"{_ARTIFACT}:{metadata.version('pyspark')}"

@@ -67,8 +67,9 @@ def _with_our_signals(start: Callable[[], SparkSession]) -> SparkSession:
 
 
 def cancelling(spark: SparkSession, stop: threading.Event) -> SparkSession:
-    """Cancels the jobs of ``spark`` once ``stop`` is set: the program waits for its jobs, and would end only after
-    them."""
+    """Cancels the jobs of ``spark`` once ``stop`` is set: otherwise the program would end only after its jobs, since it
+    waits for them.
+    """
 
     def cancel() -> None:
         stop.wait()

@@ -99,7 +99,7 @@ def driver_jvm(arguments: Sequence[str], environment: Mapping[str, str]) -> Iter
 
 
 class DriverJvm:
-    """A JVM that is starting."""
+    """A JVM that is starting, and that PySpark will use."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", place: Path, passing: threading.Thread) -> None:
         self._process = process
@@ -140,8 +140,9 @@ class Runtime:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Self:
-        """The Spark installation in SPARK_HOME, with its own PySpark, or by default the Spark in the installed PySpark.
-        Raises UserError if Spark or a JDK is missing."""
+        """Finds the Spark installation in SPARK_HOME, with its own PySpark, or by default the Spark in the installed
+        PySpark. Raises UserError if Spark or a JDK is missing.
+        """
         if home := environment.get("SPARK_HOME"):
             sys.path[:0] = [str(Path(home, "python")), *map(str, Path(home).glob("python/lib/py4j-*-src.zip"))]
         pyspark = util.find_spec("pyspark")
@@ -160,7 +161,7 @@ def launched(
     progress: bool = False,
     archived: bool = True,
 ) -> Iterator[tuple[DriverJvm, Remember]]:
-    """Starts a JVM; yields it and the function to call once Spark runs in it.
+    """Starts a JVM. Yields the JVM, and the function that the caller must call once Spark runs in the JVM.
 
     ``packages`` are the Maven names of the packages that Spark needs besides the Kafka connector; ``java`` are options
     of the JVM. With ``archived`` the JVM's classes are archived when it ends, unless an archive exists.

@@ -50,7 +50,9 @@ NO_TRACES: dict[str, bool | float | int | str | None] = {
 
 
 class SparkGone(CdcError):
-    """Spark or its JVM has stopped, so this process can run no more audits. The exit status means "could not judge"."""
+    """Raised if Spark or its JVM has stopped, so that this process can run no more audits. The exit status means "could
+    not judge".
+    """
 
     exit_status = 2
 

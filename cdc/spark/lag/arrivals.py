@@ -54,8 +54,8 @@ def read_entries(spark: SparkSession, kafka: Kafka, *, side: str, resource: str,
 
 
 def intervals(entries: DataFrame) -> DataFrame:
-    """The times at which sequences of either side arrived in Kafka, from the ``entries`` of both commit logs. The
-    columns are in SCHEMA.
+    """Computes the times at which sequences of either side arrived in Kafka, from the ``entries`` of both commit logs.
+    The columns of the result are in SCHEMA.
 
     The sequences of a row, after ``since`` up to ``upto``, arrived at ``at_us`` (µs since 1970); ``offset`` is the
     offset of the entry.

@@ -99,8 +99,8 @@ def transit(
 ) -> Transit | None:
     """Adds the transit times of the leader's transactions after sequence ``after`` up to ``upto`` to ``before``.
 
-    None if there are no transactions. ``arrivals`` contains the times at which sequences of either side were in Kafka
-    (``lag.arrivals``). ``known`` describes the leader's commits in all of ``transactions``.
+    Returns None if there are no transactions. ``arrivals`` contains the times at which sequences of either side were in
+    Kafka (``lag.arrivals``). ``known`` describes the leader's commits in all of ``transactions``.
     """
     leader = transactions.where(f"{_OF_LEADER} AND final > {after} AND final <= {upto}")
     span = known if known and known.within(after, upto) else commits(leader).result()
