@@ -65,8 +65,9 @@ EXPLAINED = {
 
 
 def document(audit: Audit, verdicts: Sequence[PastVerdict] = ()) -> Document:
-    """The whole report; ``verdicts`` are the verdicts of all audits on the same state, including ``audit``, oldest
-    first."""
+    """Builds the whole report. ``verdicts`` are the verdicts of all audits on the same state, including ``audit``,
+    oldest first.
+    """
     more = " Everything above is also in report.json"
     rows = f"; {PARQUET} has all drifted rows" if audit.drifted_rows else ""
     return Document(

@@ -15,8 +15,9 @@ _NARROWEST = 40  # columns
 
 
 def terminal(audit: Audit, *, width: int = 0) -> Iterator[str]:
-    """The report's lines, the verdict first. Lines have at most ``width`` columns, or 40 if ``width`` is smaller; a
-    ``width`` of 0 is no limit."""
+    """Yields the report's lines, the verdict first. Lines have at most ``width`` columns, or 40 if ``width`` is
+    smaller; a ``width`` of 0 is no limit.
+    """
     width = max(width, _NARROWEST) if width else 0
     for line in _lines(document(audit), width):
         yield from _wrapped(visible(line), width)

@@ -65,7 +65,9 @@ def _observed(observation: Observation) -> int | None:
 
 
 def rows_in(spark: SparkSession, folder: Folder, name: str) -> int:
-    """The number of rows in the Parquet files of ``name`` in ``folder``, from their footers, which the driver reads."""
+    """Counts the rows in the Parquet files of ``name`` in ``folder``; the driver reads the counts from the files'
+    footers.
+    """
     jvm = spark._jvm
     assert jvm is not None  # the JVM exists as long as the context
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()

@@ -24,7 +24,7 @@ _MOST_GENERATIONS = 16  # if a part has this number of generations, some are mer
 
 
 def part_key(generation: int, name: str) -> str:
-    """The name of a part of a generation, in the folder and in state.json."""
+    """Returns the name of a part of a generation, as it is used in the folder and in state.json."""
     return f"{generation}/{name}"
 
 
@@ -58,8 +58,9 @@ class ParquetParts:
         return {key: known[key] for key in keys if key in known}
 
     def lines(self, name: str) -> int:
-        """The number of rows in a part, or an upper bound: the number of all records, if the version of cdc that saved
-        a generation did not count its rows."""
+        """Returns the number of rows in a part. If the version of cdc that saved a generation did not count its rows,
+        returns an upper bound: the number of all records.
+        """
         assert self.pointer is not None
         keys = [part_key(number, name) for number in self.generations[name]]
         known = self.pointer.get("counts", {})
@@ -67,7 +68,7 @@ class ParquetParts:
         return sum(known.get(key, covered) for key in keys)
 
     def frame(self, name: str) -> DataFrame:
-        """The rows of a part in all its valid generations. Raises UserError if files are missing or changed."""
+        """Reads the rows of a part in all its valid generations. Raises UserError if files are missing or changed."""
         assert self.pointer is not None
         for number in self.generations[name]:
             key = part_key(number, name)

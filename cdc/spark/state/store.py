@@ -95,8 +95,9 @@ class StateStore:
         return state
 
     def remembered(self, verdict: PastVerdict) -> list[PastVerdict]:
-        """Adds ``verdict`` to the verdicts of the audits on this state, and returns all, oldest first. Raises
-        OSError."""
+        """Adds ``verdict`` to the verdicts of the audits on this state, and returns all these verdicts, oldest first.
+        Raises OSError.
+        """
         return remembered(self._folder, verdict)
 
     def close(self) -> None:

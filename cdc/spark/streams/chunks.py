@@ -34,7 +34,7 @@ _KEY = f"coalesce(left(array_join(chunk.{{0}}, ', '), {_SHOWN}), 'the end')"
 
 
 def copy_ends(records: DataFrame) -> list[Act]:
-    """The beginnings and ends of the leader's table copies, unordered."""
+    """Collects the beginnings and ends of the leader's table copies, unordered."""
     ends = _chunks(records).where("chunk.after IS NULL OR chunk.upto IS NULL").select(
         F.expr("chunk.after IS NULL"), F.expr("chunk.upto IS NULL"),
         *("resource", "database", "table", "sequence", "transaction", "file", "position", "ts_us"),
@@ -48,8 +48,8 @@ def copy_ends(records: DataFrame) -> list[Act]:
 
 
 def replacements(records: DataFrame, transactions: DataFrame) -> list[Act]:
-    """The follower's sequences at which the consumer removed all rows of a table without a key, to replace them by the
-    rows of a copy.
+    """Finds the follower's sequences at which the consumer removed all rows of a table without a key, to replace them
+    by the rows of a copy.
 
     ``transactions`` are the transactions of ``records``.
     """

@@ -65,15 +65,16 @@ class Ledger:
 
 
 def skipped_records(records: DataFrame, *, resource: str, limit: int) -> Query[list[Skip]]:
-    """The first ``limit`` records of the leader ``resource`` that are skipped according to the ledger, in the leader's
-    order."""
+    """Finds the first ``limit`` records of the leader ``resource`` that are skipped according to the ledger, in the
+    leader's order.
+    """
     rows = _ledger_rows(records, resource).where("state = 'skipped'").select("sequence", "statement", "note")
     first = rows.distinct().orderBy("sequence").limit(limit)
     return Query(first, lambda found: [Skip(**row.asDict()) for row in found])
 
 
 def ledger(records: DataFrame, resource: str) -> Query[Ledger]:
-    """The ledger for the leader ``resource``. There are few statements, so they fit into the driver."""
+    """Reads the ledger for the leader ``resource``. The ledger contains few statements, so they fit into the driver."""
     rows = _ledger_rows(records, resource).selectExpr(
         "sequence",
         "IF(state IN ('skipped', 'not applied'), state, NULL) AS not_run",
@@ -92,7 +93,9 @@ def _ledger(rows: Sequence[Row]) -> Ledger:
 
 
 def copies(records: DataFrame, resource: str) -> list[tuple[str, int]]:
-    """The GTID sets in the consumer's notes of the follower's base copy, with the follower's sequence of each note."""
+    """Reads the GTID sets in the consumer's notes of the follower's base copy, with the follower's sequence of each
+    note.
+    """
     rows = _images(records, "copies", resource)
     return [(row[0], row[1]) for row in rows.select(_cell("gtid_set", "String"), "at").collect()]
 
@@ -100,8 +103,8 @@ def copies(records: DataFrame, resource: str) -> list[tuple[str, int]]:
 def marks(
     records: DataFrame, transactions: DataFrame, *, resource: str, noted: bool, foreign: bool
 ) -> Mapping[str, DataFrame | None]:
-    """Each side's marks for ``marked``, with the sequences or transactions of the marked changes; None if there are no
-    marks.
+    """Builds each side's marks for ``marked``, with the sequences or transactions of the marked changes; None for a
+    side without marks.
 
     ``noted``: the consumer's tables contain conflicts or skipped records; ``foreign``: there are foreign transactions.
     """
@@ -127,7 +130,7 @@ def marks(
 
 
 def marked(rows: DataFrame, marks: DataFrame | None) -> DataFrame:
-    """Adds the column ``mark`` to ``rows`` (see ``compare.fold``); it is NULL for an ordinary change."""
+    """Adds the column ``mark`` to ``rows`` (see ``compare.fold``). The mark is NULL for an ordinary change."""
     chunk = F.expr(f"CAST(IF(stated, struct({', '.join(_CHANGE)}, 'chunk', NULL, NULL), NULL) AS {MARK})")
     if marks is None:
         return rows.withColumn("mark", chunk)

@@ -204,7 +204,7 @@ class Changes:
 
 
 def changes_at(records: DataFrame, transactions: DataFrame, wanted: Mapping[str, Collection[int]]) -> Changes:
-    """The times and columns of the changes with the ``wanted`` sequences of each side.
+    """Finds the times and columns of the changes with the ``wanted`` sequences of each side.
 
     The commit times of earlier audits' records are those of their ``transactions`` (``streams.transactions``): a state
     keeps all transactions, but few ``records``.
@@ -228,7 +228,8 @@ def changes_at(records: DataFrame, transactions: DataFrame, wanted: Mapping[str,
 
 
 def statements(records: DataFrame) -> Query[Mapping[str, list[Act]]]:
-    """The effects of each side's statements, unordered. They are few compared with rows, and fit into the driver.
+    """Collects the effects of each side's statements, unordered. They are few compared with rows, and fit into the
+    driver.
 
     Statements that a producer writes when it copies a table did not run on its server. In the follower's topic they are
     left out.

@@ -56,7 +56,9 @@ _NUMBERED = "side STRING, database STRING, table STRING, first BIGINT, end BIGIN
 
 
 def numbered(spark: SparkSession, lineage: Mapping[str, Sequence[Segment]], names: Sequence[Name]) -> DataFrame:
-    """The lineage segments of both sides for the tables in ``names``; ``number`` is a table's index in ``names``."""
+    """Builds a frame of the lineage segments of both sides for the tables in ``names``; ``number`` is a table's index
+    in ``names``.
+    """
     numbers = {name: number for number, name in enumerate(names)}
     rows = [
         {"side": side, "database": each.database, "table": each.table, "first": each.first, "end": each.end,

@@ -25,12 +25,12 @@ _Name = tuple[str, str | None]
 
 
 def is_skip(act: Act) -> bool:
-    """Whether ``act`` names an object that a skipped event may have changed."""
+    """Whether ``act`` is an effect of a skipped event: it names an object that the event may have changed."""
     return act.action.startswith(_SKIP)
 
 
 def skipped_event_drift(skips: Iterable[Act], acts: Sequence[Act], *, side: str) -> Iterator[SchemaDrift]:
-    """The objects that may differ because of the ``skips`` of one side; ``acts`` are that side's statements."""
+    """Yields the objects that may differ because of the ``skips`` of one side; ``acts`` are that side's statements."""
     ordered = sorted(acts)
     for skip in sorted(skips):
         kind, name = skip.action.removeprefix(_SKIP), _name(skip.uri)

@@ -94,7 +94,7 @@ def with_ranges(
 
 
 def ids_to_json(ids: TransactionIds | None) -> list[list[Any]] | None:
-    """The ids as JSON: a list of the side, the prefix and the intervals for each prefix."""
+    """Converts the ids to JSON: a list of the side, the prefix and the intervals for each prefix."""
     return None if ids is None else [[*key, intervals] for key, intervals in sorted(ids.items())]
 
 

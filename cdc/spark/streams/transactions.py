@@ -59,7 +59,8 @@ def transactions(
     ends: Mapping[str, int],
     queries: Sequence[Callable[[DataFrame], Query[Any]]] = (),
 ) -> tuple[DataFrame, list[Any]]:
-    """One row per transaction of the valid ``records``, cached, and the results of the ``queries`` on these rows.
+    """Computes one row per transaction of the valid ``records``, and caches these rows. Returns them, and the results
+    of the ``queries`` on them.
 
     ``sequences`` belongs to the leader whose checkpoints count; ``ends`` are the last sequences of each side. ``state``
     is ``whole``, ``torn`` (incomplete), or ``open`` if the topic's end cuts the transaction in two, since the producer
@@ -241,8 +242,8 @@ def _is_of(image: str, resource: str) -> str:
 
 
 def checkpoint(resource: str) -> str:
-    """SQL for a struct with the checkpoint of the leader ``resource`` in a record of the checkpoint table; NULL for any
-    other record.
+    """Writes the SQL of a struct with the checkpoint of the leader ``resource`` in a record of the checkpoint table;
+    the struct is NULL for any other record.
 
     The fields are the leader sequences before (``since``) and after (``upto``) the change, and ``claim``, the leader
     transaction in the row. ``claim`` is empty if the row contains no transaction, and NULL if the table has no column
@@ -266,7 +267,7 @@ def checkpoint(resource: str) -> str:
 
 
 def changed_by_others(resource: str) -> str:
-    """SQL for the full name of the consumer's own table that a record changes.
+    """Writes the SQL of the full name of the consumer's own table that a record changes.
 
     NULL for a change that the consumer of the leader ``resource`` also makes without moving its checkpoint, and for a
     record of any other table. Rows that consumers of other leaders keep in the same tables are ignored.
