@@ -426,7 +426,7 @@ def _are_texts(cursor: Any, kind: str, members: tuple[str, ...], charset: str, c
     """Whether records contain the members as text instead of their numbers, see ``decode.row_codegen``."""
     if text_decoder(charset) is None or (kind == "set" and "" in members):
         return False
-    # The members are utf8mb4 here, whatever the column's character set is.
+    # The members are compared in utf8mb4, since they were read in utf8mb4, whatever the column's character set is.
     are_equal = asking(lambda texts, _, order: different(cursor, texts, charset, order))
     return not are_equal(tuple(member.encode() for member in members), "utf8mb4", collation)
 

@@ -225,7 +225,7 @@ Types = dict[int, str]
 
 
 class _Number(str):
-    """Keeps a number as its text."""
+    """A number in a JSON document, kept as the text that the server showed."""
 
     __slots__ = ()
 

@@ -236,7 +236,7 @@ class Decoder:
             yield self._begin(event, None)
         yield Refused(event, refusal, self._tables.drop(event))
         if not inside:
-            # The transaction that this event has begun, or should have begun, ends with it.
+            # This event ends the transaction that it has begun, or should have begun.
             yield self._commit(event)
 
     def _event(self, event: RawEvent) -> Iterator[Change]:

@@ -80,7 +80,7 @@ class Table:
 
 
 def table_name(event: RawEvent) -> tuple[str, str]:
-    """The names of database and table; nothing else is parsed, since the filters need no more."""
+    """Parses only the names of the database and the table, since the filters need no other field."""
     at = TABLE_MAP_NAMES_AT
     length = event.data[at]
     database = event.data[at + 1 : at + 1 + length].decode("utf-8")

@@ -77,7 +77,7 @@ class XaTransactions:
         return xid, location, bool(in_one_phase)
 
     def committed(self, xid: str, event: RawEvent) -> Iterable[RawEvent]:
-        """The table maps and rows of the XA transaction that commits with ``event``. Raises PromiseError if this
+        """Returns the table maps and rows of the XA transaction that ``event`` commits. Raises PromiseError if this
         transaction is unknown.
         """
         location = self._prepared.pop(xid, None)

@@ -19,7 +19,8 @@ _SHORT_PREFIX = 2
 class LargeColumn(NamedTuple):
     """The reader of a column. ``read(data, offset)`` returns the JSON text of the value at ``offset``, and the offset
     after the value. ``prefix`` is the number of bytes of the length in front of the value, 0 if there is no length.
-    Large values stay on disk if there is a ``tag``: BLOB, or TEXT in UTF-8, which ``quote`` writes.
+    Large values stay on disk if ``tag`` is not empty, as for BLOB and for TEXT in UTF-8; ``quote`` writes such values
+    as JSON.
     """
 
     read: Callable[[bytes, int], tuple[str, int]]

@@ -215,7 +215,7 @@ class KafkaSink:
         return self._visible_chunks.get(self._partitioner.next_sequence, ("", None))[1]
 
     def count_chunk(self) -> None:
-        """Counts the record that ``visible_chunk`` describes; it is not written again."""
+        """Counts the record that ``visible_chunk`` describes. The sink does not write this record again."""
         topic, _ = self._visible_chunks.pop(self._partitioner.next_sequence)
         self._partitioner.count(topic, self._partitioner.next_partition(topic))
         self.records += 1
@@ -347,7 +347,9 @@ class KafkaSink:
             self._stamp = stamp(self._marks)
 
     def check(self) -> None:
-        """Raises Disconnected if a broker went away, even if it has returned. Writes an entry that is due."""
+        """Raises Disconnected if a broker was away at any time, even if it is back now. Writes the entry that is due,
+        if any.
+        """
         self._transactions.check()
         if self._plain is not None:
             self._plain.check()

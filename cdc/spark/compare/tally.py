@@ -46,7 +46,7 @@ class Table:
 
     @property
     def name(self) -> tuple[str, str]:
-        """Database and table."""
+        """The table's database and name."""
         return self.database, self.table
 
     def with_rows(self, other: Self, sign: int) -> Self:

@@ -19,7 +19,8 @@ __all__ = ["archivable", "archive_folder", "class_archive", "mapped", "written"]
 _FOLDER = "class-archives"
 _KEPT_SECONDS = 30 * 86_400
 _FREE_BYTES = 1 << 30  # a JVM that can't write its archive of 170 MB ends with an error
-# A JVM that the archive does not fit continues without the archive, so its warnings on standard output are turned off.
+# If the archive does not fit the JVM, the JVM prints warnings on standard output and runs without the archive. These
+# options turn the warnings off.
 _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 

@@ -193,7 +193,7 @@ def _tables(found: Sequence[CountedTable]) -> Section:
 
 
 def _counts(each: CountedTable) -> Sequence[Cell]:
-    """Builds the row of a compared table."""
+    """Builds the row for one table in the list of compared tables."""
     same = each.leader_checksum == each.follower_checksum
     checksum = each.leader_checksum if same else f"{each.leader_checksum} ≠ {each.follower_checksum}"
     sign = Cell("✗ drift", "bad") if has_drift(each) else Cell("✓", "good")

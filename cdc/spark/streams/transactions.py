@@ -254,7 +254,7 @@ def checkpoint(resource: str) -> str:
     claim = (
         f"IF(array_contains(columns, 'leader_gtid'), coalesce({_cell('r.after', 'leader_gtid', 'String')}, ''), NULL)"
     )
-    # The first row is inserted before anything is applied, and contains no transaction.
+    # The consumer inserts the first row before it applies anything: this row contains no leader transaction.
     claim = f"IF(r.before IS NULL AND {upto} = '-1', NULL, {claim})"
     of_leader = f"filter(rows, r -> {_is_of('r.after', resource)})"
     position = f"named_struct('upto', bigint({upto}), 'since', coalesce(bigint({since}), -1), 'claim', {claim})"
