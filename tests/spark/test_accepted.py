@@ -138,7 +138,7 @@ def test_all_accepted_is_no_drift_and_is_told(judged: Judge, spark: SparkSession
 
 @pytest.mark.long
 def test_what_was_accepted_does_not_hide_what_came_since(judged: Judge) -> None:
-    """In make test by test_accept_file.test_a_definition_is_accepted_for_the_statements_that_are_listed."""
+    """`make test` has test_all_accepted_is_no_drift_and_is_told, and a unit test of the statements of an entry."""
     index = Entry(1, ("definition",), "flvDb.toy", "for reports", statements=("CREATE INDEX i ON toy (name)",))
     leader, follower = drifted()
     follower.transaction(query("ALTER TABLE toy DROP COLUMN note", "flvDb", ("AlterTable", "flvDb/toy")))
