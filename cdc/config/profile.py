@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from cdc.config.filters import CHECKPOINT_DATABASE, Filters
+from cdc.config.references import output_of, resolved, resolved_text
 from cdc.config.renames import Renames, folded_renames, require_own
 from cdc.config.start_position import AUTO, WORDS, parsed_copy, parsed_start
 from cdc.config.toml_tables import build, lacking, parsed, text_of
@@ -65,6 +66,7 @@ class ServerAddress(NamedTuple):
 MESSAGE_BYTES = 100_000_000
 # By default librdkafka mistakes an answer of more than 100 MB for a broken connection, and requests it again for ever.
 _ANSWER_BYTES = 2_147_483_647
+_PASSWORD = "database.password"  # its references are replaced at each connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +107,22 @@ class Database:
     password: str = field(default="", repr=False)
     password_env: str = ""
     password_file: str = ""
+    password_command: tuple[str, ...] = ()
     tls: Tls | None = None
 
     def __str__(self) -> str:
         return f"{self.user}@{self.ip_or_host}:{self.port}"
 
     def settings(self) -> dict[str, Any]:
-        """The settings of the connection as arguments for pymysql. Raises UserError if the password cannot be read."""
+        """The arguments of ``cdc.service.mysql_connection.connected``, which reads the password at each connection.
+
+        Raises UserError if a TLS file cannot be read.
+        """
         settings: dict[str, Any] = {
             "host": self.ip_or_host,
             "port": self.port,
             "user": self.user,
-            # The password is sent as UTF-8, the encoding in which the server reads it in CREATE USER; pymysql would
-            # encode it in latin1.
-            "password": self.secret().encode("utf-8", "surrogateescape"),
+            "password": self._sent,
             "charset": "utf8mb4",
             "connect_timeout": 10,
         }
@@ -126,10 +130,17 @@ class Database:
             settings["ssl"] = self.tls.context()
         return settings
 
+    def _sent(self) -> bytes:
+        # The password is sent as UTF-8, as the server reads it in CREATE USER; pymysql would encode it as latin1.
+        return self.secret().encode("utf-8", "surrogateescape")
+
     def secret(self) -> str:
-        """Reads the password from the profile, an environment variable or a file. Raises UserError if the variable or
-        the file is missing."""
-        given = [key for key in ("password", "password_env", "password_file") if getattr(self, key)]
+        """The password, from the profile, an environment variable, a file or a command, each read anew.
+
+        Raises UserError when it is missing, and Disconnected when the command fails.
+        """
+        keys = ("password", "password_env", "password_file", "password_command")
+        given = [key for key in keys if getattr(self, key)]
         if len(given) > 1:
             raise UserError(
                 f"{' and '.join(given)} are both set",
@@ -147,7 +158,9 @@ class Database:
             return os.environ[self.password_env]
         if self.password_file:
             return text_of(Path(self.password_file), key="database.password_file").strip("\r\n")
-        return self.password
+        if self.password_command:
+            return output_of(self.password_command, key="database.password_command")
+        return resolved_text(self.password, key=_PASSWORD)
 
 
 def _check_librdkafka(settings: Mapping[str, Any]) -> None:
@@ -343,7 +356,7 @@ class Profile:
     @classmethod
     def _of(cls, content: dict[str, Any], *, name: str) -> Self:
         try:
-            profile: Self = build(cls, content, tables=_TABLES, removed=_REMOVED)
+            profile: Self = build(cls, resolved(content, later=(_PASSWORD,)), tables=_TABLES, removed=_REMOVED)
         except UserError as error:
             raise UserError(error.what, code=error.code, where=f"{name}, {error.where}", hint=error.hint) from None
         if not profile.mysql_resource_name:

@@ -15,12 +15,14 @@ _BROKEN_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError, ssl
 
 
 def connected(**settings: Any) -> Any:
-    """Connects with ``settings``, the arguments of pymysql.connect.
+    """Connects with ``settings``, the arguments of pymysql.connect; the ``password`` may be a function that returns it.
 
-    If ``settings`` do not contain ``ssl``, the connection uses TLS if the server supports it, and no certificate is
-    checked. Raises pymysql's errors; the error has the number TLS_FAILED if TLS fails, or is required and the server
-    does not support it.
+    A program connects anew for as long as it runs, and by then the password may have changed. Without ``ssl`` among the
+    settings the connection uses TLS if the server supports it, and no certificate is checked. Raises pymysql's errors,
+    with the number TLS_FAILED if TLS fails or the server does not support it, and the errors of the function.
     """
+    if callable(settings.get("password")):
+        settings["password"] = settings["password"]()
     try:
         connection: Any = pymysql.connect(**settings) if settings.get("ssl") else _with_tls_if_offered(settings)
     except pymysql.OperationalError as error:

@@ -30,7 +30,7 @@ from cdc.consumer.errors import UNREACHABLE, Interrupted, Refused, Stopped, serv
 from cdc.consumer.follower.locks import SILENT_SECONDS, lock_name, outlast, take
 from cdc.consumer.literals.json_documents import EXACT
 from cdc.consumer.literals.own_variables import own_variables
-from cdc.errors import UserError
+from cdc.errors import Disconnected, UserError
 from cdc.service.mysql_connection import connected
 
 __all__ = [
@@ -112,6 +112,8 @@ def ask(database: Database, *, seconds: float) -> None:
     try:
         with connected(**database.settings() | limits) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT 1")
+    except Disconnected as error:  # the command that prints the password fails
+        raise Interrupted(str(error)) from None
     except (pymysql.MySQLError, OSError) as error:
         raise translated(error) from None
 
@@ -285,6 +287,8 @@ class Session:
                 client_flag=CLIENT.FOUND_ROWS | (0 if self._parent else CLIENT.MULTI_STATEMENTS | CLIENT.LOCAL_FILES),
                 autocommit=False,
             )
+        except Disconnected as error:  # the command that prints the password fails
+            raise Interrupted(str(error)) from None
         except (pymysql.MySQLError, OSError) as error:
             raise translated(error) from None
         for option, value in _KEEPALIVE.items():
