@@ -1,4 +1,4 @@
-"""The program cdc-tail: prints a leader's records in the order of their sequences, each as a line of text or as
+"""The program cdc-tail: prints a leader's records in the order of their sequences, each record as a line of text or as
 JSON."""
 
 import argparse
@@ -114,8 +114,8 @@ def _lines(
     """Yields the lines to print: the ``last`` committed records that are ``wanted``, or all of them (None), and with
     ``follow`` the new ones.
 
-    Raises UserError if Kafka returns an error or does not answer; raises Disconnected instead if that happens after all
-    old records were read.
+    Raises UserError if Kafka returns an error or does not answer; raises Disconnected instead if all old records were
+    read before.
     """
     consumer: Consumer | None = None
     source: TailedTopic | TailedTopics | AllMessages | None = None
