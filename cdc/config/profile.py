@@ -296,7 +296,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """The address of ``/metrics`` and ``/healthz``; port 0 disables both."""
+    """The address of ``/metrics``, ``/livez``, ``/readyz`` and ``/healthz``; port 0 disables both."""
 
     host: str = "127.0.0.1"
     port: int = field(default=0, metadata={"range": (0, 65535)})

@@ -138,7 +138,7 @@ def _consume(profile: Profile, options: Options) -> int:
         follower=profile.database,
         alive_seconds=profile.producer.alive_seconds,
     )
-    with shown(activity, metrics=profile.metrics, line=line, log=log):
+    with shown(activity, program="cdc-consumer", profile=profile, line=line, log=log):
         run(profile, retry=retry, counters=counters, options=options, stop=stop)
     return 0
 

@@ -143,7 +143,7 @@ def _run(path: Path, options: StartOptions, skip: list[str]) -> int:
         topics=settings.kafka.topics().first,
         heartbeat_seconds=settings.producer.heartbeat_seconds,
     )
-    with monitor.shown(metrics, metrics=settings.metrics, line=line, log=log):
+    with monitor.shown(metrics, program="cdc-producer", profile=settings, line=line, log=log):
         pipeline.run(
             settings,
             options=replace(options, skips=Skips(skip, log=log)),

@@ -9,11 +9,11 @@ from typing import Protocol
 
 from prometheus_client.core import Metric
 
-from cdc.config.profile import Metrics
+from cdc.config.profile import Profile
 from cdc.service.http_endpoint import Check, Endpoint
 from cdc.service.logs import LastLine
 
-__all__ = ["Activity", "shown"]
+__all__ = ["Activity", "info", "shown"]
 
 _DRAW_SECONDS = 0.5
 _LOG_SECONDS = 60.0
@@ -40,17 +40,32 @@ class Activity(Protocol):
         """The fields for the log; empty before the program has done anything."""
 
 
-@contextmanager
-def shown(activity: Activity, *, metrics: Metrics, line: LastLine | None, log: Callable[..., None]) -> Iterator[None]:
-    """Shows ``activity`` inside the context, and logs its totals at its end.
+def info(program: str, profile: Profile) -> dict[str, str]:
+    """The labels of ``cdc_info``, which distinguish the programs of several leaders and followers."""
+    database = profile.database
+    return {
+        "program": program,
+        "leader": profile.mysql_resource_name,
+        "topic": profile.kafka.topic,
+        "server": f"{database.ip_or_host}:{database.port}",
+    }
 
-    Raises UserError if the address in ``metrics`` cannot be used.
+
+@contextmanager
+def shown(
+    activity: Activity, *, program: str, profile: Profile, line: LastLine | None, log: Callable[..., None]
+) -> Iterator[None]:
+    """Shows the ``activity`` of ``program`` inside the context, and logs its totals at its end.
+
+    Raises UserError if the address in the profile's ``metrics`` cannot be used.
     """
+    host, port = profile.metrics.host, profile.metrics.port
     with ExitStack() as open_things:
-        if metrics.port:
-            endpoint = Endpoint.open(metrics.host, metrics.port, metrics=activity.metrics, checks=activity.checks)
+        if port:
+            labels = info(program, profile)
+            endpoint = Endpoint.open(host, port, metrics=activity.metrics, checks=activity.checks, info=labels)
             open_things.callback(endpoint.close)
-            log("listening", host=metrics.host, port=metrics.port)
+            log("listening", host=host, port=port)
         reporter = Reporter(activity, line=line, log=log)
         open_things.callback(_log_totals, activity, log)
         open_things.callback(reporter.close)
