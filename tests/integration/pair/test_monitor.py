@@ -17,7 +17,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
 from tests.harness.outside import get, health, labels, on_terminal, scrape
-from tests.harness.programs import own_name, refused, run_well, running, write_profile
+from tests.harness.programs import own_name, refused, run, run_well, running, write_profile
 from tests.harness.relay import Relay
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -332,7 +332,18 @@ def test_a_terminals_last_line(tmp_path: Path, leader: MySql, follower: MySql, k
 def test_without_a_terminal_there_is_no_line(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
     path = producer_profile(tmp_path, leader, kafka, "piped", 0, log={"format": "json"})
     execute(leader, "INSERT INTO piped.a VALUES (1, 'x')")
-    lines = [json.loads(line) for line in run_well("cdc-producer", path, "--until-current").splitlines()]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(LIMIT_SECONDS)
+        under_systemd = dict(os.environ) | {"NOTIFY_SOCKET": str(tmp_path / "notify")}
+        done = run("cdc-producer", path, "--until-current", env=under_systemd)
+        reports = [systemd.recv(4096).decode()]
+        while reports[-1] != "STOPPING=1":
+            reports.append(systemd.recv(4096).decode())
+    assert done.returncode == 0, done.stderr
+    [ready] = [report for report in reports if report.startswith("READY=1\nSTATUS=")]
+    assert "sequence 3 " in ready or "sequence 3 " in reports[-2]
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert [line["event"] for line in lines] == ["replicating", "stopped"]
     assert lines[-1]["records"] == 3
     assert lines[-1]["next_sequence"] == 3
