@@ -10,7 +10,6 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException
 
-from cdc import __version__
 from cdc.config import profile
 from cdc.config.profile import Kafka
 from cdc.config.topic_names import SINGLE
@@ -18,12 +17,18 @@ from cdc.errors import Disconnected
 from cdc.kafka.errors import question_error
 from cdc.kafka.first_partition import require_first_only
 from cdc.model.record import Record
+from cdc.service.command_line import add_common_options
 from cdc.service.logs import LIBRDKAFKA, setup_logging
 from cdc.service.process import exit_status, stop_on_signals
 from cdc.tail.lines import line
 from cdc.tail.newest_records import TailedTopic, TailedTopics
 
 __all__ = ["main"]
+
+_EXAMPLES = """
+cdc-tail producer_profile.toml -n 20
+cdc-tail producer_profile.toml --follow --json
+"""
 
 _POLL_SECONDS = 0.2
 _GROUP = "cdc-tail"
@@ -37,7 +42,7 @@ def main() -> int:
     parser.add_argument("-n", "--records", type=int, default=10, metavar="N", help="how many of the last (default 10)")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with new records until interrupted")
     parser.add_argument("--json", action="store_true", help="each record's JSON as it is in Kafka")
-    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
+    add_common_options(parser, examples=_EXAMPLES)
     return exit_status(functools.partial(_run, parser.parse_args()), program="cdc-tail")
 
 
