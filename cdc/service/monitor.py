@@ -23,7 +23,7 @@ _RATE_SAMPLES = 5  # the rate on the terminal covers the last two seconds
 
 
 class Activity(Protocol):
-    """A program's figures, which other threads may read at any moment."""
+    """The progress figures of a program, which other threads may read at any moment."""
 
     @property
     def records(self) -> int: ...
@@ -33,13 +33,13 @@ class Activity(Protocol):
     def checks(self) -> Iterator[Check]: ...
 
     def seconds_behind(self) -> float | None:
-        """An upper bound of the delay, None if nothing is known yet (``Behind``)."""
+        """An upper bound of the delay in seconds; None if nothing is known about the delay yet (``Behind``)."""
 
     def line(self, *, rate: float) -> str:
-        """The line for a terminal; ``rate`` is in records per second."""
+        """The progress line for a terminal; ``rate`` is in records per second."""
 
     def totals(self) -> dict[str, object]:
-        """The fields for the log; empty before the program has done anything."""
+        """The fields of the periodic log message; empty until the program has done something."""
 
 
 def info(program: str, profile: Profile) -> dict[str, str]:

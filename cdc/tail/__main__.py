@@ -1,4 +1,4 @@
-"""The program cdc-tail: prints a leader's records in the order of their sequences, each as a line of text or as
+"""The program cdc-tail: prints a leader's records in the order of their sequences, each record as a line of text or as
 JSON."""
 
 import argparse
@@ -58,11 +58,11 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _messages(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.Event) -> Iterator[tuple[bytes, str]]:
-    """Yields the values and places of the ``last`` committed records, or of all committed records (None), and with
-    ``follow`` those of new records.
+    """Yields the value and the place of each of the ``last`` committed records (None: all committed records), and with
+    ``follow`` also of each new record.
 
-    Raises UserError if Kafka returns an error or does not answer; raises Disconnected instead if that happens after all
-    old records were read.
+    Raises UserError if Kafka returns an error or does not answer; raises Disconnected instead if all old records were
+    read before.
     """
     consumer: Consumer | None = None
     topics: TailedTopic | TailedTopics | None = None
