@@ -147,6 +147,10 @@ class Fragments:
             self._read.discard(partition)
             self._epochs.forget(partition)
 
+    def is_begun(self, partition: Partition) -> bool:
+        """Whether the first fragments of a record of this partition were read, and the others were not."""
+        return partition in self._begun
+
     def all_whole(self, messages: Iterable[Message]) -> list[Message]:
         """Calls ``whole`` for each message and returns the complete messages. If a message with an error follows
         complete messages, the next call raises the error."""

@@ -16,11 +16,15 @@ from cdc.service.logs import LIBRDKAFKA
 __all__ = [
     "backwards",
     "begin_offsets",
+    "between",
+    "connected",
     "end_offsets",
+    "known_ranges",
     "led",
     "newest",
     "newest_within",
     "oldest",
+    "time_offsets",
     "unended",
     "windows",
 ]
@@ -29,6 +33,9 @@ _ANSWER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.1
 _FIRST_WINDOW = 16
 _GROUP = "cdc-producer"
+_SPECS: Any = OffsetSpec
+_NO_SUCH = -1  # the offset in the answer to a question about a time after all messages
+_LOST = -1001
 Picked = TypeVar("Picked")
 _NO_LEADER_YET = frozenset({
     KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.UNKNOWN_LEADER_EPOCH,
@@ -37,9 +44,8 @@ _NO_LEADER_YET = frozenset({
 
 
 def begin_offsets(properties: Mapping[str, Any], partitions: Collection[Partition]) -> dict[Partition, int]:
-    """Requests the offset of the oldest message in each partition. ``properties`` are librdkafka's. Raises
-    KafkaException."""
-    return _offsets(properties, partitions, "earliest", committed=True)
+    """The offset of the oldest message in each partition. ``properties`` are librdkafka's. Raises KafkaException."""
+    return _offsets(properties, partitions, _SPECS.earliest(), committed=True)
 
 
 def end_offsets(
@@ -50,7 +56,32 @@ def end_offsets(
 
     Raises KafkaException if the brokers do not answer, or if a partition does not exist.
     """
-    return _offsets(properties, partitions, "latest", committed=committed)
+    return _offsets(properties, partitions, _SPECS.latest(), committed=committed)
+
+
+def time_offsets(
+    properties: Mapping[str, Any], partitions: Collection[Partition], time_ms: int
+) -> dict[Partition, int]:
+    """An offset of each partition before which no message has a timestamp of ``time_ms`` (since 1970) or later; the
+    partition's end if no message has one. It is that of the first such message, or of an earlier marker: the markers
+    that end Kafka transactions have the time at which they were written.
+
+    Raises KafkaException if the brokers do not answer or have no such partition.
+    """
+    ends = end_offsets(properties, partitions)
+    found = _offsets(properties, partitions, _SPECS.for_timestamp(max(0, time_ms)), committed=True, least=_NO_SUCH)
+    return {each: ends[each] if offset == _NO_SUCH else offset for each, offset in found.items()}
+
+
+def known_ranges(properties: Mapping[str, Any], partitions: Collection[Partition]) -> dict[Partition, tuple[int, int]]:
+    """The first offset and the end of each partition whose leader answers; the end counts uncommitted messages, too.
+
+    Raises KafkaException if the brokers do not answer.
+    """
+    begins = _answers(properties, partitions, _SPECS.earliest(), committed=True)
+    ends = _answers(properties, partitions, _SPECS.latest(), committed=False)
+    both = {each: (begin, ends.get(each)) for each, begin in begins.items()}
+    return {each: (begin, end) for each, (begin, end) in both.items() if begin is not None and end is not None}
 
 
 def led(properties: Mapping[str, Any], partitions: Collection[Partition]) -> set[Partition]:
@@ -58,7 +89,7 @@ def led(properties: Mapping[str, Any], partitions: Collection[Partition]) -> set
 
     Raises KafkaException if the brokers do not answer, or if a partition does not exist.
     """
-    answers = _answers(properties, partitions, "latest", committed=True)
+    answers = _answers(properties, partitions, _SPECS.latest(), committed=True)
     return {partition for partition, offset in answers.items() if offset is not None}
 
 
@@ -88,13 +119,13 @@ def newest_within(
     ends = {partition: end for partition, (_, end) in ranges.items()}
     found: dict[Partition, Message] = {}
     window = _FIRST_WINDOW
-    consumer = _consumer(properties, committed=True)
+    consumer = connected(properties, committed=True)
     try:
         while ends := {
             partition: end for partition, end in ends.items() if end > begins[partition] and partition not in found
         }:
             starts = {partition: max(begins[partition], end - window) for partition, end in ends.items()}
-            for message in _between(consumer, starts, ends, _group(properties)):
+            for message in between(consumer, starts, ends, _group(properties)):
                 found[_partition_of(message)] = message
             # Aborted records and transaction markers occupy offsets, too, so a window may contain no readable message.
             ends, window = starts, window * 8
@@ -114,9 +145,9 @@ def oldest(
     begins, ends = begin_offsets(properties, [partition]), end_offsets(properties, [partition])
     if begins == ends:
         return None
-    consumer = _consumer(properties, committed=True)
+    consumer = connected(properties, committed=True)
     try:
-        return next(filter(passes, _between(consumer, begins, ends, _group(properties))), None)
+        return next(filter(passes, between(consumer, begins, ends, _group(properties))), None)
     finally:
         consumer.close()
 
@@ -127,7 +158,12 @@ def backwards(
 ) -> Iterator[Message]: ...
 @overload
 def backwards(
-    properties: Mapping[str, Any], partition: Partition, *, committed: bool = True, pick: Callable[[Message], Picked]
+    properties: Mapping[str, Any],
+    partition: Partition,
+    *,
+    committed: bool = True,
+    end: int | None = None,
+    pick: Callable[[Message], Picked],
 ) -> Iterator[Picked]: ...
 def backwards(
     properties: Mapping[str, Any],
@@ -147,7 +183,7 @@ def backwards(
     begin = begin_offsets(properties, [partition])[partition]
     if end is None:
         end = end_offsets(properties, [partition], committed=committed)[partition]
-    consumer = _consumer(properties, committed=committed)
+    consumer = connected(properties, committed=committed)
     try:
         group = _group(properties)
         yield from windows(consumer, partition, (begin, end), pick=pick, first=_FIRST_WINDOW, group=group)
@@ -175,16 +211,21 @@ def windows(
     begin, end = offsets
     while end > begin:
         start = max(begin, end - first)
-        yield from reversed([pick(each) for each in _between(consumer, {partition: start}, {partition: end}, group)])
+        yield from reversed([pick(each) for each in between(consumer, {partition: start}, {partition: end}, group)])
         end, first = start, first * 8
 
 
 def _offsets(
-    properties: Mapping[str, Any], partitions: Collection[Partition], end: str, *, committed: bool
+    properties: Mapping[str, Any],
+    partitions: Collection[Partition],
+    spec: Any,
+    *,
+    committed: bool,
+    least: int = 0,
 ) -> dict[Partition, int]:
     give_up = time.monotonic() + _ANSWER_SECONDS
     while True:
-        answers = _answers(properties, partitions, end, committed=committed)
+        answers = _answers(properties, partitions, spec, committed=committed, least=least)
         offsets = {partition: offset for partition, offset in answers.items() if offset is not None}
         if len(offsets) == len(answers):
             return offsets
@@ -196,10 +237,15 @@ def _offsets(
 
 
 def _answers(
-    properties: Mapping[str, Any], partitions: Collection[Partition], end: str, *, committed: bool
+    properties: Mapping[str, Any],
+    partitions: Collection[Partition],
+    spec: Any,
+    *,
+    committed: bool,
+    least: int = 0,
 ) -> dict[Partition, int | None]:
-    """Requests the offset of each partition's ``end`` ("earliest" or "latest"); None means that it must be requested
-    again. No other function requests offsets.
+    """The offset of each partition that ``spec`` describes, None if it must be requested again: an answer below
+    ``least``. No other function requests offsets.
 
     A partition that was just created, or whose broker just came back, has no leader for a moment. If a connection is
     lost, librdkafka 2.16 returns the offset -1001 and no error; the next request then fails as if the topic did not
@@ -208,12 +254,12 @@ def _answers(
     if not partitions:
         return {}
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-    wanted = {TopicPartition(*partition): getattr(OffsetSpec, end)() for partition in partitions}
+    wanted = {TopicPartition(*partition): spec for partition in partitions}
     found: dict[Partition, int | None] = {}
     with admin_client(properties) as admin:
         asked = admin.list_offsets(wanted, isolation_level=level, request_timeout=_ANSWER_SECONDS)
         for partition, answer in asked.items():
-            offset = -1
+            offset = _LOST
             try:
                 offset = int(answer.result().offset)
             except KafkaException as error:
@@ -225,15 +271,18 @@ def _answers(
                     raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)) from None
                 if code not in _NO_LEADER_YET:
                     raise
-            found[partition.topic, partition.partition] = offset if offset >= 0 else None
+            found[partition.topic, partition.partition] = offset if offset >= least else None
     return found
 
 
-def _between(
+def between(
     consumer: Consumer, starts: Mapping[Partition, int], ends: Mapping[Partition, int], group: str = _GROUP
 ) -> Iterator[Message]:
-    """Reads the messages of each partition from the offset in ``starts`` up to the offset in ``ends``, in order within
-    a partition."""
+    """Reads the messages of each partition from its start up to its end, each partition in order, with a consumer of
+    ``connected``; ``group`` is its group, for errors.
+
+    Raises Disconnected if the brokers do not answer, UserError if they refuse.
+    """
     consumer.assign([TopicPartition(*partition, start) for partition, start in starts.items()])
     waiting = set(starts)
     while waiting:
@@ -270,12 +319,14 @@ def _group(properties: Mapping[str, Any]) -> str:
     return str(properties.get("group.id", _GROUP))
 
 
-def _consumer(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
+def connected(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
+    """A consumer that commits no offsets, creates no topics, and reports the ends of partitions (for ``between``)."""
     own = {
         "group.id": _group(properties),  # librdkafka requires a group; no offset is committed for it
         "enable.auto.commit": False,
         "isolation.level": "read_committed" if committed else "read_uncommitted",
         "enable.partition.eof": True,
-        "fetch.wait.max.ms": 10,  # ms: the topic is read only to its end, where waiting for more messages is useless
+        "allow.auto.create.topics": False,
+        "fetch.wait.max.ms": 10,  # the topic is read only to its end: no wait for more messages there
     }
     return Consumer(dict(properties) | own, logger=LIBRDKAFKA)

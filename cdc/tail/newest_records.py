@@ -4,7 +4,7 @@
 """
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -13,31 +13,45 @@ from cdc.config.topic_names import Topics
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.fragments import Fragments
 from cdc.kafka.merged_topics import MergedTopics
-from cdc.kafka.partitions import begin_offsets, end_offsets
+from cdc.kafka.partitions import begin_offsets, end_offsets, time_offsets
 from cdc.model.commit_entry import Mark
 from cdc.model.partition import Partition
 from cdc.model.record import Record
 
-__all__ = ["TailedTopic", "TailedTopics"]
+__all__ = ["Passes", "TailedTopic", "TailedTopics"]
+
+Passes = Callable[[bytes, str], bool]
+"""Whether a record is wanted, by its value and its place."""
 
 
 class TailedTopic:
     """Reads the ``last`` records (None: all records) of the one topic in ``names``, and after them new records.
 
-    ``properties`` are librdkafka's. Raises KafkaException.
+    ``properties`` are librdkafka properties. Only records with ``passes`` count, and only messages from ``since_ms`` on
+    are read (a timestamp as in Kafka). Raises KafkaException.
     """
 
-    def __init__(self, consumer: Consumer, properties: Mapping[str, Any], names: Topics, *, last: int | None) -> None:
+    def __init__(
+        self,
+        consumer: Consumer,
+        properties: Mapping[str, Any],
+        names: Topics,
+        *,
+        last: int | None,
+        passes: Passes | None = None,
+        since_ms: int | None = None,
+    ) -> None:
         name, commits = names.topic, names.commits
         self._consumer = consumer
         self._name = name
+        self._passes = passes
         self._fragments = Fragments(lambda _: _marks(properties, commits))
         self._last: deque[tuple[bytes, str]] | None = None if last is None else deque(maxlen=last)
         self.at_end = False
         place = name, 0
-        self._first, self._end = begin_offsets(properties, [place])[place], end_offsets(properties, [place])[place]
-        # The end marker of each Kafka transaction occupies an offset, too, so a range of offsets contains fewer
-        # records.
+        self._first = _begins(properties, [place], since_ms)[place]
+        self._end = end_offsets(properties, [place])[place]
+        # The end of each Kafka transaction uses an offset too, so there are fewer records than offsets.
         self._offsets = self._end if last is None else 2 * last + 100
         self._read()
 
@@ -52,7 +66,7 @@ class TailedTopic:
         """
         if self._last is None or self._start == self._first or len(self._last) == self._last.maxlen:
             return True
-        # Many offsets may contain no complete record, because fragments and aborted transactions occupy offsets, too.
+        # A record of several fragments, or an aborted transaction, may use many offsets; few records may pass.
         self._last.clear()
         self._offsets *= 8
         self._read()
@@ -68,7 +82,9 @@ class TailedTopic:
         error = message.error()
         if error is None:
             found = message.value() or b"", f"topic {self._name}, offset {message.offset()}"
-            # Before the end of the topic it is not known which records are the last ones, so they are kept.
+            if self._passes is not None and not self._passes(*found):
+                return
+            # Only at the end of the topic is it known which records are the last.
             if self._last is None or self.at_end:
                 yield found
             else:
@@ -87,15 +103,24 @@ def _marks(properties: Mapping[str, Any], commits: str) -> tuple[Mark, ...]:
     return newest.marks if newest else ()
 
 
+def _begins(
+    properties: Mapping[str, Any], partitions: Collection[Partition], since_ms: int | None
+) -> dict[Partition, int]:
+    if since_ms is None:
+        return begin_offsets(properties, partitions)
+    return time_offsets(properties, partitions, since_ms)
+
+
 _MOST_BYTES = 64_000_000
 
 
 class TailedTopics:
     """Reads the ``last`` records (None: all records) of all topics in ``names``, and after them new records.
 
-    Binlog events that belong to no record have no sequence, and are left out. ``properties`` are librdkafka's. Records
-    of up to about ``most_bytes`` wait for an earlier record; if no topic contains the earlier record, the waiting
-    records are yielded without it. Raises KafkaException.
+    The binlog's other events have no sequence, and are left out. ``properties`` are librdkafka properties. Records of
+    up to about ``most_bytes`` wait for an earlier record; if the earlier record is in no topic, the waiting records are
+    yielded without it. With ``passes`` only some records count, and all of them are read to find the last ones; with
+    ``since_ms`` only messages from then on. Raises KafkaException.
     """
 
     def __init__(
@@ -106,9 +131,16 @@ class TailedTopics:
         *,
         last: int | None,
         most_bytes: int = _MOST_BYTES,
+        passes: Passes | None = None,
+        since_ms: int | None = None,
     ) -> None:
         self._consumer = consumer
         self._properties = properties
+        self._passes = passes
+        self._since_ms = since_ms
+        self._kept: deque[tuple[bytes, str]] | None = None
+        if passes is not None and last is not None:
+            self._kept, last = deque(maxlen=last), None
         self._last = last
         # The end marker of each Kafka transaction occupies an offset, too, so a range of offsets contains fewer
         # records.
@@ -131,8 +163,18 @@ class TailedTopics:
         return MergedTopics(self._reader, self._names, _parsed, next_sequence=0, most_bytes=self._most_bytes)
 
     def next(self, wait: float) -> Iterator[tuple[bytes, str]]:
-        """Waits up to ``wait`` seconds for the next message, and yields the value and the place of each record that can
-        be printed now."""
+        """Waits up to ``wait`` seconds for the next message; yields the value and the place of each record that can be
+        shown then."""
+        found = (each for each in self._next(wait) if self._passes is None or self._passes(*each))
+        if self._kept is None:
+            yield from found
+            return
+        self._kept.extend(found)
+        if self.at_end:
+            kept, self._kept = self._kept, None
+            yield from kept
+
+    def _next(self, wait: float) -> Iterator[tuple[bytes, str]]:
         polled = self._consumer.poll(wait)
         message = None if polled is None else self._fragments.whole(polled)
         if message is not None:
@@ -182,7 +224,7 @@ class TailedTopics:
             self._behind.pop(partition, None)
 
     def _assign(self, new: Collection[Partition], *, last: int | None) -> None:
-        begins, ends = begin_offsets(self._properties, new), end_offsets(self._properties, new)
+        begins, ends = _begins(self._properties, new, self._since_ms), end_offsets(self._properties, new)
         offsets = {partition: ends[partition] if last is None else self._offsets for partition in new}
         starts = {each: max(begins[each], ends[each] - offsets[each]) for each in new}
         self._begins_late = any(starts[each] > begins[each] for each in new)

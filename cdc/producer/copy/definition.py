@@ -170,8 +170,8 @@ class CopiedColumn:
     """One column of a table to copy. ``type`` is MySQL's name of its type, ``digits`` is the number of digits after the
     decimal point or of the fraction of a second.
 
-    ``rounded``: the column is a FLOAT(M,D) or DOUBLE(M,D). ``members`` are the members of an ENUM or SET, empty if
-    records contain their numbers instead. ``sql_type`` is the type name used in records.
+    ``rounded`` is true for a FLOAT(M,D) or DOUBLE(M,D). ``members`` are the members of an ENUM or SET, empty if records
+    contain their numbers instead. ``sql_type`` is the type name used in records.
     """
 
     name: str
@@ -195,9 +195,9 @@ class TableDefinition:
 
     ``columns_json`` is part of its records, ``types_json`` is added to the first record. ``created`` is the definition
     that the leader shows; if it shows another definition later, the table was changed. ``key_index`` is the name of the
-    key's index. ``whole``: the table has no key or can't be copied in ranges of its key, but it can be copied as a
-    whole from one snapshot. ``inexact``: the leader does not show the definition exactly. ``respelled`` are pairs: a
-    part of ``created`` with question marks, and its exact text, empty if unknown.
+    key's index. ``whole`` is true if the table has no key or can't be copied in ranges of its key, but can be copied as
+    a whole from one snapshot. ``inexact`` is true if the leader does not show the definition exactly. ``respelled`` are
+    pairs: a part of ``created`` with question marks, and its exact text, empty if unknown.
     """
 
     database: str
@@ -222,8 +222,8 @@ class TableDefinition:
 
 @dataclass(frozen=True, slots=True)
 class TableKey:
-    """A key from SHOW KEYS. ``columns`` are the names of its columns, None for an expression; ``whole``: no column is
-    limited to its first characters."""
+    """A key from SHOW KEYS. ``columns`` are the names of its columns, None for an expression; ``whole`` is true if no
+    column is limited to its first characters."""
 
     name: str
     columns: tuple[str | None, ...]

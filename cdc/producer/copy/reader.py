@@ -2,8 +2,8 @@
 
 A transaction is in the binlog before other sessions see its rows, and in ``gtid_executed`` after that. So a chunk is
 read once the leader has executed all transactions that the stream contained at the request: all transactions that the
-SELECT may not see come later in the stream. All transactions that it sees are in the binlog before the position that is
-read after the SELECT (DBLog, arXiv 2010.12597).
+SELECT possibly does not see come later in the stream. All transactions that it sees are in the binlog before the
+position that is read after the SELECT (DBLog, arXiv 2010.12597).
 
 A table that can't be read in ranges of its key is read from one snapshot: the first answer contains the GTIDs that the
 snapshot sees, and the answers to the next requests, whose key has no columns, contain its rows in pieces.

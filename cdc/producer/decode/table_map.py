@@ -32,7 +32,7 @@ _SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}  # maps the bytes of a value
 
 class Column(NamedTuple):
     """One column: ``type`` is MySQL's field type, ``meta`` is its metadata. An ENUM or SET has ``members``, and
-    ``collation`` is the name of their collation; ``equal_members``: some members are equal in this collation.
+    ``collation`` is the name of their collation; ``equal_members`` is true if some members are equal in this collation.
     """
 
     name: str

@@ -1,5 +1,5 @@
-"""Finds the programs of MySQL and of MariaDB. They may be installed on this machine, or in a folder in an environment
-variable; otherwise they come from Debian's packages."""
+"""Finds the programs of MySQL and of MariaDB. They may be installed on this machine, or be in a folder that an
+environment variable names; otherwise they come from Debian's packages."""
 
 import functools
 import os

@@ -28,8 +28,9 @@ SMALL = 200_000  # up to this number of records, Spark's optimizations for large
 class Terms:
     """The conditions of a verdict.
 
-    If a producer's last sign of life is more than ``max_age`` seconds old, there is no verdict. ``exact``: rows are
-    compared one by one, not by digests of 64 bits. Drift that one of the ``accepted`` entries describes does not count.
+    If a producer's last sign of life is more than ``max_age`` seconds old, there is no verdict. If ``exact`` is true,
+    rows are compared one by one, not by digests of 64 bits. Drift that one of the ``accepted`` entries describes does
+    not count.
     """
 
     max_age: float | None = None
