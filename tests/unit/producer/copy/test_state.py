@@ -29,6 +29,11 @@ def test_tables_come_one_after_the_other() -> None:
     assert (pending.current, pending.incomplete, pending.written, pending.requests) == (None, frozenset(), 4, 7)
 
 
+def test_statements_at_the_beginning_count_as_written() -> None:
+    pending = Pending(structure=True, again=(A, C), written=2).begun_with([B, A], statements=5)
+    assert pending == Pending(fresh=(B, A), again=(C,), written=7)
+
+
 @pytest.mark.parametrize(
     "pending",
     [
