@@ -35,13 +35,13 @@ from typing import Any
 
 __all__ = ["NULL", "UNSEEN", "Value", "display", "visible"]
 
-# Control characters, surrogates, and characters that change the direction of the text around them.
+# Control characters, surrogates, and characters that change the direction of the surrounding text.
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def visible(text: str, *, keep: str = "") -> str:
-    """``text`` on one line, with a picture (␀ … ␡) or an escape for each invisible character except those
-    in ``keep``.
+    """Returns ``text`` as one line: each invisible character, except those in ``keep``, is replaced by a picture (␀ …
+    ␡) or an escape.
     """
     return UNSEEN.sub(lambda match: match[0] if match[0] in keep else _picture(ord(match[0])), text)
 
@@ -52,7 +52,7 @@ def _picture(code: int) -> str:
     return "␡" if code == 0x7F else f"\\u{code:04x}"
 
 
-Value = Any  # JSON as above; a narrower type would cost a check per value
+Value = Any  # JSON as described above; with a narrower type, each access would need a check
 NULL = "Null"
 
 
@@ -66,7 +66,7 @@ def _day(parts: dict[str, int]) -> str:
 
 
 def display(value: Value) -> str:
-    """One value as text on one line: ``NULL``, ``'text'``, ``1999-03-30``, ``x'00ff'``."""
+    """Writes one value as text on one line, such as ``NULL``, ``'text'``, ``1999-03-30``, ``x'00ff'``."""
     if value == NULL:
         return "NULL"
     ((tag, content),) = value.items()

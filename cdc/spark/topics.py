@@ -34,7 +34,7 @@ class Replication:
     consumer: Profile | None = None
 
     def folded(self) -> Self:
-        """The replication with all names in lower case, as they are on a server with lower_case_table_names = 1."""
+        """Returns the replication with all names in lower case, for a server with lower_case_table_names = 1."""
         profiles = {side: profile.folded() for side, profile in self.profiles.items()}
         return type(self)(profiles, self.consumer.folded() if self.consumer else None)
 

@@ -37,7 +37,7 @@ _NO_BINARY_LOG = 1381
 _PROBES = (
     ("BINLOG MONITOR", "SHOW BINARY LOGS"),
     ("SLAVE MONITOR", "SHOW REPLICA STATUS"),
-    # information_schema hides the columns of other tables, and so their types.
+    # Without this privilege, information_schema hides the columns of other tables, and so the types of the columns.
     ("SELECT", "SELECT 1 FROM mysql.global_priv LIMIT 0"),
 )
 _PERMANENT = "and the same in the server's option file"
@@ -101,7 +101,7 @@ def _missing_grants(cursor: Any) -> list[str]:
             cursor.execute(statement)
         except pymysql.MySQLError as error:
             if error.args[0] == _NO_BINARY_LOG:
-                return []  # this problem is reported as the setting log_bin
+                return []  # the check of log_bin reports this problem
             if error.args[0] not in _DENIED:
                 raise
             lacking.append(privilege)
@@ -162,8 +162,9 @@ def _gtids_at(cursor: Any, position: Position) -> str | None:
 
 
 def executed_before(position: str) -> GtidSet:
-    """The set of transactions up to ``position``, a GTID position of MariaDB, which lists the last GTID of each
-    domain."""
+    """Converts a GTID position of MariaDB, which lists the last GTID of each domain, to the set of all transactions up
+    to this position.
+    """
     gtids = [gtid_parts(gtid.strip()) for gtid in position.split(",") if gtid.strip()]
     return GtidSet.parse(",".join(f"{source}:1-{number}" for source, number in gtids))
 
@@ -178,8 +179,8 @@ def newest_of_each_domain(executed: GtidSet) -> dict[str, tuple[int, str]]:
 
 
 def with_history(settings: dict[str, Any], leader: Leader, newest: Entry | None, entry: Entry) -> Entry:
-    """Returns ``entry``; if the commit log is empty, with the set of the leader's GTIDs before the entry's position.
-    ``newest`` is the newest entry of the commit log, None if it is empty.
+    """Returns ``entry``. If the commit log is empty, adds the set of the leader's GTIDs before the entry's position.
+    ``newest`` is the newest entry of the commit log, None if the log is empty.
 
     Raises UserError if the leader's GTIDs before this position differ from the GTIDs in the entry, or if no event
     begins there; raises Disconnected.

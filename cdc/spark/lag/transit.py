@@ -34,7 +34,7 @@ STAGES = tuple(_BETWEEN)
 
 ZERO_US = 64
 BINS_AN_OCTAVE = 16
-_MOST_STRETCHES = 64  # stretches that lie completely between the first commit and the last
+_MOST_STRETCHES = 64  # the most stretches that lie completely between the first commit and the last
 # Records of a table copy were never committed by the leader.
 _OF_LEADER = f"side = '{LEADER}' AND state = 'whole' AND transaction NOT LIKE 'copy:%'"
 _BLOCK_BITS = 10  # sequences are matched within blocks; the sequences in a block differ only in this number of low bits
@@ -99,8 +99,8 @@ def transit(
 ) -> Transit | None:
     """Adds the transit times of the leader's transactions after sequence ``after`` up to ``upto`` to ``before``.
 
-    None if there are no transactions. ``arrivals`` contains the times at which sequences of either side were in Kafka
-    (``lag.arrivals``). ``known`` describes the leader's commits in all of ``transactions``.
+    Returns None if there are no transactions. ``arrivals`` contains the times at which sequences of either side were in
+    Kafka (``lag.arrivals``). ``known`` describes the leader's commits in all of ``transactions``.
     """
     leader = transactions.where(f"{_OF_LEADER} AND final > {after} AND final <= {upto}")
     span = known if known and known.within(after, upto) else commits(leader).result()
@@ -125,7 +125,7 @@ def _longer(before: Transit, stretch_us: int) -> DataFrame:
 
 
 def _times(leader: DataFrame, applied: DataFrame, arrivals: DataFrame) -> DataFrame:
-    """Each of the ``leader``'s transactions with its four times; unknown times are NULL."""
+    """Returns each of the ``leader``'s transactions with its four times; unknown times are NULL."""
     arrived = {
         side: arrivals.where(f"side = '{side}'").select("since", "upto", F.struct("since", "at_us").alias("mark"))
         for side in (LEADER, FOLLOWER)

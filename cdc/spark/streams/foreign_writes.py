@@ -30,12 +30,14 @@ class ForeignWrite:
 
 
 def foreign_writes(transactions: DataFrame, *, limit: int) -> Query[list[ForeignWrite]]:
-    """The first ``limit`` foreign transactions, in the follower's order."""
+    """Selects the first ``limit`` foreign transactions, in the follower's order."""
     return Query(transactions.where(FOREIGN).orderBy("final").limit(limit), _listed)
 
 
 def all_foreign_writes(transactions: DataFrame) -> DataFrame:
-    """All foreign transactions, with the fields of ForeignWrite, but with all tables and the time as a timestamp."""
+    """Selects all foreign transactions, with the fields of ForeignWrite, but with all tables and with the time as a
+    timestamp.
+    """
     return transactions.where(FOREIGN).select(
         "transaction",
         *("start.sequence", "start.file", "start.position"),

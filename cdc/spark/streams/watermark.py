@@ -33,7 +33,7 @@ class Watermark:
 
 
 def watermark(transactions: DataFrame) -> Query[Watermark]:
-    """The watermark of ``transactions``, in one pass over them."""
+    """Computes the watermark of ``transactions``, in one pass over them."""
     row = transactions.agg(
         F.max_by("upto", F.when(F.expr(_MOVES_CHECKPOINT), F.col("final"))).alias("sequence"),
         F.max(F.when(F.expr(_MOVES_CHECKPOINT), F.col("upto"))).alias("highest"),
@@ -46,8 +46,9 @@ def watermark(transactions: DataFrame) -> Query[Watermark]:
 
 
 def joined(before: Watermark, since: Watermark) -> Watermark:
-    """The watermark of all transactions: ``before`` is the watermark of earlier audits' transactions, ``since`` the
-    watermark of new transactions."""
+    """Joins two watermarks to the watermark of all transactions: ``before`` is the watermark of earlier audits'
+    transactions, ``since`` the watermark of new transactions.
+    """
     latest = before if since.sequence is None else since
     return Watermark(
         sequence=latest.sequence,
@@ -70,8 +71,8 @@ def unreached(transactions: DataFrame) -> Query[tuple[int, int] | None]:
 
 
 def unlogged_gap(transactions: DataFrame, *, begins: int, reached: int | None = None) -> tuple[int, int] | None:
-    """The first leader sequences (after, up to) that the checkpoint passed without a logged transaction; None if there
-    is no such gap.
+    """Finds the first gap: leader sequences (after, up to) that the checkpoint passed without a logged transaction.
+    Returns None if there is no gap.
 
     Each applied transaction starts at the sequence where another transaction ended. If a transaction does not, the part
     of the log that led there is missing. ``reached`` is a sequence at which an earlier transaction, which is not among
