@@ -247,6 +247,7 @@ def test_tables_are_found_whether_they_have_many_entries_or_few(
     queries = filled(Index(Kafka(), tmp_path), [history])
     assert sequences(queries.page(Filter(tables=("d.b",))).entries) == [4, 3, 2]
     assert sequences(queries.page(Filter(tables=("d.[ac]",))).entries) == [5, 4, 1, 0]
+    assert sequences(queries.page(Filter(tables=("d.b",), key="1")).entries) == [3, 2]
 
 
 def test_others_get_no_right_to_the_file(tmp_path: Path) -> None:
