@@ -122,7 +122,8 @@ def start_of(
     entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters, named=named)
     if leader.session is None:
         return entry
-    return mariadb_leader.with_history(profile.database.settings(), leader, newest, entry)
+    begins = newest is None or Pending.from_json(newest.copy).structure
+    return mariadb_leader.with_history(profile.database.settings(), leader, entry, begins=begins)
 
 
 def make_decoder(

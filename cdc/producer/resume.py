@@ -112,7 +112,7 @@ def _first_entry(leader: Leader, *, start: str, named: Callable[[], bool]) -> En
     Raises UserError if the leader has purged the transactions that follow, or has not executed the transactions before.
     """
     position, executed = Position(leader.logs[0][0], 4), leader.purged
-    copies = start == COPY or (start == AUTO and leader.gtid_on and not (_has_beginning(leader) and named()))
+    copies = start == COPY or (start == AUTO and leader.shows_visible and not (_has_beginning(leader) and named()))
     if start == NOW or copies:
         position, executed = leader.position, leader.executed
     elif start in (AUTO, BEGINNING):

@@ -10,6 +10,7 @@ import pytest
 
 from cdc.sandbox.fetch.mysql_programs import mysql_programs_80
 from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mariadb import maria_db
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.keeper import FEW_THREADS, jvm, kept, shared_broker
 from tests.harness.server_pool import KILLED_AT_MOST, ServerPool
@@ -77,6 +78,16 @@ def follower_80(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
     """A follower of MySQL 8.0, shared like ``follower``. Tests that use it are in the xdist_group "8.0"."""
     with started(tmp_path_factory.mktemp("follower"), server_id=4, find=mysql_programs_80) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
+    """A MariaDB leader that all tests of a worker share; each begins a new binlog."""
+    server = maria_db(tmp_path_factory.mktemp("mariadb"), server_id=7)
+    try:
+        yield server.start()
+    finally:
+        server.kill()
 
 
 @pytest.fixture(scope="session")

@@ -177,9 +177,9 @@ def newest_of_each_domain(executed: GtidSet) -> dict[str, tuple[int, str]]:
     return found
 
 
-def with_history(settings: dict[str, Any], leader: Leader, newest: Entry | None, entry: Entry) -> Entry:
-    """Returns ``entry``; if the commit log is empty, with the set of the leader's GTIDs before the entry's position.
-    ``newest`` is the newest entry of the commit log, None if it is empty.
+def with_history(settings: dict[str, Any], leader: Leader, entry: Entry, *, begins: bool) -> Entry:
+    """Returns ``entry``; if the stream ``begins`` there, with the set of the leader's GTIDs before the entry's
+    position.
 
     Raises UserError if the leader's GTIDs before this position differ from the GTIDs in the entry, or if no event
     begins there; raises Disconnected.
@@ -187,7 +187,7 @@ def with_history(settings: dict[str, Any], leader: Leader, newest: Entry | None,
     with connected_cursor(settings, leader.name) as cursor:
         gtids = _gtids_at(cursor, entry.position)
     where = f"{leader.name}, position {entry.position}"
-    if gtids is None and newest is None:
+    if gtids is None and begins:
         raise UserError(
             "no event of the leader's binlog begins at this position",
             code="CDC-LEADER-NO-POSITION",
@@ -202,7 +202,7 @@ def with_history(settings: dict[str, Any], leader: Leader, newest: Entry | None,
             hint=f"point the profile at the old leader, or {_FRESH_COPY}",
         )
     there = executed_before(gtids)
-    if newest is None:
+    if begins:
         return replace(entry, gtid_set=str(there))
     ours = GtidSet.parse(entry.gtid_set)
     if newest_of_each_domain(ours) != newest_of_each_domain(there):
