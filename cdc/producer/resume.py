@@ -42,10 +42,13 @@ def starting_entry(
     """
     if entry is None or Pending.from_json(entry.copy).structure:
         return _first_entry(leader, start=start, named=named)
-    _require_same_history(leader, entry)
+    is_mariadb, is_same = leader.session is not None, entry.server_uuid == leader.server_uuid
+    if not is_mariadb or (is_same and entry.position.offset):
+        _require_same_history(leader, entry)
     if entry.partial:
         _require_countable(entry.partial, entry.filters, filters)
-    if entry.server_uuid == leader.server_uuid and _has(leader, entry.position):
+    # A MariaDB leader's history is compared where its binlog is queried (``flavor.mariadb_history``).
+    if is_mariadb or (is_same and _has(leader, entry.position)):
         return entry
     # The leader was replaced by a server with the same history, or its files were renumbered: only the GTIDs show where
     # to continue.
@@ -122,15 +125,17 @@ def _first_entry(leader: Leader, *, start: str, named: Callable[[], bool]) -> En
     else:
         given = parsed_start(start)
         if isinstance(given, GtidSet):
-            _require_copy(leader, given)
-            executed = given
+            if leader.session is None:
+                _require_copy(leader, given)
+            # A MariaDB leader is asked for the events after its GTIDs: see ``flavor.mariadb_history``.
+            executed, position = given, position if leader.session is None else Position(position.file, 0)
         else:
             _require_position(leader, given)
             position = given
     return Entry(
         next_sequence=0,
         position=position,
-        gtid_set=str(executed) if leader.gtid_on else "",
+        gtid_set=str(executed) if leader.gtid_on or not position.offset else "",
         server_uuid=leader.server_uuid,
         gtids_complete=leader.gtid_on,
         origin=str(executed) if leader.gtid_on else None,

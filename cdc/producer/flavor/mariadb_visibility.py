@@ -11,9 +11,9 @@ import time
 from typing import Any
 
 from cdc.errors import Disconnected, UserError
+from cdc.model.gtid import executed_before
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import end_of_binlog
-from cdc.producer.flavor.mariadb_leader import executed_before
 
 __all__ = ["Visibility", "begin_snapshot"]
 
@@ -32,15 +32,17 @@ class Visibility:
         self._doubtful: dict[str, tuple[float, Position]] = {}
 
     def await_all(self, cursor: Any, position: Position, prepared: frozenset[str]) -> bool:
-        """Waits until a SELECT sees all transactions before ``position``; ``prepared`` are the XA transactions that are
-        prepared there, and not ended.
+        """Waits until a SELECT sees all that the stream has read up to ``position``; ``prepared`` are the XA
+        transactions that are prepared there, and not ended.
 
         Returns False if an XA transaction may have ended before ``position`` and be invisible for longer. Raises
         UserError if the stream has passed the end of the binlog since, and that transaction is not in it; Disconnected
         once ``stopped`` is set.
         """
+        # After a failover, transactions may be behind the position that the stream has read on another server.
+        end = _logged_end(cursor)
         while not self._stopped.is_set():
-            if _shows(cursor, position):
+            if _shows(cursor, end):
                 return self._await_xa(cursor, position, prepared)
             self._stopped.wait(_WAIT_SECONDS)
         raise Disconnected("stopped while a table was copied", code="CDC-STOPPED-IN-COPY", where=self._name)
