@@ -12,7 +12,7 @@ from tests.checks.exact import cell
 from tests.harness.pair import Pair
 from tests.harness.programs import own_name
 
-__all__ = ["TYPES", "VALUES", "logged_gtids", "maria_pair", "on", "rows"]
+__all__ = ["TYPES", "VALUES", "logged_gtids", "maria_pair", "on", "rows", "types_of"]
 
 TYPES = """CREATE TABLE types (
     id INT PRIMARY KEY, i8 TINYINT, u8 TINYINT UNSIGNED, i16 SMALLINT, u24 MEDIUMINT UNSIGNED, i24 MEDIUMINT,
@@ -37,6 +37,14 @@ VALUES = """INSERT INTO types (
  REPEAT('b', 70000), 'ÿ', 'p,r', '{"b": 1,   "a": [1, 2.50]}', 'a'),
 (2, 0, 0, 0, 0, 0, 0, 0, 0, FALSE, 0, 0, 0, 0, 0, 0, 0, '0000-00-00', 0, 0, '0000-00-00', '2020-00-00', 0, 0,
  '', '', '', '', NULL, '', '', '', '', '', '', '', '', '', 'x', '', '[]', '')"""
+
+
+def types_of(server: MySql) -> str:
+    """The statement ``TYPES`` for the server: MariaDB 11.8 does not log generated columns with each row."""
+    with on(server) as cursor:
+        cursor.execute("SELECT VERSION()")
+        is_old = cursor.fetchone()[0].startswith("10.")
+    return TYPES if is_old else re.sub(r" AS \(.*?\) (VIRTUAL|STORED)", "", TYPES)
 
 
 def maria_pair(folder: Path, leader: MySql, follower: MySql, kafka: Kafka, **tables: Any) -> Pair:

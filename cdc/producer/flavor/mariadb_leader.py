@@ -23,11 +23,11 @@ from cdc.producer.binlog.leader import (
     settings_problems,
     unlogged_replica,
 )
-from cdc.producer.flavor.mariadb_events import Session, sql_mode
+from cdc.producer.flavor.mariadb_events import Session, mode_bits, sql_mode
 
 __all__ = ["gtids_at", "inspect", "is_mariadb"]
 
-_TESTED = (10, 11)
+_TESTED = ((10, 11), (11, 8))
 _DENIED = frozenset({1142, 1227})
 _NO_BINARY_LOG = 1381
 _PROBES = (
@@ -46,6 +46,8 @@ _SETTINGS = {
     # earlier GTIDs.
     "gtid_strict_mode": ("ON", f"SET GLOBAL gtid_strict_mode = ON, {_PERMANENT}"),
     "binlog_alter_two_phase": ("OFF", f"SET GLOBAL binlog_alter_two_phase = OFF, {_PERMANENT}"),
+    # From version 11 on; by default a text without a collation has one that MySQL does not have.
+    "character_set_collations": ("", f"SET GLOBAL character_set_collations = '', {_PERMANENT}"),
     "lower_case_table_names": ("0", "only a new server can have another value"),
     # The effect of CREATE TABLE on a follower must not depend on settings that MariaDB does not log.
     "default_storage_engine": ("InnoDB", f"SET GLOBAL default_storage_engine = InnoDB, {_PERMANENT}"),
@@ -67,12 +69,13 @@ def inspect(cursor: Any, *, name: str, problems: list[UserError] | None) -> Lead
 
 
 def _require_version(version: str, name: str) -> None:
-    if tuple(map(int, re.findall(r"\d+", version)[:2])) != _TESTED:
+    known = " and ".join(f"{major}.{minor}" for major, minor in _TESTED)
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) not in _TESTED:
         raise UserError(
             f"the server is MariaDB {version}",
             code="CDC-LEADER-VERSION",
             where=name,
-            hint=f"of MariaDB, {_TESTED[0]}.{_TESTED[1]} is supported; the leader may also be MySQL 8.0 or newer",
+            hint=f"of MariaDB, {known} are supported; the leader may also be MySQL 8.0 or newer",
         )
 
 
@@ -115,8 +118,7 @@ def _ask(cursor: Any, name: str) -> Leader:
     file, offset, only, ignored = first_known(cursor, "SHOW MASTER STATUS")[0]
     require_all_logged(only, ignored, name)
     position = Position(file, int(offset))
-    cursor.execute("SELECT @@GLOBAL.sql_mode + 0")
-    session = Session(sql_mode(int(cursor.fetchone()[0])), _default_of_utf8mb4(cursor)[0])
+    session = Session(sql_mode(mode_bits(variables["sql_mode"])), _default_of_utf8mb4(cursor)[0])
     return Leader(
         name=name,
         version=variables["version"],

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 import toml
 
+from cdc.config.profile import load
+from cdc.producer.flavor.inspection import inspect
 from cdc.sandbox.fetch.mysql_programs import mariadb_programs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.sequences import broken_places
-from tests.harness.mariadb import TYPES, VALUES, logged_gtids, maria_pair, on, rows
+from tests.harness.mariadb import VALUES, logged_gtids, maria_pair, on, rows, types_of
 from tests.harness.pair import Pair
 from tests.harness.programs import end_offset, own_name, records, refused, run_well, running
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -43,7 +45,7 @@ def prepared(xid: str, number: int) -> list[str]:
 
 
 def test_types_and_ordinary_statements(pair: Pair) -> None:
-    pair.on_leader("SET sql_mode = ''", TYPES, VALUES, database="maria")
+    pair.on_leader("SET sql_mode = ''", types_of(pair.leader), VALUES, database="maria")
     pair.on_leader(
         "UPDATE types SET v = 'changed', j = '{}', w = 6 WHERE id = 1",
         "CREATE TABLE made AS SELECT id, v, dt6 FROM types",  # one transaction of a statement and rows
@@ -191,6 +193,16 @@ def test_a_copy_made_by_hand_goes_on_at_its_position(pair: Pair, tmp_path: Path)
     assert rows(pair.follower) == rows(pair.leader) == {"t": [(1, 2)]}
 
 
+def test_the_modes_of_the_leader_are_those_of_its_rows(pair: Pair) -> None:
+    """MariaDB logs none with rows, and shows them by their names only."""
+    pair.on_leader("SET GLOBAL sql_mode = 'ANSI_QUOTES,TIME_ROUND_FRACTIONAL'")
+    try:
+        leader = inspect(load(pair.source).database.settings(), name="maria")
+    finally:
+        pair.on_leader("SET GLOBAL sql_mode = DEFAULT")
+    assert leader.session.modes == 1 << 2
+
+
 def test_a_leader_with_another_history_is_refused(pair: Pair) -> None:
     pair.on_leader("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)", database="maria")
     run_well("cdc-producer", pair.source, "--until-current")
@@ -206,7 +218,8 @@ def test_a_leader_with_another_history_is_refused(pair: Pair) -> None:
     assert "CDC-LEADER-REPLACED" in line
     pair.on_leader("SET GLOBAL server_id = 8")
     try:
-        assert "this is another server than before" in refused("cdc-producer", pair.source, "--until-current")
+        pair.on_leader("RESET MASTER", "INSERT INTO maria.t VALUES (5)")
+        assert "it has 0-8-1, we have replicated 0-7-3" in refused("cdc-producer", pair.source, "--until-current")
     finally:
         pair.on_leader("SET GLOBAL server_id = 7")
 

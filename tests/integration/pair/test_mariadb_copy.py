@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.harness.mariadb import TYPES, VALUES, maria_pair, on, rows
+from tests.harness.mariadb import VALUES, maria_pair, on, rows, types_of
 from tests.harness.pair import Pair
 from tests.harness.programs import end_offset, refused, run_well, running
 from tests.harness.wait import until
@@ -98,7 +98,7 @@ def pair(mariadb: MySql, follower: MySql, kafka: Kafka, tmp_path: Path) -> Pair:
 def test_a_leader_with_history_becomes_a_follower_under_writes_and_kills(pair: Pair, kafka: Kafka) -> None:
     """Begins with a copy by itself, since the first binlogs are purged; then tables that drifted are copied again."""
     topic = pair.source.stem.removesuffix("-source")
-    pair.on_leader("SET sql_mode = ''", TYPES, VALUES, *_TABLES, *_FILL, database="maria")
+    pair.on_leader("SET sql_mode = ''", types_of(pair.leader), VALUES, *_TABLES, *_FILL, database="maria")
     pair.on_leader(
         "CREATE VIEW z_view AS SELECT id FROM t",
         "CREATE VIEW a_view AS SELECT id FROM z_view",

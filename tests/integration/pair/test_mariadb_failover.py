@@ -27,7 +27,7 @@ def pair(mariadb: MySql, follower: MySql, kafka: Kafka, tmp_path: Path) -> Pair:
 @pytest.fixture
 def replica(pair: Pair, tmp_path: Path) -> Iterator[MySql]:
     """A replica of the pair's leader, with its whole history."""
-    server = maria_db(tmp_path / "replica", server_id=8).start()
+    server = maria_db(tmp_path / "replica", server_id=8, find=pair.leader._find).start()
     try:
         with on(server) as cursor:
             cursor.execute(
