@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mariadb import maria_db
-from tests.harness.mariadb import TYPES, VALUES, on, rows
+from cdc.spark import table
+from tests.harness.mariadb import TYPES, VALUES, logged_gtids, on, rows
 from tests.harness.pair import Pair
 from tests.harness.programs import own_name, run_well
 from tests.harness.server_fixtures import MySqlFactory
@@ -50,6 +51,8 @@ def test_copied_rows_of_all_types_are_equal_and_a_foreign_write_is_found_and_rep
         pair.replicate()
         again = pair.audit(spark, tmp_path / "again")
         assert rows(pair.follower) == rows(pair.leader)
+        gtid = logged_gtids(leader)[-3]  # before the last two transactions
+        assert table(spark, pair.source, "maria.t", at=gtid).count() == 2
     finally:
         leader.kill()
     assert found.reasons == []

@@ -274,8 +274,8 @@ def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
             code="CDC-EVENT-ROW-IMAGE",
             where=str(event.position),
             hint="a session has another binlog_row_image: SET PERSIST (of MariaDB SET GLOBAL) binlog_row_image = FULL "
-            "on the leader; MariaDB 11.8 leaves generated columns out of what an UPDATE or DELETE logs: make them plain "
-            "columns, and have the table copied",
+            "on the leader; MariaDB 11.8 leaves generated columns out of what an UPDATE or DELETE logs: make them "
+            "plain columns, and have the table copied",
         )
     if columns != table.width:
         raise PromiseError(
