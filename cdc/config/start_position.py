@@ -1,7 +1,7 @@
 """Parses ``producer.start`` and ``consumer.start``.
 
-``producer.start`` is the place in the binlog at which a producer without a commit log starts. ``consumer.start`` is the
-GTID set of the copy with which a follower without a checkpoint began.
+``producer.start`` is the place in the binlog at which a producer starts if there is no commit log yet.
+``consumer.start`` is the GTID set of the base copy with which a follower without a checkpoint began.
 """
 
 import re
@@ -17,7 +17,7 @@ COPY_KEY = "profile key consumer.start"
 
 
 def parsed_start(text: str) -> GtidSet | Position:
-    """The GTIDs or the binlog position in ``producer.start``, at which a copy of the leader was made.
+    """Parses ``producer.start``: a GTID set or a binlog position, at which a copy of the leader was made.
 
     Raises UserError for other text.
     """
@@ -45,7 +45,8 @@ def _gtids(text: str) -> GtidSet:
 
 
 def parsed_copy(text: str) -> GtidSet:
-    """The GTIDs in ``consumer.start``, which a copy of the leader contains. Raises UserError for other text."""
+    """Parses ``consumer.start``: the GTIDs of all transactions that the follower's base copy contains. Raises UserError
+    for other text."""
     try:
         held = _gtids(text)
     except UserError as error:

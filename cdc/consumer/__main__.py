@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         help="end after this record, before the transaction with this GTID, or before the first one that the leader "
         "committed at this time (2026-03-01T12:30:00+01:00) or later; always between two of its transactions",
     )
-    parser.add_argument("--rewind", help=argparse.SUPPRESS)  # an option of an earlier version
+    parser.add_argument("--rewind", help=argparse.SUPPRESS)  # an option of earlier versions; its use is an error
     parser.add_argument("--json", action="store_true", help="with --status: as one JSON object")
     return parser
 
@@ -122,8 +122,8 @@ def _consume(profile: Profile, options: Options) -> int:
     log = partial(event, logging.getLogger("cdc.consumer"))
     stop = stop_on_signals(log)
     retry = Retry(seconds=profile.consumer.retry_seconds, log=log, stop=stop)
-    # Records are millions of dicts without cycles. At a tenth of this threshold the garbage collector took a third of
-    # the time, and at Python's default even more.
+    # The program holds millions of dicts without cycles. With a tenth of this threshold the garbage collector took a
+    # third of the time, with Python's default threshold even more.
     gc.set_threshold(1_000_000, 50, 1000)
     brokers = Brokers(profile.kafka.properties())
     counters = Counters()
@@ -144,7 +144,7 @@ def _consume(profile: Profile, options: Options) -> int:
 
 
 def _on_signal(pause: Pause, wanted: bool, *_: object) -> None:
-    pause.wanted = wanted  # does nothing else, since a handler runs between any two instructions
+    pause.wanted = wanted  # a handler runs between any two instructions, so it does nothing else
 
 
 if __name__ == "__main__":

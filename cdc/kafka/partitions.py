@@ -1,6 +1,4 @@
-"""Sends Kafka single requests for the first and last offsets of partitions, and for their oldest and
-newest messages.
-"""
+"""Requests the first and last offsets of partitions from Kafka, and reads their oldest and newest messages."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -18,11 +16,15 @@ from cdc.service.logs import LIBRDKAFKA
 __all__ = [
     "backwards",
     "begin_offsets",
+    "between",
+    "connected",
     "end_offsets",
+    "known_ranges",
     "led",
     "newest",
     "newest_within",
     "oldest",
+    "time_offsets",
     "unended",
     "windows",
 ]
@@ -31,6 +33,9 @@ _ANSWER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.1
 _FIRST_WINDOW = 16
 _GROUP = "cdc-producer"
+_SPECS: Any = OffsetSpec
+_NO_SUCH = -1  # the offset in the answer to a question about a time after all messages
+_LOST = -1001
 Picked = TypeVar("Picked")
 _NO_LEADER_YET = frozenset({
     KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.UNKNOWN_LEADER_EPOCH,
@@ -40,39 +45,64 @@ _NO_LEADER_YET = frozenset({
 
 def begin_offsets(properties: Mapping[str, Any], partitions: Collection[Partition]) -> dict[Partition, int]:
     """The offset of the oldest message in each partition. ``properties`` are librdkafka's. Raises KafkaException."""
-    return _offsets(properties, partitions, "earliest", committed=True)
+    return _offsets(properties, partitions, _SPECS.earliest(), committed=True)
 
 
 def end_offsets(
     properties: Mapping[str, Any], partitions: Collection[Partition], *, committed: bool = True
 ) -> dict[Partition, int]:
-    """The offset after each partition's newest message; with ``committed``, at most the offset at which an open
-    transaction begins.
+    """Requests the offset after each partition's newest message; with ``committed``, the offset is at most the one at
+    which an open transaction begins.
+
+    Raises KafkaException if the brokers do not answer, or if a partition does not exist.
+    """
+    return _offsets(properties, partitions, _SPECS.latest(), committed=committed)
+
+
+def time_offsets(
+    properties: Mapping[str, Any], partitions: Collection[Partition], time_ms: int
+) -> dict[Partition, int]:
+    """An offset of each partition before which no message has a timestamp of ``time_ms`` (since 1970) or later; the
+    partition's end if no message has one. It is that of the first such message, or of an earlier marker: the markers
+    that end Kafka transactions have the time at which they were written.
 
     Raises KafkaException if the brokers do not answer or have no such partition.
     """
-    return _offsets(properties, partitions, "latest", committed=committed)
+    ends = end_offsets(properties, partitions)
+    found = _offsets(properties, partitions, _SPECS.for_timestamp(max(0, time_ms)), committed=True, least=_NO_SUCH)
+    return {each: ends[each] if offset == _NO_SUCH else offset for each, offset in found.items()}
+
+
+def known_ranges(properties: Mapping[str, Any], partitions: Collection[Partition]) -> dict[Partition, tuple[int, int]]:
+    """The first offset and the end of each partition whose leader answers; the end counts uncommitted messages, too.
+
+    Raises KafkaException if the brokers do not answer.
+    """
+    begins = _answers(properties, partitions, _SPECS.earliest(), committed=True)
+    ends = _answers(properties, partitions, _SPECS.latest(), committed=False)
+    both = {each: (begin, ends.get(each)) for each, begin in begins.items()}
+    return {each: (begin, end) for each, (begin, end) in both.items() if begin is not None and end is not None}
 
 
 def led(properties: Mapping[str, Any], partitions: Collection[Partition]) -> set[Partition]:
-    """The ``partitions`` whose leader answers, and therefore accepts messages for them.
+    """Returns those ``partitions`` whose leader answers, and therefore accepts messages.
 
-    Raises KafkaException if the brokers do not answer or have no such partition.
+    Raises KafkaException if the brokers do not answer, or if a partition does not exist.
     """
-    answers = _answers(properties, partitions, "latest", committed=True)
+    answers = _answers(properties, partitions, _SPECS.latest(), committed=True)
     return {partition for partition, offset in answers.items() if offset is not None}
 
 
 def unended(properties: Mapping[str, Any], partitions: list[Partition]) -> list[Partition]:
-    """The ``partitions`` in which a transaction has no end marker yet. Raises KafkaException."""
-    # The order matters: a transaction that ends between the two requests must not look open.
+    """Returns those ``partitions`` in which a transaction has no end marker yet. Raises KafkaException."""
+    # This order of the requests matters: a transaction that ends between the two requests must not look open.
     written = end_offsets(properties, partitions, committed=False)
     readable = end_offsets(properties, partitions)
     return [partition for partition in partitions if readable[partition] < written[partition]]
 
 
 def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> dict[Partition, Message]:
-    """The newest committed message of each partition; a partition without messages is absent.
+    """Reads the newest committed message of each partition; the result lacks partitions without messages.
 
     Raises Disconnected or KafkaException if the brokers do not answer.
     """
@@ -83,20 +113,21 @@ def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> 
 def newest_within(
     properties: Mapping[str, Any], ranges: Mapping[Partition, tuple[int, int]]
 ) -> dict[Partition, Message]:
-    """The newest committed message in each partition's range of offsets; the second offset of a range is excluded."""
+    """Reads the newest committed message in a range of offsets of each partition; the second offset of the range is
+    excluded."""
     begins = {partition: begin for partition, (begin, _) in ranges.items()}
     ends = {partition: end for partition, (_, end) in ranges.items()}
     found: dict[Partition, Message] = {}
     window = _FIRST_WINDOW
-    consumer = _consumer(properties, committed=True)
+    consumer = connected(properties, committed=True)
     try:
         while ends := {
             partition: end for partition, end in ends.items() if end > begins[partition] and partition not in found
         }:
             starts = {partition: max(begins[partition], end - window) for partition, end in ends.items()}
-            for message in _between(consumer, starts, ends, _group(properties)):
+            for message in between(consumer, starts, ends, _group(properties)):
                 found[_partition_of(message)] = message
-            # Aborted records and transaction markers occupy offsets at which nothing can be read.
+            # Aborted records and transaction markers occupy offsets, too, so a window may contain no readable message.
             ends, window = starts, window * 8
     finally:
         consumer.close()
@@ -106,16 +137,17 @@ def newest_within(
 def oldest(
     properties: Mapping[str, Any], partition: Partition, *, passes: Callable[[Message], bool] = lambda _: True
 ) -> Message | None:
-    """The oldest committed message of the partition for which ``passes`` is true; None if there is no such message.
+    """Reads the oldest committed message of the partition for which ``passes`` is true; None if it is true for no
+    message.
 
     Raises Disconnected or KafkaException if the brokers do not answer.
     """
     begins, ends = begin_offsets(properties, [partition]), end_offsets(properties, [partition])
     if begins == ends:
         return None
-    consumer = _consumer(properties, committed=True)
+    consumer = connected(properties, committed=True)
     try:
-        return next(filter(passes, _between(consumer, begins, ends, _group(properties))), None)
+        return next(filter(passes, between(consumer, begins, ends, _group(properties))), None)
     finally:
         consumer.close()
 
@@ -126,7 +158,12 @@ def backwards(
 ) -> Iterator[Message]: ...
 @overload
 def backwards(
-    properties: Mapping[str, Any], partition: Partition, *, committed: bool = True, pick: Callable[[Message], Picked]
+    properties: Mapping[str, Any],
+    partition: Partition,
+    *,
+    committed: bool = True,
+    end: int | None = None,
+    pick: Callable[[Message], Picked],
 ) -> Iterator[Picked]: ...
 def backwards(
     properties: Mapping[str, Any],
@@ -136,7 +173,7 @@ def backwards(
     end: int | None = None,
     pick: Callable[[Message], Any] = lambda message: message,
 ) -> Iterator[Any]:
-    """Applies ``pick`` to the partition's messages, newest first; by default yields the messages themselves.
+    """Yields ``pick(message)`` for each message of the partition, newest first; by default, the messages themselves.
 
     Without ``committed``, messages of open and aborted transactions are included; with an ``end``, only messages before
     that offset. Messages are read in large batches, and only the picked values are kept.
@@ -146,7 +183,7 @@ def backwards(
     begin = begin_offsets(properties, [partition])[partition]
     if end is None:
         end = end_offsets(properties, [partition], committed=committed)[partition]
-    consumer = _consumer(properties, committed=committed)
+    consumer = connected(properties, committed=committed)
     try:
         group = _group(properties)
         yield from windows(consumer, partition, (begin, end), pick=pick, first=_FIRST_WINDOW, group=group)
@@ -163,25 +200,32 @@ def windows(
     first: int,
     group: str = _GROUP,
 ) -> Iterator[Picked]:
-    """Applies ``pick`` to the messages between two ``offsets``, newest first, and yields the results. Reads batches:
-    the first batch has ``first`` offsets, each later batch has 8 times as many as the batch before. Changes the
-    assignment of ``consumer``, which must report the end of a partition; ``group`` is its group, for errors.
+    """Yields ``pick(message)`` for each message between two ``offsets``, newest first.
+
+    Messages are read in batches: the first batch has ``first`` offsets, each later batch has 8 times as many as the
+    batch before. The function changes the assignment of ``consumer``, which must report the end of a partition.
+    ``group`` is the consumer's group and appears in errors only.
 
     Raises Disconnected if the brokers do not answer.
     """
     begin, end = offsets
     while end > begin:
         start = max(begin, end - first)
-        yield from reversed([pick(each) for each in _between(consumer, {partition: start}, {partition: end}, group)])
+        yield from reversed([pick(each) for each in between(consumer, {partition: start}, {partition: end}, group)])
         end, first = start, first * 8
 
 
 def _offsets(
-    properties: Mapping[str, Any], partitions: Collection[Partition], end: str, *, committed: bool
+    properties: Mapping[str, Any],
+    partitions: Collection[Partition],
+    spec: Any,
+    *,
+    committed: bool,
+    least: int = 0,
 ) -> dict[Partition, int]:
     give_up = time.monotonic() + _ANSWER_SECONDS
     while True:
-        answers = _answers(properties, partitions, end, committed=committed)
+        answers = _answers(properties, partitions, spec, committed=committed, least=least)
         offsets = {partition: offset for partition, offset in answers.items() if offset is not None}
         if len(offsets) == len(answers):
             return offsets
@@ -193,9 +237,15 @@ def _offsets(
 
 
 def _answers(
-    properties: Mapping[str, Any], partitions: Collection[Partition], end: str, *, committed: bool
+    properties: Mapping[str, Any],
+    partitions: Collection[Partition],
+    spec: Any,
+    *,
+    committed: bool,
+    least: int = 0,
 ) -> dict[Partition, int | None]:
-    """The offset of each partition's ``end``, None if it must be requested again. No other function requests offsets.
+    """The offset of each partition that ``spec`` describes, None if it must be requested again: an answer below
+    ``least``. No other function requests offsets.
 
     A partition that was just created, or whose broker just came back, has no leader for a moment. If a connection is
     lost, librdkafka 2.16 returns the offset -1001 and no error; the next request then fails as if the topic did not
@@ -204,12 +254,12 @@ def _answers(
     if not partitions:
         return {}
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-    wanted = {TopicPartition(*partition): getattr(OffsetSpec, end)() for partition in partitions}
+    wanted = {TopicPartition(*partition): spec for partition in partitions}
     found: dict[Partition, int | None] = {}
     with admin_client(properties) as admin:
         asked = admin.list_offsets(wanted, isolation_level=level, request_timeout=_ANSWER_SECONDS)
         for partition, answer in asked.items():
-            offset = -1
+            offset = _LOST
             try:
                 offset = int(answer.result().offset)
             except KafkaException as error:
@@ -221,14 +271,18 @@ def _answers(
                     raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)) from None
                 if code not in _NO_LEADER_YET:
                     raise
-            found[partition.topic, partition.partition] = offset if offset >= 0 else None
+            found[partition.topic, partition.partition] = offset if offset >= least else None
     return found
 
 
-def _between(
+def between(
     consumer: Consumer, starts: Mapping[Partition, int], ends: Mapping[Partition, int], group: str = _GROUP
 ) -> Iterator[Message]:
-    """Reads the messages of each partition from its start up to its end, each partition in order."""
+    """Reads the messages of each partition from its start up to its end, each partition in order, with a consumer of
+    ``connected``; ``group`` is its group, for errors.
+
+    Raises Disconnected if the brokers do not answer, UserError if they refuse.
+    """
     consumer.assign([TopicPartition(*partition, start) for partition, start in starts.items()])
     waiting = set(starts)
     while waiting:
@@ -241,7 +295,7 @@ def _between(
             )
         partition, error = _partition_of(message), message.error()
         if error is not None and error.code() in NOT_AUTHORIZED:
-            # The error about the group names no partition.
+            # An error about the group contains no partition.
             where = f"topic {partition[0] or min(waiting)[0]}"
             raise denied(error, operation="READ", where=where, group=group)
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
@@ -251,7 +305,7 @@ def _between(
         offset = message.offset() or 0
         if partition in waiting and error is None and offset < ends[partition]:
             yield message
-        # A busy broker may report the end early; the remaining messages follow then.
+        # A busy broker may report the end of the partition early; the remaining messages follow then.
         if offset >= (ends[partition] - 1 if error is None else ends[partition]):
             waiting.discard(partition)
 
@@ -261,16 +315,18 @@ def _partition_of(message: Message) -> Partition:
 
 
 def _group(properties: Mapping[str, Any]) -> str:
-    """The group of the program that reads: the one among its ``properties``, or that of the producer."""
+    """The consumer group of the reading program: ``group.id`` in its ``properties``, or the producer's group."""
     return str(properties.get("group.id", _GROUP))
 
 
-def _consumer(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
+def connected(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
+    """A consumer that commits no offsets, creates no topics, and reports the ends of partitions (for ``between``)."""
     own = {
-        "group.id": _group(properties),  # librdkafka requires a group; nothing is ever committed under it
+        "group.id": _group(properties),  # librdkafka requires a group; no offset is committed for it
         "enable.auto.commit": False,
         "isolation.level": "read_committed" if committed else "read_uncommitted",
         "enable.partition.eof": True,
+        "allow.auto.create.topics": False,
         "fetch.wait.max.ms": 10,  # the topic is read only to its end: no wait for more messages there
     }
     return Consumer(dict(properties) | own, logger=LIBRDKAFKA)

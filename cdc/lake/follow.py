@@ -1,5 +1,5 @@
-"""Lets a lake follow its topics until a signal: runs it again and again, logs a line for each run, and serves metrics
-of the newest run."""
+"""Lets a lake follow its topics until a signal: repeats runs, logs a line for each run, and serves metrics of the
+newest run."""
 
 import threading
 import time
@@ -17,11 +17,12 @@ from cdc.spark.frames.messages import Source
 
 __all__ = ["Following"]
 
-_LATE = 60.0  # seconds, plus the interval and the last run's duration, after which /healthz fails if no run has ended
+# /healthz fails if no run has ended for this many seconds plus the interval and the duration of the last run
+_LATE = 60.0
 
 
 class Following:
-    """Runs ``lake`` again and again; ``source`` reads the topics up to their present ends.
+    """Runs ``lake`` repeatedly; ``source`` returns a source that reads the topics up to their present ends.
 
     The threads of the HTTP endpoint only read this object.
     """
@@ -32,10 +33,10 @@ class Following:
         self._checked_at, self._seconds, self._waits = time.time(), 0.0, ""
 
     def run(self, stop: threading.Event, *, listen: tuple[str, int] | None) -> int:
-        """Runs until ``stop`` is set, and returns the exit status.
+        """Runs the lake until ``stop`` is set, and returns the exit status.
 
-        Raises the errors of a run, but waits while tables are being copied. If tables are refused, continues with the
-        other tables, and raises Refused at the end if some tables are still refused.
+        Raises the errors of a run, but waits while tables are being copied into the stream. If tables are refused, it
+        continues with the other tables, and raises Refused at the end if tables are still refused then.
         """
         endpoint = Endpoint.open(*listen, metrics=self._metrics, checks=self._checks) if listen else None
         try:
@@ -62,7 +63,7 @@ class Following:
                 print_line(visible(f"{_now()} waits: {error.what}"))
             self._waits = str(error)
             return
-        except Refused as error:  # the run has logged the reason
+        except Refused as error:  # the run itself has logged the reason
             self._newest = error.run
         self._waits, self._seconds = "", time.monotonic() - begun
         print_line(visible(f"{_now()} {self._newest.line(self._seconds)}"))
@@ -70,7 +71,8 @@ class Following:
     def _checks(self) -> Iterator[Check]:
         age = time.time() - self._checked_at
         if self._newest is None and not self._waits:
-            # The first run reads the whole history, which may take hours; if it fails, the program ends.
+            # The first run reads the whole stream, which may take hours. The check does not limit it: if the run fails,
+            # the program ends.
             yield Check("runs", True, f"the first one began {age:.0f} s ago")
             return
         if self._newest is not None:

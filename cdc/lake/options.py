@@ -24,8 +24,8 @@ exit status: 0 done; 2 something must be changed first; 3 the topics are damaged
 
 
 def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
-    """The parsed options, with ``metrics`` as host and port. Ends the program if an option is invalid, as argparse
-    does."""
+    """Parses the command line; ``metrics`` in the result is a host and a port. Ends the program if an option is
+    invalid, as argparse does."""
     parser = argparse.ArgumentParser(
         prog="cdc-lake",
         description="Keep a lake of tables equal to a leader's, from its topics alone, with Spark.",
@@ -64,22 +64,22 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _folder(text: str) -> Path | str:
-    """Parses a path, or an address such as hdfs://…, which stays a text: pathlib would turn it into a folder called
-    ``hdfs:``."""
+    """Parses a path, or an address such as hdfs://…. An address remains a text, because pathlib would turn it into a
+    folder called ``hdfs:``."""
     if re.match("file:/", text):
-        return Path(url2pathname(urlsplit(text).path))  # a local folder can be locked, which Hadoop's API can't do
+        return Path(url2pathname(urlsplit(text).path))  # a local folder can be locked; Hadoop's API has no lock
     return text if re.match("[A-Za-z][A-Za-z0-9+.-]*:/", text) else Path(text)
 
 
 def value_options(options: argparse.Namespace) -> Options:
-    """The options about values that Spark can't represent."""
+    """The options for values that Spark can't represent."""
     return Options(zero_dates=options.zero_dates, on_alter=options.on_alter, typed_json=options.typed_json)
 
 
 class Selection:
-    """Selects the tables of the lake, by the names in the leader's records.
+    """Selects the tables of the lake according to their names in the leader's records.
 
-    If ``folds_names`` is true, these names are in lower case, and the globs are compared in lower case. Raises
+    If ``folds_names`` is true, these names are in lower case, so the globs are compared in lower case, too. Raises
     UserError for an invalid glob.
     """
 

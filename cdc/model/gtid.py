@@ -1,7 +1,7 @@
-"""Implements sets of GTIDs, which are parsed from MySQL's text form and written in it.
+"""Implements sets of GTIDs, in MySQL's text form.
 
 The MySQL manual, "GTID Format and Storage", describes this text: ``uuid[:tag]:first[-last][:…],…``. A GTID of MariaDB
-is ``domain-server-sequence``. MariaDB has no text for a set of GTIDs, so this module uses MySQL's form, with
+is ``domain-server-sequence``. MariaDB has no text form for a set of GTIDs, so this module uses MySQL's form, with
 ``domain-server`` in place of the UUID: ``domain-server:first[-last][:…]``.
 """
 
@@ -28,7 +28,8 @@ Intervals = list[tuple[int, int]]
 
 
 class GtidSet:
-    """A set of GTIDs as sorted, disjoint, inclusive intervals per source (UUID, or UUID:tag)."""
+    """A set of GTIDs. For each source (UUID, or UUID:tag) it contains sorted, disjoint intervals of numbers; both ends
+    of an interval belong to it."""
 
     __slots__ = ("_sources",)
 
@@ -57,13 +58,14 @@ class GtidSet:
         return cls({source: _merged(intervals) for source, intervals in found.items()})
 
     def add(self, gtid: str) -> None:
-        """Adds one GTID, ``uuid[:tag]:number``; has no effect if the set contains it."""
+        """Adds one GTID, ``uuid[:tag]:number``; has no effect if the set contains that GTID already."""
         source, number = gtid_parts(gtid)
         gno = int(number)
         intervals = self._sources.get(source)
         if intervals:
             first, last = intervals[-1]
-            # A leader commits nearly in order, so the common case extends the last interval in place.
+            # A leader commits nearly in order, so usually the GTID only extends the last interval, which is changed in
+            # place.
             if last == gno - 1:
                 intervals[-1] = (first, gno)
                 return
@@ -76,7 +78,7 @@ class GtidSet:
         return at > 0 and gno <= intervals[at - 1][1]
 
     def issubset(self, other: "GtidSet") -> bool:
-        """Whether every GTID of this set is in ``other``."""
+        """Whether every GTID of this set is in ``other``, too."""
         return all(_inside(intervals, other._sources.get(source, [])) for source, intervals in self._sources.items())
 
     def minus(self, other: "GtidSet") -> "GtidSet":
@@ -86,15 +88,15 @@ class GtidSet:
         })  # fmt: skip
 
     def of_sources(self, other: "GtidSet") -> "GtidSet":
-        """The GTIDs of this set whose source (and tag) is in ``other``, too."""
+        """The GTIDs of this set whose source (with its tag) has GTIDs in ``other``, too."""
         return GtidSet({source: each for source, each in self._sources.items() if other._sources.get(source)})
 
     def intervals(self) -> list[tuple[str, Intervals]]:
-        """The first and last number of each interval, by source (and tag)."""
+        """For each source (with its tag), the first and last number of each interval."""
         return [(source, list(each)) for source, each in sorted(self._sources.items()) if each]
 
     def without(self, gtid: str) -> "GtidSet":
-        """This set without one GTID."""
+        """Returns this set without the GTID."""
         source, number = gtid_parts(gtid)
         gno = int(number)
         parts = [
@@ -105,7 +107,8 @@ class GtidSet:
         return GtidSet(self._sources | {source: [(low, high) for low, high in parts if low <= high]})
 
     def encode(self) -> bytes:
-        """The binary form for a request for a binlog dump (MySQL source, Gtid_set::encode), tags included."""
+        """Encodes the set in the binary form with which a client requests a binlog dump (MySQL source,
+        Gtid_set::encode), including tags."""
         tagged = any(":" in source for source in self._sources)
         count = sum(1 for intervals in self._sources.values() if intervals)
         parts = [b"\1" + count.to_bytes(6, "little") + b"\1" if tagged else count.to_bytes(8, "little")]
@@ -141,12 +144,12 @@ class GtidSet:
 
 
 def is_gtid(transaction: str) -> bool:
-    """Whether a record's ``transaction`` is a GTID, and not a position, as on a leader without GTIDs."""
+    """Whether a record's ``transaction`` is a GTID. On a leader without GTIDs it is a position."""
     return _GTID.fullmatch(transaction) is not None or _OF_MARIADB.fullmatch(transaction) is not None
 
 
 def gtid_parts(gtid: str) -> tuple[str, str]:
-    """The source of a GTID and its number; the source is ``uuid[:tag]``, or ``domain-server`` for MariaDB."""
+    """Splits a GTID into its source and its number; the source is ``uuid[:tag]``, or ``domain-server`` for MariaDB."""
     source, mark, number = gtid.rpartition(":")
     if not mark:
         source, _, number = gtid.rpartition("-")
@@ -194,7 +197,7 @@ def given_gtid(text: str) -> str | None:
 
 
 def _names_nothing(parts: list[str]) -> bool:
-    """Whether a tag among ``parts`` is followed by no interval."""
+    """Whether a tag among ``parts`` has no interval after it."""
     tags = [bool(_TAG.fullmatch(part)) for part in parts]
     return any(one and next_ for one, next_ in zip(tags, [*tags[1:], True], strict=True))
 
@@ -210,7 +213,7 @@ def _interval(text: str, *, source: str) -> tuple[int, int]:
 
 
 def _merged(intervals: Intervals) -> Intervals:
-    """Merges ``intervals`` into sorted, disjoint intervals with a gap between any two."""
+    """Merges ``intervals``: the result is sorted, and there is a gap between any two intervals."""
     merged: Intervals = []
     for low, high in sorted(intervals):
         if merged and low <= merged[-1][1] + 1:
@@ -221,7 +224,8 @@ def _merged(intervals: Intervals) -> Intervals:
 
 
 def _inside(intervals: Intervals, others: Intervals) -> bool:
-    """Whether each of ``intervals`` lies within one of ``others``; both are merged."""
+    """Whether each of ``intervals`` lies within one of the intervals ``others``. Both lists must be merged
+    (``_merged``)."""
     rest = iter(others)
     around = next(rest, None)
     for low, high in intervals:
@@ -233,14 +237,15 @@ def _inside(intervals: Intervals, others: Intervals) -> bool:
 
 
 def _outside(intervals: Intervals, others: Intervals) -> Intervals:
-    """The parts of ``intervals`` that are in none of ``others``; both are merged."""
+    """The parts of ``intervals`` that are in no interval of ``others``. Both lists must be merged (``_merged``)."""
     found: Intervals = []
     at = 0
     for first, high in intervals:
         low = first
         while at < len(others) and others[at][1] < low:
             at += 1
-        inside = at  # the last one of ``others`` may reach into the next interval
+        # the last overlapping interval of ``others`` may reach into the next of ``intervals``, so ``at`` stays
+        inside = at
         while inside < len(others) and others[inside][0] <= high:
             if low < others[inside][0]:
                 found.append((low, others[inside][0] - 1))

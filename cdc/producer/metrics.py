@@ -33,7 +33,8 @@ class ProducerMetrics:
         self._brokers = brokers
         self._topics = topics
         self._longest_silence = float(_HEARTBEATS * heartbeat_seconds)
-        # Each heartbeat of an idle leader shows that there are no more events. Two intervals, since one may come late.
+        # Each heartbeat of an idle leader shows that there are no more events. The time is two intervals, since a
+        # heartbeat may come late.
         self._behind = Behind(look_seconds=2.0 * heartbeat_seconds)
         self._source: BinlogSource | None = None
         self._entry: Entry | None = None
@@ -95,11 +96,11 @@ class ProducerMetrics:
         self._behind.drained_at = time.monotonic()
 
     def seconds_behind(self) -> float | None:
-        """An upper bound of the delay between leader and topics, see ``Behind``."""
+        """An upper bound of the delay, in seconds, between the leader and the topics (see ``Behind``)."""
         return self._behind.seconds(wall=time.time(), monotonic=time.monotonic())
 
     def metrics(self) -> Iterator[Metric]:
-        """The metrics for Prometheus; unknown values are left out."""
+        """Yields the metrics for Prometheus, without the metrics whose value is unknown."""
         yield _count("records", "Records committed to Kafka.", self.records)
         yield _count("record_bytes", "Bytes of their JSON, before compression.", self._bytes)
         yield _count("leader_transactions", "Transactions of the leader read to their end.", self._transactions)
@@ -161,7 +162,7 @@ class ProducerMetrics:
         yield self._brokers.check(self._topics)
 
     def line(self, *, rate: float) -> str:
-        """The status line for a terminal."""
+        """Formats the status line for a terminal."""
         if self._entry is None:
             return "connecting"
         behind = self.seconds_behind()
@@ -180,7 +181,7 @@ class ProducerMetrics:
         return "  ".join((["waiting for a server"] if self._retry.trouble else []) + words)
 
     def totals(self) -> dict[str, object]:
-        """The fields of the log message at the program's end."""
+        """Returns the fields of the log message that the program writes when it ends."""
         if self._entry is None:
             return {}
         return {

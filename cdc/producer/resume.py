@@ -36,8 +36,8 @@ def starting_entry(
 ) -> Entry:
     """The entry to continue after: the commit log's ``entry``, or a first entry for ``start`` if there is no entry yet.
 
-    ``filters`` are the profile's, in the form of ``Filters.listed``; ``named`` is called to find out whether the
-    leader's first rows were logged with the names of their columns. Raises UserError if the leader cannot continue
+    ``filters`` are the profile's filters, in the form of ``Filters.listed``; ``named`` is called to find out whether
+    the leader's first rows were logged with the names of their columns. Raises UserError if the leader cannot continue
     there without losing or repeating changes.
     """
     if entry is None or Pending.from_json(entry.copy).structure:
@@ -56,8 +56,9 @@ def starting_entry(
 
 
 def require_same_names(leader: Leader, entry: Entry | None) -> None:
-    """Raises UserError if the records up to ``entry`` contain the names of tables in another form than the leader's
-    next records will: in lower case, or as they were created."""
+    """Raises UserError if the leader's next records will contain the names of tables in another form than the records
+    up to ``entry``. One form is lower case; the other form has the letters with which the tables were created.
+    """
     if entry is not None and entry.next_sequence and entry.folds_names != leader.folds_names:
         before, now = int(entry.folds_names), int(leader.folds_names)
         raise UserError(
@@ -110,9 +111,10 @@ def _with_unpacked(chunk: Iterable[RawEvent | SimpleTransaction]) -> Iterator[Ra
 
 
 def _first_entry(leader: Leader, *, start: str, named: Callable[[], bool]) -> Entry:
-    """The entry of a producer without a commit log, for the profile's ``start``.
+    """The first entry of a producer without a commit log, for the profile's ``start``.
 
-    Raises UserError if the leader has purged the transactions that follow, or has not executed the transactions before.
+    Raises UserError if the leader has purged transactions after the start, or has not executed the transactions before
+    it.
     """
     position, executed = Position(leader.logs[0][0], 4), leader.purged
     copies = start == COPY or (start == AUTO and leader.shows_visible and not (_has_beginning(leader) and named()))
@@ -144,8 +146,9 @@ def _first_entry(leader: Leader, *, start: str, named: Callable[[], bool]) -> En
 
 
 def why_copied(leader: Leader) -> str:
-    """The reason why the stream of a leader begins with a copy of its tables although the profile does not require a
-    copy."""
+    """Explains why the stream of a leader begins with a copy of its tables although the profile does not require a
+    copy.
+    """
     if _has_beginning(leader):
         return "has logged its first rows without the names of their columns"
     return "had no GTIDs at first" if leader.before_gtids else "has purged its first binlogs"
@@ -254,7 +257,7 @@ def _require_gtids(leader: Leader, entry: Entry, ours: GtidSet) -> None:
         held.add(entry.partial.transaction)  # a server without this transaction can't send its rest
     if not held.issubset(leader.executed):
         if leader.server_uuid == entry.server_uuid and _has(leader, entry.position):
-            # With rpl_semi_sync_source_wait_point = AFTER_SYNC a transaction is sent before it is executed.
+            # With rpl_semi_sync_source_wait_point = AFTER_SYNC a leader sends a transaction before it has executed it.
             raise Disconnected(
                 "the leader has not executed all that it has sent: it has executed "
                 f"{leader.executed or 'nothing'}, we have replicated {held}",

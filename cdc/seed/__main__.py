@@ -61,21 +61,21 @@ def main() -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    # Spark writes rows to temporary files, which other users must not read.
+    # Spark writes rows to temporary files, which other users must not be able to read.
     os.umask(MASK)
     leader, follower = load(arguments.leader, servers=KAFKA_ONLY), load(arguments.follower, servers=BOTH_SERVERS)
     setup_logging(level=follower.log.level, form=follower.log.format)
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", code="CDC-SEED-NO-PYSPARK", hint=with_spark())
     require_java(os.environ)
-    # These modules are imported only now, since they can't be imported without PySpark.
+    # These modules are imported only here, after the check for PySpark, since importing them without PySpark fails.
     from cdc.seed.pipeline import run
     from cdc.spark.input.spans import span
     from cdc.spark.job.in_process import cancelling, started
     from cdc.spark.job.launch import FIRST_COMPILER, FOR_MUCH
     from cdc.spark.job.options import SMALL
 
-    gc.set_threshold(1_000_000, 50, 1000)  # as in cdc-consumer
+    gc.set_threshold(1_000_000, 50, 1000)  # the same thresholds as in cdc-consumer
     stop = stop_on_signals()
     log = partial(event, logging.getLogger("cdc.seed"))
     retry = Retry(seconds=follower.consumer.retry_seconds, log=log, stop=stop)
@@ -90,7 +90,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except Exception as error:
         if not (stop.is_set() and _is_of_spark(error)):
             raise
-        loaded = None  # Spark's job was cancelled
+        loaded = None  # the error is only that Spark's job was cancelled
     if loaded is None:
         raise UserError(
             "stopped before the follower was whole", code="CDC-SEED-STOPPED", hint="run cdc-seed again, which goes on"
@@ -103,7 +103,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _is_of_spark(error: Exception) -> bool:
-    # Other connections translate their errors; only Py4J's connections to the JVM raise ConnectionError.
+    # A ConnectionError comes from Py4J's connection to the JVM: errors of all other connections are translated before.
     return type(error).__module__.startswith(("pyspark", "py4j")) or isinstance(error, ConnectionError)
 
 

@@ -25,7 +25,8 @@ __all__ = ["Check", "Endpoint", "verdict"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check's name and whether it is ok; ``says`` describes the result to the operator."""
+    """The result of a health check: the check's name, whether it succeeded, and ``says``, a description for the
+    operator."""
 
     name: str
     ok: bool
@@ -33,7 +34,8 @@ class Check:
 
 
 def verdict(checks: Iterable[Check]) -> tuple[bool, bytes]:
-    """Whether every check is ok, and the results as the JSON of ``/healthz``. No checks at all count as failing."""
+    """Whether all checks succeeded, and the results as the JSON of ``/healthz``. Without any check, the verdict is
+    negative."""
     results = list(checks)
     healthy = bool(results) and all(check.ok for check in results)
     body = {
@@ -44,11 +46,11 @@ def verdict(checks: Iterable[Check]) -> tuple[bool, bytes]:
 
 
 _LOG = logging.getLogger("cdc.endpoint")
-_REQUEST_SECONDS = 5  # seconds within which a client must send its request
+_REQUEST_SECONDS = 5  # a client must send its request within this time
 
 
 class _Collector:
-    """Collects a program's figures at each request, so that counting costs the program nothing."""
+    """Collects a program's metrics at the time of each request, so that the program itself spends no time on them."""
 
     def __init__(self, metrics: Callable[[], Iterable[Metric]]) -> None:
         self._metrics = metrics
@@ -58,12 +60,13 @@ class _Collector:
         yield from self._metrics()
 
     def describe(self) -> list[Metric]:
-        """Returns no metrics: otherwise the registry would collect all figures once just for their names."""
+        """Returns no metrics; without this method the registry would collect all metrics once, only to learn their
+        names."""
         return []
 
 
 class _Server(ThreadingMixIn, TCPServer):
-    # This is not http.server's HTTPServer, which looks up this host's name before it listens.
+    # http.server's HTTPServer is not used, because it looks up this host's name before it listens.
     daemon_threads = True
     allow_reuse_address = True
 
@@ -83,12 +86,13 @@ class _Server(ThreadingMixIn, TCPServer):
         self._checking = threading.Lock()
 
     def health(self) -> tuple[bool, bytes]:
-        # Only one check runs at a time: threads must not pile up while a server does not answer.
+        # Only one health check runs at a time, so that threads do not pile up while a server does not answer.
         with self._checking:
             return verdict(self._checks())
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Logs a client that disconnected during its answer, or a defect of cdc; the program continues."""
+        """Logs a failed request: the client disconnected during the answer, or cdc has a defect. The program
+        continues."""
         event(_LOG, "a request failed", level=logging.WARNING, client=client_address[0], reason=repr(sys.exception()))
 
 
@@ -120,11 +124,11 @@ class _Requests(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the base class's
-        """Logs no requests."""
+        """Does nothing, so that requests are not logged."""
 
 
 class Endpoint:
-    """Serves requests from ``open`` until ``close``."""
+    """Serves requests over HTTP from ``open`` until ``close``."""
 
     def __init__(self, server: _Server) -> None:
         self._server = server
@@ -142,7 +146,7 @@ class Endpoint:
         metrics: Callable[[], Iterable[Metric]],
         checks: Callable[[], Iterable[Check]],
     ) -> Self:
-        """Listens on ``host``:``port``. Raises UserError if that fails."""
+        """Begins to listen on ``host``:``port``. Raises UserError if that fails."""
         try:
             return cls(_Server((host, port), metrics=metrics, checks=checks))
         except OSError as error:
@@ -158,6 +162,6 @@ class Endpoint:
         return int(self._server.server_address[1])
 
     def close(self) -> None:
-        """Stops listening; a request that is being answered ends with the process."""
+        """Stops listening. A request that is being answered continues until the process ends."""
         self._server.shutdown()
         self._server.server_close()

@@ -1,4 +1,4 @@
-"""Shows a program's progress over HTTP, as a line on a terminal, and once a minute in the log."""
+"""Shows the progress of a program over HTTP, in a line on a terminal, and once a minute in the log."""
 
 import threading
 import time
@@ -17,11 +17,11 @@ __all__ = ["Activity", "shown"]
 
 _DRAW_SECONDS = 0.5
 _LOG_SECONDS = 60.0
-_RATE_SAMPLES = 5  # the rate on the terminal covers the last two seconds
+_RATE_SAMPLES = 5  # the rate on the terminal is computed from these samples, which cover two seconds
 
 
 class Activity(Protocol):
-    """A program's figures, which other threads may read at any moment."""
+    """The progress figures of a program, which other threads may read at any moment."""
 
     @property
     def records(self) -> int: ...
@@ -31,18 +31,18 @@ class Activity(Protocol):
     def checks(self) -> Iterator[Check]: ...
 
     def seconds_behind(self) -> float | None:
-        """An upper bound of the delay, None if nothing is known yet (``Behind``)."""
+        """An upper bound of the delay in seconds; None if nothing is known about the delay yet (``Behind``)."""
 
     def line(self, *, rate: float) -> str:
-        """The line for a terminal; ``rate`` is in records per second."""
+        """The progress line for a terminal; ``rate`` is in records per second."""
 
     def totals(self) -> dict[str, object]:
-        """The fields for the log; empty before the program has done anything."""
+        """The fields of the periodic log message; empty until the program has done something."""
 
 
 @contextmanager
 def shown(activity: Activity, *, metrics: Metrics, line: LastLine | None, log: Callable[..., None]) -> Iterator[None]:
-    """Shows ``activity`` inside the context, and logs its totals at its end.
+    """Shows ``activity`` while the ``with`` block runs, and logs its totals at the end of the block.
 
     Raises UserError if the address in ``metrics`` cannot be used.
     """
@@ -63,7 +63,7 @@ def _log_totals(activity: Activity, log: Callable[..., None]) -> None:
 
 
 class Reporter:
-    """A thread that draws the terminal's line twice a second and logs the totals once a minute."""
+    """A thread that draws the progress line on the terminal twice a second, and logs the totals once a minute."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Reporter:
         self._thread.start()
 
     def close(self) -> None:
-        """Stops the thread and removes the line from the terminal."""
+        """Stops the thread, and removes the progress line from the terminal."""
         self._stop.set()
         self._thread.join()
         if self._line:

@@ -1,4 +1,4 @@
-"""The audit as a script for spark-submit: is the follower equal to the leader at the sequence that it has applied?
+"""Runs the audit as a script for spark-submit: is the follower equal to the leader at the sequence that it has applied?
 
     spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:<version of pyspark> cdc/spark/audit.py \
         --leader producer_profile.toml --follower follower_profile.toml --report DIR

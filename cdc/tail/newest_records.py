@@ -1,10 +1,10 @@
-"""Reads the newest records of a leader's topics, and then new records, in the order of their sequences.
+"""Reads the newest records of a leader's topics, and after them new records, in the order of their sequences.
 
 ``TailedTopic`` reads the topic of layout "single"; ``TailedTopics`` reads all topics of layout "per_table".
 """
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -13,29 +13,44 @@ from cdc.config.topic_names import Topics
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.fragments import Fragments
 from cdc.kafka.merged_topics import MergedTopics
-from cdc.kafka.partitions import begin_offsets, end_offsets
+from cdc.kafka.partitions import begin_offsets, end_offsets, time_offsets
 from cdc.model.commit_entry import Mark
 from cdc.model.partition import Partition
 from cdc.model.record import Record
 
-__all__ = ["TailedTopic", "TailedTopics"]
+__all__ = ["Passes", "TailedTopic", "TailedTopics"]
+
+Passes = Callable[[bytes, str], bool]
+"""Whether a record is wanted, by its value and its place."""
 
 
 class TailedTopic:
-    """Reads the ``last`` records of the one topic in ``names``, or all records (None), and then new records.
+    """Reads the ``last`` records (None: all records) of the one topic in ``names``, and after them new records.
 
-    ``properties`` are librdkafka properties. Raises KafkaException.
+    ``properties`` are librdkafka properties. Only records with ``passes`` count, and only messages from ``since_ms`` on
+    are read (a timestamp as in Kafka). Raises KafkaException.
     """
 
-    def __init__(self, consumer: Consumer, properties: Mapping[str, Any], names: Topics, *, last: int | None) -> None:
+    def __init__(
+        self,
+        consumer: Consumer,
+        properties: Mapping[str, Any],
+        names: Topics,
+        *,
+        last: int | None,
+        passes: Passes | None = None,
+        since_ms: int | None = None,
+    ) -> None:
         name, commits = names.topic, names.commits
         self._consumer = consumer
         self._name = name
+        self._passes = passes
         self._fragments = Fragments(lambda _: _marks(properties, commits))
         self._last: deque[tuple[bytes, str]] | None = None if last is None else deque(maxlen=last)
         self.at_end = False
         place = name, 0
-        self._first, self._end = begin_offsets(properties, [place])[place], end_offsets(properties, [place])[place]
+        self._first = _begins(properties, [place], since_ms)[place]
+        self._end = end_offsets(properties, [place])[place]
         # The end of each Kafka transaction uses an offset too, so there are fewer records than offsets.
         self._offsets = self._end if last is None else 2 * last + 100
         self._read()
@@ -46,20 +61,20 @@ class TailedTopic:
         self._consumer.assign([TopicPartition(self._name, 0, self._start)])
 
     def _has_enough(self) -> bool:
-        """Whether enough records have arrived, or all records of the topic; otherwise begins to read again, from an
-        earlier offset.
+        """Whether the ``last`` records, or all records of the topic, have arrived. Otherwise begins to read again, from
+        an earlier offset.
         """
         if self._last is None or self._start == self._first or len(self._last) == self._last.maxlen:
             return True
-        # A record of several fragments, or an aborted transaction, may use many offsets.
+        # A record of several fragments, or an aborted transaction, may use many offsets; few records may pass.
         self._last.clear()
         self._offsets *= 8
         self._read()
         return False
 
     def next(self, wait: float) -> Iterator[tuple[bytes, str]]:
-        """Waits up to ``wait`` seconds for the next message; yields the value and the place of each record that can be
-        shown then."""
+        """Waits up to ``wait`` seconds for the next message, and yields the value and the place of each record that can
+        be printed now."""
         polled = self._consumer.poll(wait)
         message = None if polled is None else self._fragments.whole(polled)
         if message is None:
@@ -67,6 +82,8 @@ class TailedTopic:
         error = message.error()
         if error is None:
             found = message.value() or b"", f"topic {self._name}, offset {message.offset()}"
+            if self._passes is not None and not self._passes(*found):
+                return
             # Only at the end of the topic is it known which records are the last.
             if self._last is None or self.at_end:
                 yield found
@@ -86,15 +103,24 @@ def _marks(properties: Mapping[str, Any], commits: str) -> tuple[Mark, ...]:
     return newest.marks if newest else ()
 
 
+def _begins(
+    properties: Mapping[str, Any], partitions: Collection[Partition], since_ms: int | None
+) -> dict[Partition, int]:
+    if since_ms is None:
+        return begin_offsets(properties, partitions)
+    return time_offsets(properties, partitions, since_ms)
+
+
 _MOST_BYTES = 64_000_000
 
 
 class TailedTopics:
-    """Reads the ``last`` records of all topics in ``names``, or all records (None), and then new records.
+    """Reads the ``last`` records (None: all records) of all topics in ``names``, and after them new records.
 
     The binlog's other events have no sequence, and are left out. ``properties`` are librdkafka properties. Records of
     up to about ``most_bytes`` wait for an earlier record; if the earlier record is in no topic, the waiting records are
-    yielded without it. Raises KafkaException.
+    yielded without it. With ``passes`` only some records count, and all of them are read to find the last ones; with
+    ``since_ms`` only messages from then on. Raises KafkaException.
     """
 
     def __init__(
@@ -105,11 +131,19 @@ class TailedTopics:
         *,
         last: int | None,
         most_bytes: int = _MOST_BYTES,
+        passes: Passes | None = None,
+        since_ms: int | None = None,
     ) -> None:
         self._consumer = consumer
         self._properties = properties
+        self._passes = passes
+        self._since_ms = since_ms
+        self._kept: deque[tuple[bytes, str]] | None = None
+        if passes is not None and last is not None:
+            self._kept, last = deque(maxlen=last), None
         self._last = last
-        # The end of each Kafka transaction uses an offset too, so there are fewer records than offsets.
+        # The end marker of each Kafka transaction occupies an offset, too, so a range of offsets contains fewer
+        # records.
         self._offsets = 2 * (last or 0) + 100
         self._behind: dict[Partition, int] = {}
         self._fragments = Fragments()
@@ -119,7 +153,7 @@ class TailedTopics:
         self._merged = self._nothing_merged()
         self.at_end = False
         log = names.commits, 0
-        # The log's end is requested before the newest entry is read, so that no later entry is missed.
+        # The end of the commit log is requested before its newest entry is read, so that no later entry is missed.
         consumer.assign([TopicPartition(*log, end_offsets(properties, [log])[log])])
         newest = newest_commits(properties, names.commits)
         self._next_sequence = newest.next_sequence if newest else 0
@@ -131,11 +165,21 @@ class TailedTopics:
     def next(self, wait: float) -> Iterator[tuple[bytes, str]]:
         """Waits up to ``wait`` seconds for the next message; yields the value and the place of each record that can be
         shown then."""
+        found = (each for each in self._next(wait) if self._passes is None or self._passes(*each))
+        if self._kept is None:
+            yield from found
+            return
+        self._kept.extend(found)
+        if self.at_end:
+            kept, self._kept = self._kept, None
+            yield from kept
+
+    def _next(self, wait: float) -> Iterator[tuple[bytes, str]]:
         polled = self._consumer.poll(wait)
         message = None if polled is None else self._fragments.whole(polled)
         if message is not None:
             self._add(message)
-        # Which records are the last is known only when all have arrived.
+        # Which records are the last ones is known only when all old records have arrived.
         if self._last is None or self.at_end:
             yield from self._merged.ready()
         if not self._behind and not self.at_end:
@@ -145,7 +189,8 @@ class TailedTopics:
                 return
             self.at_end = True
             yield from shown
-            # If retention has deleted all old records, no record before the commit log's next sequence arrives.
+            # If retention has deleted all old records, no record before the ``next_sequence`` of the commit log will
+            # arrive.
             self._merged.next_sequence = max(self._merged.next_sequence, self._next_sequence)
         if self._last is None or self.at_end:
             self._merged.balance()
@@ -155,7 +200,8 @@ class TailedTopics:
             self._merged.balance()
 
     def _read_more(self) -> None:
-        """Begins to read again, from earlier offsets: a record, or an aborted transaction, may use many offsets."""
+        """Begins to read again, from earlier offsets: many offsets may contain no complete record, because fragments
+        and aborted transactions occupy offsets, too."""
         partitions, self._offsets = list(self._merged.partitions), self._offsets * 8
         self._reader.leave(partitions)
         self._merged = self._nothing_merged()
@@ -163,7 +209,7 @@ class TailedTopics:
 
     @property
     def waiting_bytes(self) -> int:
-        """The size, in bytes, of the records that wait for an earlier record."""
+        """The size in bytes of the records that wait for an earlier record."""
         return self._merged.waiting_bytes
 
     def _add(self, message: Message) -> None:
@@ -178,7 +224,7 @@ class TailedTopics:
             self._behind.pop(partition, None)
 
     def _assign(self, new: Collection[Partition], *, last: int | None) -> None:
-        begins, ends = begin_offsets(self._properties, new), end_offsets(self._properties, new)
+        begins, ends = _begins(self._properties, new, self._since_ms), end_offsets(self._properties, new)
         offsets = {partition: ends[partition] if last is None else self._offsets for partition in new}
         starts = {each: max(begins[each], ends[each] - offsets[each]) for each in new}
         self._begins_late = any(starts[each] > begins[each] for each in new)
@@ -188,8 +234,8 @@ class TailedTopics:
 
 
 class _PartitionReader:
-    """Assigns and unassigns partitions. It does not pause and resume them: librdkafka may lose messages between the two
-    (see cdc.consumer.source.reader).
+    """Assigns and unassigns partitions. Partitions are not paused and resumed, since librdkafka may lose messages
+    between pause and resume (see cdc.consumer.source.reader).
     """
 
     def __init__(self, consumer: Consumer, fragments: Fragments) -> None:

@@ -2,8 +2,8 @@
 
 A transaction is in the binlog before other sessions see its rows, and in ``gtid_executed`` after that. So a chunk is
 read once the leader has executed all transactions that the stream contained at the request: all transactions that the
-SELECT may not see come later in the stream. All transactions that it sees are in the binlog before the position that is
-read after the SELECT (DBLog, arXiv 2010.12597).
+SELECT possibly does not see come later in the stream. All transactions that it sees are in the binlog before the
+position that is read after the SELECT (DBLog, arXiv 2010.12597).
 
 A table that can't be read in ranges of its key is read from one snapshot: the first answer contains the GTIDs that the
 snapshot sees, and the answers to the next requests, whose key has no columns, contain its rows in pieces.
@@ -42,7 +42,7 @@ __all__ = ["Answer", "Read", "Reader", "Wanted"]
 
 _FIRST_ROWS, _MOST_ROWS = 500, 20_000
 _CHUNK_BYTES = 800_000
-_MOST_KEYS = 500  # keys of a chunk: with too many alternatives the server chooses to read the whole table
+_MOST_KEYS = 500  # the most keys of a chunk: with more alternatives the server might read the whole table
 _END_SECONDS = 0.5  # seconds for the thread to end by itself; a locked table can block it
 _TRIES = 5
 _WAIT_SECONDS = 1  # seconds for which one query waits until the leader has executed a GTID set
@@ -179,7 +179,7 @@ class Reader:
                 _break(used.connection)
             _break(self._marks)
             self._thread.join(_END_SECONDS)
-        # The thread waits for a definition over a connection of its own, and ends with the process. The pipe stays
+        # The thread is waiting for a definition over a connection of its own, and ends with the process. The pipe stays
         # open, since the thread will write to it.
 
     def _run(self) -> None:
@@ -190,7 +190,7 @@ class Reader:
                     self._answer_all(marks, rows)
         except pymysql.MySQLError as error:
             self._give(translated(error, self._name))
-        except Exception as error:  # noqa: BLE001 - raised where the answer is taken
+        except Exception as error:  # noqa: BLE001 - ``answer`` raises it in the other thread
             self._give(error)
 
     def _answer_all(self, marks: Any, rows: ChunkReader) -> None:
@@ -229,7 +229,7 @@ class Reader:
         return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk, estimated=estimated)
 
     def _estimate(self, cursor: Any, table: Table) -> int | None:
-        """The estimated rows of the table, queried when the table is first read."""
+        """The estimated number of rows of the table; the leader is queried when the table is first read."""
         if self._estimated[0] != table:
             found = estimates(cursor, [table]).get(table)
             self._estimated = table, found and found.rows
@@ -299,7 +299,8 @@ Found = tuple[TableDefinition, ReadChunk | None, tuple[tuple[str, ...], ...]]
 
 
 def _rows_of(definition: TableDefinition, reader: ChunkReader, keys: Keys, *, max_bytes: int) -> Found:
-    """Returns the table's ``definition``, the rows of the first of ``keys`` with about ``max_bytes``, and these keys.
+    """Reads the rows of the first of ``keys``, about ``max_bytes`` in all; returns the table's ``definition``, these
+    rows, and the keys of these rows.
 
     The rows are None if the table was altered meanwhile or can't be read by these keys; in the second case the
     definition has a refusal. Raises Disconnected.
@@ -314,14 +315,14 @@ def _rows_of(definition: TableDefinition, reader: ChunkReader, keys: Keys, *, ma
     except TableChanged:
         return definition, None, part
     except (ValueError, OverflowError, UserError, PromiseError) as error:
-        # Another request for the same rows would fail again, and so on for ever.
+        # Another request for the same rows would fail in the same way, again and again; so the rows are refused.
         return replace(definition, refusal=str(error)), None, part
     return definition, chunk, part
 
 
 def _break(connection: Any) -> None:
-    """Makes another thread's wait on the connection fail."""
-    with suppress(OSError, AttributeError):  # it may be closed, or not be open yet
+    """Shuts the connection down, so that another thread's wait on it fails."""
+    with suppress(OSError, AttributeError):  # the connection may be closed, or not be open yet
         connection._sock.shutdown(socket.SHUT_RDWR)
 
 

@@ -55,8 +55,8 @@ _HEAD = re.compile(r"CREATE (TABLE|DATABASE) (?!IF NOT EXISTS)")
 
 
 class Creations:
-    """Collects the effects of statements that may have changed the objects to create since these objects were last
-    read. Pure.
+    """Collects the effects of the statements that were run after the objects to create were last read, and that may
+    have changed these objects. Pure.
     """
 
     def __init__(self) -> None:
@@ -96,8 +96,8 @@ class Structures:
     """Reads the definitions of ``leader``'s objects that pass the filters, repeatedly if needed; ``settings`` are
     pymysql's arguments.
 
-    A table is read again only if a statement has changed it: if the leader has many tables, its clients execute a
-    statement on one of them before all of them are read.
+    A table is read again only if a statement has changed it: clients of a leader with many tables may always change a
+    table before all tables are read.
     """
 
     def __init__(self, settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange) -> None:
@@ -140,8 +140,9 @@ class Structures:
 
 
 def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange) -> list[Table]:
-    """The tables that a copy of the leader contains. Raises UserError if our user may not see all tables, and
-    Disconnected."""
+    """Queries which tables a copy of the leader contains. Raises UserError if our user may not see all tables, and
+    Disconnected.
+    """
     if not objects(settings, name=leader.name).all_seen:
         raise UserError(
             "our user can't see all tables, so a copy could lack some",
@@ -155,8 +156,9 @@ def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters | F
 def creations_of(
     settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange, tables: list[Table]
 ) -> Structure:
-    """The statements that create ``tables`` and everything else that passes the filters. Raises UserError and
-    Disconnected."""
+    """Reads the statements that create ``tables`` and all other objects that pass the filters. Raises UserError and
+    Disconnected.
+    """
     try:
         return _shown_now(settings, tables, filters, {}, definitions(settings, leader.name, tables))
     except pymysql.MySQLError as error:
@@ -326,8 +328,9 @@ def _creation(text: str, database: str, session: dict[str, Any] | None = None) -
 
 
 def _spoken(client: str) -> dict[str, Any]:
-    """Returns the session setting under which the text of a routine, trigger or event must run: ``binary`` if its
-    client used that, because the server then stored the text unconverted; otherwise none.
+    """Returns the session setting under which the text of a routine, trigger or event must run: ``binary`` if the
+    client that created the object used ``binary``, because the server then stored the text unconverted; otherwise no
+    setting.
     """
     return {"charset": client} if client == "binary" else {}
 

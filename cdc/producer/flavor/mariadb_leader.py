@@ -33,7 +33,7 @@ _NO_BINARY_LOG = 1381
 _PROBES = (
     ("BINLOG MONITOR", "SHOW BINARY LOGS"),
     ("SLAVE MONITOR", "SHOW REPLICA STATUS"),
-    # information_schema hides the columns of other tables, and so their types.
+    # Without this privilege, information_schema hides the columns of other tables, and so the types of the columns.
     ("SELECT", "SELECT 1 FROM mysql.global_priv LIMIT 0"),
 )
 _PERMANENT = "and the same in the server's option file"
@@ -99,7 +99,7 @@ def _missing_grants(cursor: Any) -> list[str]:
             cursor.execute(statement)
         except pymysql.MySQLError as error:
             if error.args[0] == _NO_BINARY_LOG:
-                return []  # this problem is reported as the setting log_bin
+                return []  # the check of log_bin reports this problem
             if error.args[0] not in _DENIED:
                 raise
             lacking.append(privilege)

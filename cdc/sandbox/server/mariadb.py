@@ -19,7 +19,7 @@ _SETTINGS = (
     "--performance-schema=OFF",
     "--max-connections=200",
     "--character-set-server=utf8mb4",
-    # The settings that cdc-producer requires of a leader.
+    # cdc-producer requires these settings of a leader.
     "--log-bin=binlog",
     "--log-slave-updates=ON",
     "--gtid-strict-mode=ON",
@@ -35,7 +35,7 @@ _SHARED = ("share/mysql", "share/mariadb", "share")
 
 
 def maria_db(folder: Path, **options: Any) -> MySql:
-    """A MariaDB server with its data in ``folder``; ``options`` are further arguments of ``MySql``."""
+    """Returns a MariaDB server with its data in ``folder``; ``options`` are further arguments of ``MySql``."""
     return MySql(folder, **{"find": mariadb_programs} | options, dialect=MARIADB)
 
 
@@ -44,7 +44,7 @@ def _initialise(programs: MySqlPrograms, folder: Path, chosen: Sequence[str]) ->
     data.mkdir()
     statements = ["CREATE DATABASE mysql;", "USE mysql;"]
     statements += [path.read_text() for path in _shared_files(programs)]
-    # FLUSH PRIVILEGES makes the server read the tables of privileges; accounts can't be created before.
+    # FLUSH PRIVILEGES makes the server read the tables of privileges; without that, no account can be created.
     statements += ["FLUSH PRIVILEGES;", MARIADB.grants.read_text()]
     command = [*server_command(programs, data), *chosen, "--bootstrap", "--skip-log-bin"]
     done = subprocess.run(command, check=False, input="\n".join(statements), capture_output=True, text=True)

@@ -11,11 +11,12 @@ from cdc.spark.frames.messages import Source
 __all__ = ["Moment", "sequence_at"]
 
 Moment = int | str | datetime | None
-"""A sequence, a GTID, a time as text in the session's time zone, or None for now."""
+"""A moment of the stream: a sequence, a GTID, a time as text in the session's time zone, or None for now."""
 
 
 def sequence_at(source: Source, at: Moment) -> int:
-    """The last sequence of the newest transaction that was complete at ``at``; -1 if there is none.
+    """Returns the last sequence of the newest transaction that was complete at ``at``; -1 if there is no such
+    transaction.
 
     A sequence inside a transaction stands for the end of the transaction before. A time is compared with the leader's
     commit times: the result is the newest transaction, in the order of the stream, that did not commit later than this

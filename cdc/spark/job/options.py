@@ -23,8 +23,9 @@ SMALL = 200_000  # up to this number of records, Spark's optimizations for large
 class Terms:
     """The conditions of a verdict.
 
-    If a producer's last sign of life is more than ``max_age`` seconds old, there is no verdict. ``exact``: rows are
-    compared one by one, not by digests of 64 bits. Drift that one of the ``accepted`` entries describes does not count.
+    If a producer's last sign of life is more than ``max_age`` seconds old, there is no verdict. If ``exact`` is true,
+    rows are compared one by one, not by digests of 64 bits. Drift that one of the ``accepted`` entries describes does
+    not count.
     """
 
     max_age: float | None = None
@@ -32,11 +33,11 @@ class Terms:
     accepted: tuple[Entry, ...] = ()
 
     def folded(self) -> Self:
-        """The terms with the names of accepted objects in lower case."""
+        """Returns the terms with the names of accepted objects in lower case."""
         return replace(self, accepted=tuple(replace(each, name=folded(each.name)) for each in self.accepted))
 
     def in_force(self, audited_at: str) -> tuple[Entry, ...]:
-        """The accepted entries that have not expired at the time ``audited_at`` (ISO 8601, in UTC)."""
+        """Returns the accepted entries that have not expired at the time ``audited_at`` (ISO 8601, in UTC)."""
         today = datetime.fromisoformat(audited_at).date()
         return tuple(each for each in self.accepted if each.until is None or today <= each.until)
 
@@ -81,8 +82,9 @@ def _parser(program: str) -> argparse.ArgumentParser:
 
 
 def parse_options(program: str, arguments_given: Sequence[str] | None) -> argparse.Namespace:
-    """The parsed options, with ``metrics`` as host and port. Ends the program if an option is invalid, as argparse
-    does."""
+    """Parses the options; returns them with ``metrics`` as host and port. Ends the program if an option is invalid, as
+    argparse does.
+    """
     parser = _parser(program)
     options = parser.parse_args(arguments_given)
     if options.watch is not None and (options.state is None or not options.watch > 0):
@@ -98,8 +100,9 @@ def parse_options(program: str, arguments_given: Sequence[str] | None) -> argpar
 
 
 def consumer_profile(options: argparse.Namespace) -> Profile | None:
-    """The consumer's profile, None if it is not given. Raises UserError if the profile is invalid, or if its leader or
-    its renames differ from the other profiles'."""
+    """The consumer's profile, None if it is not given. Raises UserError if the profile is invalid, or if the other
+    profiles name another leader or other renames.
+    """
     if options.consumer is None:
         return None
     leader, follower, consumer = (
@@ -127,8 +130,9 @@ def consumer_profile(options: argparse.Namespace) -> Profile | None:
 
 
 def side_profiles(options: argparse.Namespace) -> tuple[Profile, Profile]:
-    """The leader's and the follower's profile. Raises UserError if a profile is invalid, or if both have the same
-    topic."""
+    """Reads the leader's and the follower's profile. Raises UserError if a profile is invalid, or if both have the same
+    topic.
+    """
     leader, follower = (load(path, servers=KAFKA_ONLY) for path in (options.leader, options.follower))
     if leader.kafka.topic == follower.kafka.topic:
         raise UserError(

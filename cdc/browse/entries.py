@@ -1,0 +1,180 @@
+"""Describes a record as one entry of an index: where it is, what kind of change it is, and which rows it changes.
+
+Pure. The text of a row's key consists of the values of its key columns as SQL literals, separated by ``", "``: ``42``,
+or ``7, 'north'``. The names of the columns are not part of it, so that renaming a column does not change a row's key.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Self
+
+from cdc.model.record import COPY, REPAIR, Record, Row
+from cdc.model.uri import Uri
+from cdc.model.values import Value, display
+
+__all__ = [
+    "KINDS",
+    "Entry",
+    "Object",
+    "Summary",
+    "key_candidates",
+    "key_of",
+    "keys_of",
+    "kind_of",
+    "objects_of",
+    "row_keys",
+]
+
+KINDS = ("Add", "Update", "Delete", "Query", "Copy", "Repair", "Skipped")
+"""The kinds of records, as the record format names its operations."""
+
+Object = tuple[str, str]
+"""A database and a table; the table is empty for the database itself."""
+
+_SEPARATOR = ", "
+_PART = re.compile(r"\s*(?:[^\s=,'\"`]+=)?((?:_\w+ )?x'[0-9a-f]*'|'(?:[^']|'')*'|[^\s,']+)\s*(?:,|$|(?<=\s))")
+_MOST_PARTS = 16  # columns of a MySQL key
+_MOST_CANDIDATES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record as the index knows it.
+
+    ``offset`` is the offset of its first message, ``size`` its length in bytes. ``rows`` counts its rows, and ``keys``
+    are the texts of the first few keys. ``ts_us`` is the time of the leader's commit in microseconds since 1970,
+    ``gtid`` the id of its transaction, whose records are those from sequence ``first`` up to ``last``; ``last`` is None
+    while the index has not read the transaction's last record.
+    """
+
+    sequence: int
+    topic: str
+    partition: int
+    offset: int
+    size: int
+    kind: str
+    database: str
+    table: str
+    rows: int
+    keys: tuple[str, ...]
+    ts_us: int
+    gtid: str
+    first: int
+    last: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What an index keeps of a record: its sequence, its transaction, its kind, and the rows and objects it changes."""
+
+    sequence: int
+    first: int
+    is_last: bool
+    gtid: str
+    ts_us: int
+    kind: str
+    objects: tuple[Object, ...]
+    rows: int
+    keys: tuple[str, ...]
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """The summary of ``record``."""
+        return cls(
+            record.sequence,
+            # A transaction's records have consecutive sequences, and are numbered from 0.
+            record.sequence - record.index,
+            record.last,
+            record.transaction,
+            record.ts_us,
+            kind_of(record),
+            tuple(objects_of(record)),
+            len(record.rows),
+            tuple(keys_of(record)),
+        )
+
+
+def kind_of(record: Record) -> str:
+    """One of KINDS."""
+    if record.operation == COPY and record.range is not None and record.range.keys is not None:
+        return REPAIR
+    return record.operation
+
+
+def key_of(values: Sequence[Value]) -> str:
+    """The text of a key with these values."""
+    return _SEPARATOR.join(map(display, values))
+
+
+def keys_of(record: Record) -> Iterator[str]:
+    """The keys of the record's rows, each key once, in the order of the rows; none for a table without a key.
+
+    An update that changes a row's key has both keys; a repair also has the keys without a row.
+    """
+    if not record.key:
+        return iter(())
+    places = [record.columns.index(name) for name in record.key]
+    return iter(dict.fromkeys(_keys(record, places)))
+
+
+def _keys(record: Record, places: Sequence[int]) -> Iterator[str]:
+    for row in record.rows:
+        for image in row:
+            if image is not None:
+                yield key_of([image[place] for place in places])
+    if record.range is not None:
+        yield from map(key_of, record.range.keys or ())
+
+
+def row_keys(record: Record, row: Row) -> tuple[str | None, str | None]:
+    """The row's key before and after the change: twice the same if there is only one image, None without a key."""
+    if not record.key:
+        return None, None
+    places = [record.columns.index(name) for name in record.key]
+    before, after = (None if image is None else key_of([image[place] for place in places]) for image in row)
+    return (before if before is not None else after), (after if after is not None else before)
+
+
+def objects_of(record: Record) -> list[Object]:
+    """The tables and databases that the record changes; the first one represents it."""
+    found = dict.fromkeys(_affected(record.affects)) if record.affects else {}
+    return list(found) or [(record.uri.database, record.uri.table or "")]
+
+
+def _affected(affects: Sequence[dict[str, str]]) -> Iterator[Object]:
+    for each in affects:
+        for name in ("uri", "to"):
+            if name in each:
+                uri = Uri.parse(each[name])
+                yield uri.database, uri.table or ""
+
+
+def key_candidates(text: str) -> list[str]:
+    """The texts of keys that somebody may mean by ``text``: text values may lack their quotes, and each value may be
+    preceded by its column's name and ``=``, as other programs print keys.
+    """
+    text = text.strip()
+    found = [text, _quoted(text)]
+    parts = _parts(text)
+    if parts:
+        choices = [[part] if part.endswith("'") else [part, _quoted(part)] for part in parts]
+        found += map(_SEPARATOR.join, islice(product(*choices), _MOST_CANDIDATES))
+    return list(dict.fromkeys(found))
+
+
+def _parts(text: str) -> list[str]:
+    parts: list[str] = []
+    at = 0
+    while at < len(text) and len(parts) < _MOST_PARTS:
+        match = _PART.match(text, at)
+        if match is None:
+            return []
+        parts.append(match[1])
+        at = match.end()
+    return parts if at >= len(text) else []
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,247 @@
+"""Lists the topics of a cluster, and reads messages of any topic as they are, without an effect on the cluster."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any, Self
+
+from confluent_kafka import (
+    TIMESTAMP_LOG_APPEND_TIME,
+    TIMESTAMP_NOT_AVAILABLE,
+    KafkaError,
+    KafkaException,
+    Message,
+)
+
+from cdc.errors import UserError
+from cdc.kafka.admin_clients import admin_client
+from cdc.kafka.errors import question_error
+from cdc.kafka.partitions import backwards, begin_offsets, between, connected, end_offsets, known_ranges
+from cdc.model.partition import Partition
+from cdc.model.values import UNSEEN, visible
+
+__all__ = [
+    "FETCH",
+    "NOTHING",
+    "Shown",
+    "TopicSummary",
+    "Window",
+    "answering",
+    "as_hex",
+    "as_json",
+    "as_text",
+    "topics",
+    "window",
+]
+
+_ANSWER_SECONDS = 10.0
+_HEX_WIDTH = 16
+FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10}
+"""librdkafka's settings of a consumer: by default it fetches 64 MB in advance, and then stops for a second."""
+NOTHING = "∅"
+"""The text of a key or value that is null in Kafka."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSummary:
+    """A topic, and for each of its partitions the first offset and the end. The partitions of brokers that do not
+    answer are in ``silent`` and not in ``ranges``. ``internal`` is true for Kafka's own topics.
+    """
+
+    name: str
+    ranges: dict[int, tuple[int, int]]
+    internal: bool
+    silent: tuple[int, ...] = ()
+
+    @property
+    def messages(self) -> int:
+        """The number of offsets in use: at least the number of messages, since the end of a Kafka transaction uses an
+        offset, too, and compaction leaves gaps.
+        """
+        return sum(end - begin for begin, end in self.ranges.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A message as it is in Kafka. ``timestamp_ms`` is None if it has none; ``timestamp_kind`` is ``"create"`` or
+    ``"append"``. ``size`` is the length of the whole value: ``value`` may be only its beginning.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    timestamp_kind: str
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    size: int
+
+    @classmethod
+    def of(cls, message: Message, *, value_bytes: int | None = None) -> Self:
+        """Copies the message, with at most the first ``value_bytes`` of its value."""
+        kind, timestamp = message.timestamp()
+        value: Any = message.value()
+        pairs: Any = message.headers() or ()
+        headers = tuple((name, _bytes(content)) for name, content in pairs)
+        return cls(
+            message.topic() or "",
+            message.partition() or 0,
+            message.offset() or 0,
+            None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
+            "append" if kind == TIMESTAMP_LOG_APPEND_TIME else "create",
+            _bytes(message.key()),
+            value if value is None or value_bytes is None else value[:value_bytes],
+            headers,
+            len(value or b""),
+        )
+
+
+def _bytes(content: Any) -> bytes | None:
+    return content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Some messages of a partition in the order of their offsets, and ``begin`` and ``end`` of the partition.
+
+    To get the messages before these, call ``window`` again with ``before`` as ``until``, to get those after them with
+    ``after`` as ``offset``; each is None if there are no such messages now.
+    """
+
+    messages: tuple[Shown, ...]
+    begin: int
+    end: int
+    before: int | None
+    after: int | None
+
+
+@contextmanager
+def answering(properties: Mapping[str, Any], *, where: str) -> Iterator[None]:
+    """Turns the errors of Kafka's client in the block into UserErrors; ``where`` is for the message."""
+    try:
+        yield
+    except KafkaException as error:
+        group = str(properties.get("group.id", ""))
+        raise question_error(error.args[0], properties, where=where, group=group) from None
+
+
+def topics(properties: Mapping[str, Any]) -> list[TopicSummary]:
+    """All topics that the brokers show, sorted by name. ``properties`` are librdkafka's, with ``group.id``.
+
+    Raises UserError if Kafka does not answer.
+    """
+    with answering(properties, where=str(properties.get("bootstrap.servers", ""))):
+        with admin_client(properties) as admin:
+            known = admin.list_topics(timeout=_ANSWER_SECONDS).topics
+        numbers = {name: sorted(topic.partitions) for name, topic in sorted(known.items())}
+        ranges = known_ranges(properties, [(name, number) for name in numbers for number in numbers[name]])
+    return [
+        TopicSummary(
+            name,
+            {number: ranges[name, number] for number in every if (name, number) in ranges},
+            name.startswith("__"),
+            tuple(number for number in every if (name, number) not in ranges),
+        )
+        for name, every in numbers.items()
+    ]
+
+
+def window(
+    properties: Mapping[str, Any],
+    topic: str,
+    partition: int,
+    *,
+    offset: int | None = None,
+    until: int | None = None,
+    count: int = 50,
+    committed: bool = True,
+    value_bytes: int = 100_000,
+) -> Window:
+    """Reads at most ``count`` messages: from ``offset`` on, or the newest before ``until``, or the newest.
+
+    Only the first ``value_bytes`` of a value are kept. With ``committed``, messages of open and aborted transactions
+    are left out. Raises UserError if there is no such topic or partition, Disconnected if the brokers stop to answer.
+    """
+    place = topic, partition
+    with answering(properties, where=f"topic {topic}, partition {partition}"):
+        _require(properties, topic, partition)
+        begin = begin_offsets(properties, [place])[place]
+        end = end_offsets(properties, [place], committed=committed)[place]
+        found: list[Shown] = []
+        if offset is not None:
+            low = high = max(begin, min(offset, end))
+            if low < end:
+                found = list(islice(_from(properties, place, (low, end), committed, value_bytes), count))
+        else:
+            high = end if until is None else max(begin, min(until, end))
+            low = begin
+            pick = partial(Shown.of, value_bytes=value_bytes)
+            found = list(islice(backwards(properties, place, committed=committed, end=high, pick=pick), count))[::-1]
+    if found:
+        low, high = found[0].offset, found[-1].offset + 1
+    return Window(tuple(found), begin, end, low if low > begin else None, high if high < end else None)
+
+
+def _from(
+    properties: Mapping[str, Any], place: Partition, offsets: tuple[int, int], committed: bool, value_bytes: int
+) -> Iterator[Shown]:
+    """Yields the messages between two offsets, the oldest first."""
+    consumer = connected(FETCH | dict(properties), committed=committed)
+    begin, end = offsets
+    try:
+        for message in between(consumer, {place: begin}, {place: end}, str(properties.get("group.id", ""))):
+            yield Shown.of(message, value_bytes=value_bytes)
+    finally:
+        consumer.close()
+
+
+def _require(properties: Mapping[str, Any], topic: str, partition: int) -> None:
+    """Raises UserError if the brokers do not show this partition. A request for offsets of an unknown one would be sent
+    again and again.
+    """
+    with admin_client(properties) as admin:
+        # The metadata of all topics are requested: a request for one topic may create it.
+        known = admin.list_topics(timeout=_ANSWER_SECONDS).topics
+    if topic not in known:
+        raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+    if partition not in known[topic].partitions:
+        raise UserError(
+            f"the topic has no partition {partition}",
+            code="CDC-BROWSE-NO-PARTITION",
+            where=f"topic {topic}",
+            hint=f"it has {len(known[topic].partitions)}, numbered from 0",
+        )
+
+
+def as_text(data: bytes | None) -> str:
+    """The bytes as UTF-8, with a visible sign in place of what can't be shown; line breaks and tabs stay."""
+    if data is None:
+        return NOTHING
+    return visible(data.decode("utf-8", "backslashreplace"), keep="\n\t")
+
+
+def as_hex(data: bytes | None) -> str:
+    """The bytes as lines of 16: offset, hex digits, and the printable ASCII characters."""
+    if data is None:
+        return NOTHING
+    lines = []
+    for at in range(0, len(data), _HEX_WIDTH):
+        part = data[at : at + _HEX_WIDTH]
+        shown = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in part)
+        lines.append(f"{at:08x}  {part.hex(' '):<47}  {shown}")
+    return "\n".join(lines)
+
+
+def as_json(data: bytes | None) -> str | None:
+    """The bytes as indented JSON; None if they are not JSON. Characters that can't be shown are escaped, as JSON
+    allows.
+    """
+    try:
+        text = json.dumps(json.loads(data or b""), ensure_ascii=False, indent=2)
+    except (ValueError, RecursionError):
+        return None
+    return UNSEEN.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text)

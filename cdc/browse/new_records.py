@@ -1,0 +1,118 @@
+"""Reads the records of one profile's topics from given offsets up to the ends that the topics have now.
+
+The rules are those of the programs that apply records: fragments are joined, and messages that do not count are left
+out (modules ``kafka.fragments`` and ``kafka.epochs``), as are the binlog's events that are part of no record.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from confluent_kafka import TopicCollection
+
+from cdc.browse.messages import FETCH
+from cdc.config.profile import Kafka
+from cdc.config.topic_names import SINGLE, Topics
+from cdc.kafka.admin_clients import admin_client
+from cdc.kafka.commit_log import newest_commits
+from cdc.kafka.first_partition import FIRST, require_first_only
+from cdc.kafka.fragments import Fragments
+from cdc.kafka.partitions import begin_offsets, between, connected, end_offsets
+from cdc.model.commit_entry import Mark
+from cdc.model.partition import Partition
+from cdc.model.record import Record, is_event
+
+__all__ = ["Extent", "Found", "NewRecords", "marks_of"]
+
+_ANSWER_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The offsets that a partition has now, and the id of its topic: another one with the same name has another id."""
+
+    topic_id: str
+    begin: int
+    end: int
+
+
+class Found(NamedTuple):
+    """A record, or None for a message that is none, and the size of its JSON. ``offset`` is that of the first message
+    of the record, ``next_offset`` the one to go on from in this partition: no record before it is incomplete.
+    """
+
+    partition: Partition
+    offset: int
+    next_offset: int
+    record: Record | None
+    size: int
+
+
+def marks_of(properties: Mapping[str, Any], commits: str) -> tuple[Mark, ...]:
+    """The marks in the newest entry of the commit log ``commits``."""
+    newest = newest_commits(properties, commits)
+    return newest.marks if newest else ()
+
+
+class NewRecords:
+    """The records of the topics of ``kafka``; ``properties`` are librdkafka's, with ``group.id``. All methods raise
+    KafkaException, or Disconnected if the brokers stop to answer.
+    """
+
+    def __init__(self, kafka: Kafka, properties: Mapping[str, Any]) -> None:
+        self._names: Topics = kafka.topics()
+        self._is_single = kafka.layout == SINGLE
+        self._properties = dict(properties)
+
+    def extents(self) -> dict[Partition, Extent]:
+        """The partitions with records.
+
+        Raises UserError for messages in an added partition of a topic that has a total order.
+        """
+        require_first_only(self._properties, self._names.first)
+        if self._is_single:
+            partitions = [(self._names.topic, FIRST)]
+        else:
+            # The entry is read before the ends: what it counts is in these partitions.
+            newest = newest_commits(self._properties, self._names.commits)
+            partitions = list(newest.partitions) if newest else []
+        ids = self._topic_ids({topic for topic, _ in partitions})
+        begins, ends = begin_offsets(self._properties, partitions), end_offsets(self._properties, partitions)
+        return {each: Extent(ids[each[0]], begins[each], ends[each]) for each in partitions}
+
+    def _topic_ids(self, names: set[str]) -> dict[str, str]:
+        if not names:
+            return {}
+        with admin_client(self._properties) as admin:
+            asked = admin.describe_topics(TopicCollection(sorted(names)), request_timeout=_ANSWER_SECONDS)
+            return {name: str(answer.result().topic_id) for name, answer in asked.items()}
+
+    def read(self, starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> Iterator[Found]:
+        """Yields what is from the offsets ``starts`` up to the offsets ``ends``, each partition in order.
+
+        Raises PromiseError for a message that is not a record.
+        """
+        starts = {partition: start for partition, start in starts.items() if start < ends[partition]}
+        if not starts:
+            return
+        commits = self._names.commits
+        fragments = Fragments(lambda _: marks_of(self._properties, commits), on_disk=True)
+        begun: dict[Partition, int] = {}
+        # Where retention has deleted the next offset meanwhile, librdkafka would go on at the end by default.
+        consumer = connected(FETCH | self._properties | {"auto.offset.reset": "error"}, committed=True)
+        try:
+            for message in between(consumer, starts, ends, str(self._properties["group.id"])):
+                partition, offset = (message.topic() or "", message.partition() or 0), message.offset() or 0
+                whole = fragments.whole(message)
+                if whole is None:
+                    first = begun.setdefault(partition, offset) if fragments.is_begun(partition) else offset + 1
+                    yield Found(partition, offset, first, None, 0)
+                    continue
+                value: Any = whole.value() or b""
+                first, size = begun.pop(partition, offset), len(value)
+                where = f"topic {partition[0]}, partition {partition[1]}, offset {offset}"
+                is_other = self._names.is_events(partition[0]) and is_event(value)
+                record = None if is_other else Record.parse(value, where=where)
+                yield Found(partition, first, offset + 1, record, size)
+        finally:
+            consumer.close()
