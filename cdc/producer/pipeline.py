@@ -123,7 +123,7 @@ def start_of(
     entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters, named=named)
     if leader.session is None:
         return entry
-    begins = newest is None or Pending.from_json(newest.copy).structure
+    begins = newest is None or Pending.from_json(newest.copy).structure or Pending.from_json(entry.copy).structure
     return mariadb_history.with_history(profile.database.settings(), leader, entry, begins=begins)
 
 
