@@ -91,9 +91,9 @@ class Records:
     PromiseError for a message that is no record or a gap in the sequences.
     """
 
-    def __init__(self, profile: Profile, *, since: int | datetime, follow: bool) -> None:
+    def __init__(self, profile: Profile, *, since: int | datetime | None, follow: bool) -> None:
         self._profile, self._follow = profile, follow
-        self._first = since if isinstance(since, int) else 0
+        self._first = since if isinstance(since, int) else None
         self._from_us = round(_utc(since).timestamp() * 1_000_000) if isinstance(since, datetime) else None
         self._stop = threading.Event()
 
@@ -102,12 +102,13 @@ class Records:
         self._stop.set()
 
     def __iter__(self) -> Iterator[Record]:
-        last: int | None = None
+        # The sequence before the next record, None if any record may come first.
+        last = None if self._first is None else self._first - 1
         for value, where in _messages(self._profile.kafka, self._from_us, follow=self._follow, stop=self._stop):
             record = Record.parse(value, where=where)
-            if last is None and (record.sequence < self._first or record.ts_us < (self._from_us or 0)):
+            if last is None and record.ts_us < (self._from_us or 0):
                 continue
-            # A producer that did not know whether its messages had arrived has written them again.
+            # Before ``since``, or once more: a producer that does not know whether a message has arrived repeats it.
             if last is not None and record.sequence <= last:
                 continue
             if last is not None and record.sequence > last + 1:
@@ -141,12 +142,15 @@ class Records:
                 held = []
 
 
-def records(profile: str | PathLike[str] | Profile, *, since: int | datetime = 0, follow: bool = False) -> Records:
+def records(
+    profile: str | PathLike[str] | Profile, *, since: int | datetime | None = None, follow: bool = False
+) -> Records:
     """The records of the leader that ``profile`` (a file's path) names, in the leader's order.
 
     ``since`` is the sequence of the first record, or the time of the first commit (without a zone: UTC); records before
-    a sequence are read and passed over, those before a time mostly not. With ``follow`` an iteration waits for new
-    records; otherwise it ends after those that are there. Raises UserError for a profile that can't be used.
+    that sequence are read and passed over, most records before that time are not read. Without it the first record is
+    the oldest one in the topics. With ``follow`` an iteration waits for new records; otherwise it ends after those that
+    are there. Raises UserError for a profile that can't be used.
     """
     if not isinstance(profile, Profile):
         profile = profiles.load(Path(profile), servers=profiles.KAFKA_ONLY)

@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
 
 import cdc
-from cdc.errors import UserError
+from cdc.errors import PromiseError, UserError
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.programs import run_well, write_profile
@@ -54,6 +55,20 @@ def test_records_in_python(leader: MySql, kafka: Kafka, tmp_path: Path, layout: 
         each.records[0].sequence for each in transactions if each.committed >= since
     }
     follows(leader, profile, name)
+    if layout == "single":
+        begins_late(kafka, profile, name)
+
+
+def begins_late(kafka: Kafka, profile: Path, name: str) -> None:
+    """What retention has deleted is told to who asks for it by its number."""
+    admin = kafka.admin()
+    (deleted,) = admin.delete_records([TopicPartition(name, 0, 3)]).values()
+    deleted.result(LIMIT_SECONDS)
+    first = next(iter(cdc.records(profile))).sequence
+    assert 0 < first <= 3
+    assert next(iter(cdc.records(profile, since=first))).sequence == first
+    with pytest.raises(PromiseError, match=f"a gap: sequence {first - 1} is missing, {first} follows"):
+        next(iter(cdc.records(profile, since=first - 1)))
 
 
 def follows(leader: MySql, profile: Path, name: str) -> None:

@@ -90,6 +90,8 @@ def test_which_columns_a_server_computes() -> None:
         assert "q" in of(f"ALTER TABLE d.t ADD x DECIMAL(10, 2), {clause} AS (id)"), clause
     assert of("CREATE TABLE t LIKE u", "ALTER TABLE u ADD x INT AS (1)") == frozenset()
     assert of("CREATE TABLE u (x INT AS (1))", "CREATE TABLE t LIKE u") >= {"x"}
+    assert "x" in of('CREATE TABLE "t" (x INT AS (1))', modes=STRICT | {"ANSI_QUOTES"})
+    assert of('CREATE TABLE "t" (x INT AS (1))') == frozenset()
     # What is a name and where a text ends depends on the modes of the statement.
     text = """CREATE TABLE t (a CHAR(9) DEFAULT '\\', "g" INT AS (1), b CHAR(9) DEFAULT ', h INT AS (1)')"""
     assert "g" in of(text, modes=STRICT | {"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES"})

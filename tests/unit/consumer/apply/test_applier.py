@@ -1,14 +1,16 @@
 """Whatever connections are lost on the way, each transaction commits once, in the leader's order, and is told once."""
 
 import threading
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.apply.applier import Applier, Reread
+from cdc.consumer.apply.applier import Applied, Applier, Reread
 from cdc.consumer.apply.committed import Committed
 from cdc.consumer.apply.planned_batch import PlannedBatch, State, ending
 from cdc.consumer.errors import Interrupted, Refused, WaitedOut
@@ -196,21 +198,46 @@ class Stops:
             self._stop.set()
 
 
-def applied(
+def applied(follower: Follower, given: list[Batch | None], **options: Any) -> list[int | None]:
+    """The last sequences that the applier reports, None for a pause."""
+    return [each and each.last.sequence for each in reported(follower, given, **options)]
+
+
+def reported(
     follower: Follower, given: list[Batch | None], *, plans: Plans | None = None, retry: Any = None,
     stop: threading.Event | None = None,
-) -> list[int | None]:  # fmt: skip
-    """The last sequences that the applier reports, None for a pause."""
+) -> Iterator[Applied | None]:  # fmt: skip
     session: Any = Connection(iter(()))
     applier = Applier(
         session, cast("Any", plans or Plans(iter(()))), cast("Any", follower),
         committed=Committed(session, START), retry=retry or Patience(), stop=stop or threading.Event(),
     )  # fmt: skip
-    return [each and each.last.sequence for each in applier.applied(given)]
+    yield from applier.applied(given)
 
 
 def some(*sizes: int) -> list[Batch | None]:
     return list(batches(list(sizes), after=-1, pauses=iter(())))
+
+
+class Counts(Plans):
+    """Plans with these rows, of which some are filtered out."""
+
+    def prepare(self, batch: Batch, commit: object) -> PlannedBatch:
+        return replace(super().prepare(batch, commit), rows=7, filtered=2, started=time.monotonic())
+
+
+def test_a_commit_is_reported_with_its_rows() -> None:
+    (batch, _) = given = some(1)
+    assert batch is not None
+    (found,) = filter(None, reported(Follower(iter(())), given, plans=Counts(iter(()))))
+    assert (found.last, found.offsets, found.rows, found.filtered) == (batch.last, batch.offsets, 7, 2)
+    assert found.seconds >= 0 and found.chunk is None
+
+
+def test_a_pause_is_passed_on_once_all_before_it_has_committed() -> None:
+    follower = Follower(iter(()))
+    for each in reported(follower, some(1, 1)):
+        assert each is not None or follower.committed == [0, 1]
 
 
 def test_what_is_reported_has_committed_also_at_the_end() -> None:
