@@ -1,4 +1,4 @@
-"""Defines the errors that users see: each describes what failed, where, and what to do, and defines an exit status.
+"""Defines the errors that users see. Each error describes what failed, where, and what to do, and has an exit status.
 
 CdcError
 ├── UserError      2  the user must change something: the profile, a server setting, a grant
@@ -16,11 +16,11 @@ __all__ = ["CdcError", "Disconnected", "Fenced", "PromiseError", "ServerGone", "
 
 
 class CdcError(Exception):
-    """An error that describes ``what`` failed and ``where`` (at a binlog position, a topic offset, a profile key), with
-    a ``hint`` at what to do.
+    """An error with a description of ``what`` failed, ``where`` it failed (a binlog position, a topic offset, a profile
+    key), and a ``hint`` at what to do.
 
-    ``code`` identifies the kind of error, and stays the same when the text changes: docs/what-if.md lists all codes.
-    ``each`` contains the single failures if ``what`` summarises several.
+    ``code`` identifies the kind of error, and stays the same when the text changes: docs/what-if.md lists all codes. If
+    ``what`` summarises several failures, ``each`` contains one text for each failure.
     """
 
     exit_status: ClassVar[int] = 3
@@ -36,7 +36,7 @@ class CdcError(Exception):
         self.each = tuple(each)
 
     def __str__(self) -> str:
-        """Joins what failed, where, and what to do into one line. Line breaks in these parts become spaces."""
+        """Joins the description, the place and the hint into one line; line breaks in them become spaces."""
         parts = [self.what]
         if self.where:
             parts.append(f"at {self.where}")
@@ -56,7 +56,7 @@ class Unreachable(UserError):
 
 
 class PromiseError(CdcError):
-    """The program stops here: if it continued, it would lose, repeat or alter a change."""
+    """The program stops, because continuing would lose, repeat or alter a change."""
 
     exit_status = 3
 
@@ -68,8 +68,8 @@ class ServerGone(CdcError):
 
 
 class Disconnected(ServerGone):
-    """A connection to a server was lost or could not be established; retrying from the last commit is safe."""
+    """A connection to a server was lost, or could not be opened. Retrying from the last commit is safe."""
 
 
 class Fenced(Disconnected):
-    """Kafka rejects this producer's writes; the commit log shows whether another producer has taken over."""
+    """Kafka rejects the writes of this producer; the commit log shows whether another producer has taken over."""

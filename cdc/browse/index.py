@@ -155,8 +155,7 @@ class Index:
     @contextmanager
     def _only_writer(self) -> Iterator[bool]:
         """Yields whether no other process adds to the file; none does so until the end of the block."""
-        with closing(self.file.connect()):
-            pass  # creates the folder
+        self.file.prepare()
         lock = os.open(self.file.path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, FILE)
         try:
             try:

@@ -75,22 +75,22 @@ class IndexFile:
 
     def remove(self) -> None:
         """Deletes the file."""
-        for suffix in ("", "-wal", "-shm", "-journal"):
+        # The log goes first: a new file beside the log of the old one would be restored from it.
+        for suffix in ("-wal", "-shm", "-journal", ""):
             with suppress(FileNotFoundError):
                 self.path.with_name(self.path.name + suffix).unlink()
 
     def connect(self, *, cache_kb: int = 8_000) -> sqlite3.Connection:
-        """Opens the file; creates it if it does not exist, and replaces a file of another version or identity.
-
-        Raises UserError if the folder can't be used.
+        """Opens the file; creates it if it does not exist, and replaces a file of another version or identity. Raises
+        the errors of ``prepare``, too.
         """
-        self._prepare()
+        self.prepare()
         connection = self._opened(cache_kb)
         try:
             if not self._is_empty(connection) and not self._is_ours(connection):
                 connection.close()
                 self.remove()
-                self._prepare()
+                self.prepare()
                 connection = self._opened(cache_kb)
             if self._is_empty(connection):
                 self._fill(connection)
@@ -99,7 +99,8 @@ class IndexFile:
             raise
         return connection
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
+        """Creates the folder, and an empty file if there is none. Raises UserError if the folder can't be used."""
         try:
             make_folder(self.path.parent)
             self.path.touch(mode=FILE)

@@ -1,4 +1,5 @@
-"""Decides which databases and tables a profile replicates, from its include or exclude lists of globs."""
+"""Decides which databases and tables are replicated, according to the include or exclude lists of globs in a
+profile."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -19,11 +20,11 @@ _PLACE = "{table}"
 
 
 def filtered_name(action: str, name: str | None) -> str | None:
-    """The name with which the filters decide about an object that a statement affects; None if the name of its database
-    decides.
+    """Returns the name that the filters compare to decide about an object that a statement affects; None if they
+    compare only the name of its database.
 
-    ``action`` is the ``action`` of an Effect. Filters can name tables and views; for an index the name of its table
-    decides.
+    ``action`` is the ``action`` of an Effect. Filters can name tables and views; for an index they compare the name of
+    its table.
     """
     return name if action.endswith(("Table", "View", "Index")) else None
 
@@ -38,9 +39,10 @@ class Filters:
     """Globs over database names and over ``db.table`` (module table_globs), case-sensitive. ``folded`` returns the
     filters for a server with ``lower_case_table_names = 1``.
 
-    At most one of include and exclude is given per kind; with none, everything passes. The server's own databases never
-    pass, since each server keeps its own. ``shadow_tables`` are the names, with ``{table}`` in place of a table's name,
-    under which tools build and keep other versions of a table: such a version passes if the table passes.
+    For databases and for tables, at most one of the include and exclude lists is set; without a list, everything
+    passes. The server's own databases never pass, since each server keeps its own. ``shadow_tables`` are patterns of
+    the names under which tools build and keep other versions of a table, with ``{table}`` in place of the table's name:
+    such a version passes if the table passes.
     """
 
     include_dbs: tuple[str, ...] = ()
@@ -78,16 +80,16 @@ class Filters:
         self._compiled["their_dbs"] = re.compile("|".join(their)) if included else None
 
     def folded(self) -> Self:
-        """The filters for names that are folded to lower case."""
+        """The filters for a server that stores names in lower case; the globs are folded to lower case."""
         return type(self)(**{key: tuple(map(folded, getattr(self, key))) for key in _KEYS})
 
     def listed(self) -> dict[str, list[str]]:
-        """The lists that are not empty, each sorted, so that equal filters return equal results."""
+        """The lists that are not empty, by key. Each list is sorted, so that equal filters return equal results."""
         lists = {key: getattr(self, key) for key in _KEYS}
         return {key: sorted(set(globs)) for key, globs in lists.items() if globs}
 
     def narrows(self, before: "Filters") -> bool:
-        """Whether the lists alone show that these filters pass nothing that ``before`` left out."""
+        """Whether the lists themselves prove that these filters pass no object that ``before`` did not pass."""
         if set(before.shadow_tables) != set(self.shadow_tables):
             return False
         for kind in ("dbs", "tables"):
@@ -99,7 +101,7 @@ class Filters:
         return True
 
     def wants_database(self, database: str) -> bool:
-        """Whether any object of this database may pass (a table filter can still leave out its tables)."""
+        """Whether an object of this database may pass. A table filter can still leave out tables of the database."""
         if database in SYSTEM_DATABASES:
             return False
         include, exclude = self._compiled["include_dbs"], self._compiled["exclude_dbs"]
@@ -111,11 +113,11 @@ class Filters:
         return exclude is None or exclude.match(database) is None
 
     def wants(self, database: str, name: str | None) -> bool:
-        """Whether a table or view passes; without a ``name``, whether any object of the database may pass."""
+        """Whether a table or view passes. If ``name`` is None, whether an object of the database may pass."""
         return self.wants_database(database) if name is None else self.wants_table(database, name)
 
     def wants_table(self, database: str, table: str) -> bool:
-        """Whether changes of this table pass."""
+        """Whether the changes of this table pass the filters."""
         if not self.wants_database(database):
             return False
         include, exclude = self._tables["include_tables"], self._tables["exclude_tables"]
@@ -125,7 +127,7 @@ class Filters:
         return exclude is None or not any(exclude.match(database, name) for name in names)
 
     def _shadowed(self, table: str) -> Iterator[str]:
-        """The tables whose shadow this table may be, judging by its name."""
+        """Yields the tables whose shadow table this table may be, according to its name."""
         for pattern in self.shadow_tables:
             before, _, after = pattern.partition(_PLACE)
             name = table.removeprefix(before).removesuffix(after)
@@ -135,17 +137,17 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class FilterChange:
-    """A change of the filters: finds objects that pass ``after`` and did not pass ``before``."""
+    """A change of the filters. It selects the objects that pass ``after`` but did not pass ``before``."""
 
     before: Filters
     after: Filters
 
     def wants_database(self, database: str) -> bool:
-        """Whether an object of this database may pass now, and none passed before."""
+        """Whether an object of this database may pass now, while no object of it passed before."""
         return self.after.wants_database(database) and not self.before.wants_database(database)
 
     def wants_table(self, database: str, table: str) -> bool:
-        """Whether changes of this table or view pass now, and did not pass before."""
+        """Whether the changes of this table or view pass now, but did not pass before."""
         return self.after.wants_table(database, table) and not self.before.wants_table(database, table)
 
 
@@ -153,8 +155,8 @@ _Name = tuple[str, str]
 
 
 class Swap(NamedTuple):
-    """The ``table`` whose place the table ``new`` took, both as (database, name), and the setting that lets the names
-    of the tool pass.
+    """A swap: the name ``table``, the name of the table ``new`` that took its place, both as (database, name), and the
+    setting with which the tool's names pass the filters.
     """
 
     table: _Name
@@ -163,10 +165,11 @@ class Swap(NamedTuple):
 
 
 def swap(renames: Iterable[tuple[_Name, _Name]]) -> Swap | None:
-    """The swap that a statement with these renames, each from one name to another, performs; None if it is no swap.
+    """Returns the swap that a statement with these ``renames`` (old name, new name) performs; None if it performs no
+    swap.
 
-    A swap moves a table away, and moves another table to its name; all tables are in one database, and their names
-    contain the table's name.
+    A swap moves a table away and moves another table to its name. All tables must be in one database, and the other
+    names must contain the table's name.
     """
     before = {after: name for name, after in renames}
     both = before.keys() & set(before.values())

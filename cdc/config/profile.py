@@ -1,4 +1,4 @@
-"""Reads the profile, the TOML file with all settings of a program, into dataclasses; every key is checked."""
+"""Reads the profile (the TOML file with all settings of a program) into dataclasses; every key is checked."""
 
 import os
 import re
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from cdc.config.filters import CHECKPOINT_DATABASE, Filters
+from cdc.config.references import output_of, resolved, resolved_text
 from cdc.config.renames import Renames, folded_renames, require_own
 from cdc.config.start_position import AUTO, WORDS, parsed_copy, parsed_start
 from cdc.config.toml_tables import build, lacking, parsed, text_of
@@ -33,7 +34,7 @@ __all__ = [
     "load",
 ]
 
-# An IPv6 address contains colons itself, and stands in brackets.
+# An IPv6 address must be in brackets, because it contains colons itself.
 _HOST_AND_PORT = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\s\[\]]+)):(?P<port>[0-9]{1,5})")
 _LARGEST_PORT = 65_535
 
@@ -61,16 +62,17 @@ class ServerAddress(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-# The size of the largest message by default. With its key and headers the message must fit into a request, for which
-# Kafka's brokers have a limit of 104857600 bytes (socket.request.max.bytes).
+# The default size of the largest message. A message with its key and headers must fit into one request, and Kafka's
+# brokers limit requests to 104857600 bytes (socket.request.max.bytes).
 MESSAGE_BYTES = 100_000_000
-# By default librdkafka takes an answer of more than 100 MB for a broken connection, and requests it again for ever.
+# By default librdkafka mistakes an answer of more than 100 MB for a broken connection, and requests it again for ever.
 _ANSWER_BYTES = 2_147_483_647
+_PASSWORD = "database.password"  # its references are replaced at each connection
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """The settings for TLS to the database: PEM files, and the strictness of the check of the server's certificate."""
+    """The settings for TLS to the database: PEM files, and how strictly the server's certificate is checked."""
 
     ca: str = ""
     cert: str = ""
@@ -78,7 +80,7 @@ class Tls:
     verify: str = field(default="full", metadata={"choices": ("full", "ca", "none")})
 
     def context(self) -> ssl.SSLContext:
-        """The context for TLS connections. Raises UserError if a file cannot be read."""
+        """Creates the context for TLS connections. Raises UserError if a file cannot be read."""
         try:
             context = ssl.create_default_context(cafile=self.ca or None)
             if self.cert:
@@ -97,7 +99,8 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """The address and account of the MySQL server whose binlog the producer reads, or of the consumer's follower."""
+    """The address of a MySQL server and the account to use there: for the producer the server whose binlog it reads,
+    for the consumer the follower."""
 
     ip_or_host: str = "127.0.0.1"
     port: int = field(default=3306, metadata={"range": (1, 65535)})
@@ -105,19 +108,22 @@ class Database:
     password: str = field(default="", repr=False)
     password_env: str = ""
     password_file: str = ""
+    password_command: tuple[str, ...] = ()
     tls: Tls | None = None
 
     def __str__(self) -> str:
         return f"{self.user}@{self.ip_or_host}:{self.port}"
 
     def settings(self) -> dict[str, Any]:
-        """The connection as pymysql's arguments. Raises UserError if the password cannot be read."""
+        """The arguments of ``cdc.service.mysql_connection.connected``, which reads the password at each connection.
+
+        Raises UserError if a TLS file cannot be read.
+        """
         settings: dict[str, Any] = {
             "host": self.ip_or_host,
             "port": self.port,
             "user": self.user,
-            # The password is sent as UTF-8, as the server reads it in CREATE USER; pymysql would encode it as latin1.
-            "password": self.secret().encode("utf-8", "surrogateescape"),
+            "password": self._sent,
             "charset": "utf8mb4",
             "connect_timeout": 10,
         }
@@ -125,17 +131,30 @@ class Database:
             settings["ssl"] = self.tls.context()
         return settings
 
+    def _sent(self) -> bytes:
+        # The password is sent as UTF-8, as the server reads it in CREATE USER; pymysql would encode it as latin1.
+        return self.secret().encode("utf-8", "surrogateescape")
+
     def secret(self) -> str:
-        """The password, from the profile, an environment variable or a file. Raises UserError when it is missing."""
-        return _secret(self, table="database")
+        """The password, from the profile, an environment variable, a file or a command, each read anew.
+
+        Raises UserError when it is missing, and Disconnected when the command fails.
+        """
+        text = _secret(self, table="database", keys=(*_PASSWORD_KEYS, "password_command"))
+        if self.password_command:
+            return output_of(self.password_command, key="database.password_command")
+        return resolved_text(text, key=_PASSWORD) if self.password else text
 
 
-def _secret(given: "Database | Web", *, table: str) -> str:
-    """The password in a ``table`` of the profile, from one of its three keys."""
-    keys = [key for key in ("password", "password_env", "password_file") if getattr(given, key)]
-    if len(keys) > 1:
+_PASSWORD_KEYS = ("password", "password_env", "password_file")
+
+
+def _secret(given: "Database | Web", *, table: str, keys: Collection[str] = _PASSWORD_KEYS) -> str:
+    """The password of a ``table`` in the profile, from one of ``_PASSWORD_KEYS``. Only one of ``keys`` may be set."""
+    used = [key for key in keys if getattr(given, key)]
+    if len(used) > 1:
         raise UserError(
-            f"{' and '.join(keys)} are both set",
+            f"{' and '.join(used)} are both set",
             code="CDC-PROFILE-EXCLUSIVE-KEYS",
             where=f"profile key {table}",
             hint="keep one",
@@ -154,7 +173,7 @@ def _secret(given: "Database | Web", *, table: str) -> str:
 
 
 def _check_librdkafka(settings: Mapping[str, Any]) -> None:
-    """Raises UserError for a setting of librdkafka that is cdc's own, or that the brokers would not accept."""
+    """Raises UserError for a setting of librdkafka that only cdc may set, or that the brokers would not accept."""
     if "transactional.id" in settings:
         raise UserError(
             "the transactional id is cdc-producer's own, made from the topic and the leader's name",
@@ -163,8 +182,8 @@ def _check_librdkafka(settings: Mapping[str, Any]) -> None:
             hint="leave it out; ACLs for it are in docs/deployment.md",
         )
     largest = settings.get("message.max.bytes", MESSAGE_BYTES)
-    # librdkafka accepts 0x5f5e100, too, but the brokers, which get the value as a topic's setting, do not accept
-    # it.
+    # librdkafka would also accept 0x5f5e100. But the brokers receive the value as a setting of the topic, and accept
+    # decimal digits only.
     if not str(largest).isdecimal():
         raise UserError(
             f"the largest message has {largest!r} bytes, which is no whole number in decimal digits",
@@ -176,7 +195,7 @@ def _check_librdkafka(settings: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Kafka:
-    """The brokers, the topics, and the settings with which topics are created."""
+    """The settings for the brokers, for the topics, and for the creation of topics."""
 
     bootstrap_servers: str = "127.0.0.1:9092"
     topic: str = "rust-mysql-cdc"
@@ -225,12 +244,12 @@ class Kafka:
         _check_librdkafka(self.librdkafka)
 
     def topics(self) -> Topics:
-        """The names of the topics."""
+        """The names of the topics that these settings define."""
         return Topics(self.topic, layout=self.layout, prefix=self.prefix, tables=self.tables)
 
     def properties(self, **defaults: object) -> dict[str, Any]:
-        """librdkafka's properties: the profile's properties override ``defaults``, whose names contain
-        ``_`` for ``.``.
+        """The properties for librdkafka. The properties in the profile override ``defaults``, in whose names ``_``
+        stands for a dot.
         """
         named = {name.replace("_", "."): value for name, value in defaults.items()}
         own = {"receive.message.max.bytes": _ANSWER_BYTES, "bootstrap.servers": self.bootstrap_servers}
@@ -265,7 +284,7 @@ class Producer:
         self.replica_addresses()
 
     def replica_addresses(self) -> list[ServerAddress]:
-        """The addresses of the replicas that a copy waits for."""
+        """The addresses of the replicas for which a table copy waits if they lag."""
         return [ServerAddress.parse(text, key="producer.copy_replicas") for text in self.copy_replicas]
 
 
@@ -302,7 +321,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """The address of ``/metrics`` and ``/healthz``; port 0 disables both."""
+    """The address of ``/metrics``, ``/livez``, ``/readyz`` and ``/healthz``; with port 0 they are not served."""
 
     host: str = "127.0.0.1"
     port: int = field(default=0, metadata={"range": (0, 65535)})
@@ -340,7 +359,7 @@ class Web:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A whole profile. ``mysql_resource_name`` is the leader's name in every URI."""
+    """A whole profile. ``mysql_resource_name`` is the name of the leader in every URI."""
 
     mysql_resource_name: str = "mysql-srv1"
     database: Database = field(default_factory=Database)
@@ -371,13 +390,13 @@ class Profile:
 
     @classmethod
     def parse(cls, text: str, *, name: str) -> Self:
-        """Parses a profile's text; ``name`` is the name of its file in errors. Raises UserError."""
+        """Parses the text of a profile; ``name`` is the file's name in errors. Raises UserError."""
         return cls._of(parsed(text, name=name), name=name)
 
     @classmethod
     def _of(cls, content: dict[str, Any], *, name: str) -> Self:
         try:
-            profile: Self = build(cls, content, tables=_TABLES, removed=_REMOVED)
+            profile: Self = build(cls, resolved(content, later=(_PASSWORD,)), tables=_TABLES, removed=_REMOVED)
         except UserError as error:
             raise UserError(error.what, code=error.code, where=f"{name}, {error.where}", hint=error.hint) from None
         if not profile.mysql_resource_name:
@@ -394,14 +413,16 @@ KAFKA_ONLY, BOTH_SERVERS = ("kafka",), ("database", "kafka")
 
 
 def load(path: Path, *, servers: Collection[str] = ()) -> Profile:
-    """Reads the profile from a file, which must contain the addresses of the ``servers`` (tables of the profile).
+    """Reads the profile from a file, which must contain the address of each server in ``servers`` (names of the
+    profile's tables).
 
     Raises UserError for a missing file, broken TOML, an unknown key, a wrong type or value, or a table without any key.
     """
     content = parsed(text_of(path, key="PROFILE"), name=str(path))
     profile = Profile._of(content, name=str(path))
     if any(not content.get(table) for table in servers):
-        # With default addresses the program could reach a server that is not the intended one, or wait for it.
+        # With default addresses the program could reach another server than the intended one, or wait for a server that
+        # does not exist.
         wanted = lacking(content, [*_RESOURCE, *(key for table in servers for key in _ADDRESS[table])])
         raise UserError(
             f"the profile lacks {', '.join(wanted)}",

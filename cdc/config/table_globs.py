@@ -1,8 +1,8 @@
 """Matches tables against the profile's globs ``db.table``, whose names may be in backquotes.
 
-A glob without backquotes is compared with ``db.table`` as a whole. With backquotes, each of the two names is compared
-by itself, so that a name may contain a dot. Inside backquotes ``*``, ``?`` and ``[…]`` are globs too, and two
-backquotes stand for one, as in SQL.
+A glob without backquotes is compared with the whole text ``db.table``. In a glob with backquotes, the database and the
+table are compared separately, so that a name may contain a dot. Inside backquotes ``*``, ``?`` and ``[…]`` are globs
+too, and two backquotes stand for one, as in SQL.
 """
 
 import re
@@ -24,8 +24,8 @@ _QUOTED = re.compile(rf"({_NAME})\.({_NAME})")
 
 @dataclass(frozen=True, slots=True)
 class TableGlobs:
-    """Compiled globs: ``whole`` matches ``db.table``, each pair in ``pairs`` matches the two names; ``databases`` are
-    globs over databases.
+    """Compiled globs: ``whole`` matches the text ``db.table``, each pair in ``pairs`` matches a database and a table,
+    and ``databases`` lists the globs' database parts.
     """
 
     whole: re.Pattern[str]
@@ -34,7 +34,8 @@ class TableGlobs:
 
     @classmethod
     def of(cls, globs: Iterable[str], *, key: str, names_database: bool) -> Self:
-        """Compiles the globs of the profile key ``key``; with ``names_database`` each glob must name the database.
+        """Compiles the globs of the profile key ``key``; if ``names_database`` is true, each glob must contain the
+        database.
 
         Raises UserError for a glob in which the two names cannot be distinguished.
         """
@@ -62,10 +63,11 @@ class TableGlobs:
 
 
 def selected(tables: Iterable[tuple[str, str]], globs: Iterable[str], *, key: str) -> list[tuple[str, str]]:
-    """The ``tables`` that match one of the globs of the option ``key``, in their order.
+    """Returns those ``tables`` that match one of the globs, in their order; ``key`` is the option with the globs, for
+    errors.
 
-    A glob that matches no table is compared regardless of case, since a server with ``lower_case_table_names = 1``
-    stores and logs names only in lower case. Raises the errors of ``TableGlobs.of``.
+    A glob that matches no table is compared again regardless of case, since a server with ``lower_case_table_names =
+    1`` stores and logs names only in lower case. Raises the errors of ``TableGlobs.of``.
     """
     tables, found = list(tables), set[tuple[str, str]]()
     for glob in globs:
@@ -76,19 +78,21 @@ def selected(tables: Iterable[tuple[str, str]], globs: Iterable[str], *, key: st
 
 
 def unquoted(name: str) -> str:
-    """A name or glob without its backquotes."""
+    """Removes the backquotes around a name or glob, if it has some."""
     quoted = len(name) > 2 and name[0] == name[-1] == "`"
     return name[1:-1].replace("``", "`") if quoted else name
 
 
 def copy_command(*tables: tuple[str, str]) -> str:
-    """The command that copies exactly these tables again, quoted for a shell: names may contain anything."""
+    """The shell command that copies exactly these tables again. Names in it are quoted, since they may contain any
+    character."""
     globs = (named(escape(database), escape(table)) for database, table in tables)
     return "cdc-producer PROFILE " + " ".join(f"--copy {quote(glob)}" for glob in globs)
 
 
 def named(database: str, table: str) -> str:
-    """``db.table``, with backquotes if the text could be misread without them, also as an option."""
+    """Writes ``db.table``. The names are in backquotes if the text could otherwise be misread, or mistaken for a
+    command line option."""
     names = database, table
     if database.startswith("-") or any("." in name or "`" in name for name in names):
         return ".".join(f"`{name.replace('`', '``')}`" for name in names)
@@ -96,7 +100,7 @@ def named(database: str, table: str) -> str:
 
 
 def table_named(text: str) -> tuple[str, str] | None:
-    """Parses a text that ``named`` returned; None for a text that names no table."""
+    """Parses a text that ``named`` returned; None for a text that is not the name of a table."""
     if found := _QUOTED.fullmatch(text):
         return unquoted(found[1]), unquoted(found[2])
     return None

@@ -1,4 +1,4 @@
-"""Reads TOML text into dataclasses, and checks the name, the type, and the ``choices`` or ``range`` of each key."""
+"""Builds dataclasses from TOML text, and checks each key's name, type, and ``choices`` or ``range``."""
 
 import difflib
 import re
@@ -14,9 +14,9 @@ __all__ = ["build", "lacking", "parsed", "text_of"]
 
 
 def text_of(path: Path, *, key: str) -> str:
-    """The text of the file that the profile key ``key`` names. Raises UserError."""
+    """Reads the file that the profile key ``key`` names. Raises UserError."""
     try:
-        # the file may begin with a byte order mark, which Windows editors write
+        # utf-8-sig ignores a byte order mark at the beginning, which some Windows editors write.
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise UserError(
@@ -29,10 +29,11 @@ def text_of(path: Path, *, key: str) -> str:
 
 
 def parsed(text: str, *, name: str) -> dict[str, Any]:
-    """Parses the TOML ``text``; ``name`` is the name of its file in errors. Raises UserError."""
+    """Parses the TOML ``text``; ``name`` is the file's name in errors. Raises UserError."""
     try:
         return tomllib.loads(text)
-    # tomllib raises its own error, and Python's ValueError for a number with more digits than Python parses.
+    # tomllib raises TOMLDecodeError, a ValueError; for a number with too many digits, Python itself raises a
+    # ValueError.
     except (ValueError, RecursionError) as error:
         raise UserError(
             f"broken TOML: {_without_quotes(error)}",
@@ -43,7 +44,7 @@ def parsed(text: str, *, name: str) -> dict[str, Any]:
 
 
 def lacking(content: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
-    """The ``keys`` (``table.key``) that ``content`` lacks."""
+    """Returns those ``keys`` (as ``table.key``) that ``content`` lacks."""
     parts = [(key, *key.rpartition(".")[::2]) for key in keys]
     return [key for key, table, name in parts if name not in (content.get(table, {}) if table else content)]
 
@@ -51,11 +52,11 @@ def lacking(content: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
 def build(
     kind: Any, content: Mapping[str, Any], *, tables: Mapping[str, Any], removed: Mapping[str, str], path: str = ""
 ) -> Any:
-    """Builds a ``kind`` (dataclass) from the values in ``content``; a key in ``tables`` holds a table of that
-    dataclass.
+    """Builds an object of the dataclass ``kind`` from the values in ``content``. ``tables`` maps each key whose value
+    is a table to the dataclass of that table.
 
-    ``removed`` maps keys of former versions to the hint for users; ``path`` precedes the keys in errors. Raises
-    UserError.
+    ``removed`` maps each key that only former versions knew to a hint for users; ``path`` precedes the keys in errors.
+    Raises UserError.
     """
     known = {f.name: f for f in fields(kind) if f.init}
     values: dict[str, Any] = {}
@@ -78,8 +79,8 @@ def build(
 
 
 def _without_quotes(error: Exception) -> str:
-    """The error and its place as tomllib reports them, without the parts of the file that it quotes: they may contain a
-    password.
+    """The message of a parse error, with its place, but without the parts of the file that tomllib quotes: these may
+    contain a password.
     """
     if not isinstance(error, tomllib.TOMLDecodeError):
         return "a value is too large, or too deep"
@@ -105,7 +106,7 @@ def _unknown(key: str, name: str, known: list[str], removed: Mapping[str, str]) 
 def _checked(spec: Any, value: Any, name: str) -> Any:
     default = spec.default if spec.default is not MISSING else spec.default_factory()
     wanted = type(default)
-    # bool is an int in Python, but port = true is a mistake.
+    # isinstance(True, int) is true in Python, but port = true is a mistake.
     if wanted is tuple:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise UserError(
@@ -114,7 +115,7 @@ def _checked(spec: Any, value: Any, name: str) -> Any:
         return tuple(value)
     if not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool):
         words = {str: "a string", int: "a whole number", bool: "true or false", dict: "a table"}[wanted]
-        shown = repr(value) if spec.repr else "the value"  # it may be a secret that was written without quotes
+        shown = repr(value) if spec.repr else "the value"  # the value may be a secret that was written without quotes
         raise UserError(
             f"{shown} is not {words}", code="CDC-PROFILE-TYPE", where=f"profile key {name}", hint=f"write {words}"
         )

@@ -1,16 +1,17 @@
 """Derives the topic of a record from the names of its database and table alone, so that it never changes.
 
-In layout "single" everything goes to ``kafka.topic``. In layout "per_table" a table's rows and statements go to
-``<prefix><database>_<table>``, and all else goes to ``<prefix>mysql_binlog_events``. One rule keeps tables apart and
-names legal:
+In layout "single" all records are in ``kafka.topic``. In layout "per_table" the rows and statements of a table are in
+``<prefix><database>_<table>``, and all other records are in ``<prefix>mysql_binlog_events``. The following rule makes
+names legal in Kafka and different for different tables:
 
-    The name is used as it is if the database's name contains no ``_``, both names contain only ``A-Z a-z 0-9 _ -``, and
-    the whole name has at most 249 characters, is not the name of another topic of this leader, and does not end in
-    ``-`` and 12 hex digits. In any other name the other characters become ``-``, the name is cut, and ``-`` is added
-    with the first 12 hex digits of the SHA-256 of ``database/table``, both percent-encoded.
+The name is unchanged if the database's name contains no ``_``, both names contain only ``A-Z a-z 0-9 _ -``, and the
+whole name has at most 249 characters, is not the name of another topic of this leader, and does not end in ``-`` and 12
+hex digits. Otherwise each other character is replaced by ``-``, the name is shortened, and ``-`` is appended with the
+first 12 hex digits of the SHA-256 of ``database/table``, in which both names are percent-encoded.
 
-So ``a``.``b_c`` is ``a_b_c``, and ``a_b``.``c`` is ``a_b_c-`` and its digits. A dot is replaced, too, because Kafka
-refuses two names that differ only in ``.`` and ``_``. Letters keep their case: ``A`` is not ``a``.
+For example, the topic of ``a``.``b_c`` is ``a_b_c``, and the topic of ``a_b``.``c`` is ``a_b_c-`` followed by 12
+digits. A dot is replaced, too, because Kafka refuses two names that differ only in ``.`` and ``_``. Letters keep their
+case: ``A`` is not ``a``.
 """
 
 import hashlib
@@ -26,7 +27,7 @@ __all__ = ["COMMITS", "PER_TABLE", "SINGLE", "Topics"]
 
 SINGLE, PER_TABLE = "single", "per_table"
 COMMITS = ".commits"
-_COPIES = ".copies"  # not longer than COMMITS
+_COPIES = ".copies"  # must not be longer than COMMITS, since the length of names is checked with COMMITS
 _EVENTS = "mysql_binlog_events"
 _LONGEST = 249  # org.apache.kafka.common.internals.Topic.MAX_NAME_LENGTH
 _LONGEST_PREFIX = 100
@@ -39,7 +40,8 @@ _MADE = re.compile(rf".*-[0-9a-f]{{{_DIGITS}}}")
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The names of one leader's topics. ``tables`` are globs over ``db.table`` for the tables with their own topic."""
+    """The names of one leader's topics. ``tables`` are globs over ``db.table``; each table that matches has its own
+    topic."""
 
     topic: str
     layout: str = SINGLE
@@ -57,8 +59,8 @@ class Topics:
 
     @property
     def main(self) -> str:
-        """The topic that exists from the start and represents all topics: the records' topic in layout "single", else
-        the commit log.
+        """The topic that exists from the start and stands for all topics of the leader: in layout "single" the topic of
+        the records, otherwise the commit log.
         """
         return self.topic if self.layout == SINGLE else self.commits
 
@@ -69,21 +71,23 @@ class Topics:
 
     @property
     def copies(self) -> str:
-        """The topic of requests to copy tables."""
+        """The topic that contains the requests to copy tables."""
         return self.topic + _COPIES
 
     @property
     def first(self) -> tuple[str, ...]:
-        """The topics that exist before any record: the commit log, and in layout "single" the records' topic."""
+        """The topics that exist before the first record: the commit log, and in layout "single" also the topic of the
+        records."""
         return (self.commits, self.topic) if self.layout == SINGLE else (self.commits,)
 
     @property
     def events(self) -> str:
-        """The topic of statements that affect no single table, and of binlog events that are part of no record."""
+        """The topic of statements that affect no table or several tables, and of binlog events that belong to no
+        record."""
         return self.prefix + _EVENTS
 
     def is_events(self, topic: str) -> bool:
-        """Whether ``topic`` is a topic of ``events``, with this prefix or with a former prefix."""
+        """Whether ``topic`` may be the topic that ``events`` returns, with this prefix or with a former prefix."""
         return topic.endswith(_EVENTS) and topic != self.topic
 
     def of_table(self, database: str, table: str) -> str:
@@ -101,7 +105,8 @@ class Topics:
         return f"{readable[: _LONGEST - 1 - _DIGITS]}-{digits}"
 
     def of_statement(self, named: Collection[tuple[str, str]]) -> str:
-        """The topic of a statement that names the tables ``named``: the table's topic if there is only one."""
+        """The topic of a statement that names the tables ``named``: that table's topic if there is one table only,
+        otherwise ``events``."""
         if self.layout == SINGLE:
             return self.topic
         return self.of_table(*next(iter(named))) if len(named) == 1 else self.events

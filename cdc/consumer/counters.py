@@ -1,6 +1,7 @@
-"""Counts the consumer's work since its start: the pipeline counts each commit, other threads read the attributes.
+"""Counts the work of the consumer since its start. The pipeline counts each commit, and other threads read the
+attributes.
 
-It also counts the differences that table copies find on the follower, and logs when a copy is complete.
+The module also counts the differences that table copies find on the follower, and logs when a copy is complete.
 """
 
 import logging
@@ -13,6 +14,7 @@ from cdc.consumer.plan.chunk_plan import ChunkPlan
 from cdc.consumer.range.delay import Delay, Pause, RateLimit
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.model.record import Uri
+from cdc.service.histogram import Histogram
 from cdc.service.logs import event
 from cdc.service.seconds_behind import Behind
 
@@ -23,8 +25,10 @@ _LOG = logging.getLogger("cdc.consumer")
 
 @dataclass(slots=True)
 class Tally:
-    """Counts rows in chunks since the program's start. ``rows`` counts all rows; ``missing`` and ``different`` count
-    rows that the follower lacked or had with other values; ``extra`` counts rows that only the follower had. ``first``
+    """Counts the rows in chunks since the program's start.
+
+    ``rows`` is the number of all rows in the chunks; ``missing`` of them were missing on the follower, and
+    ``different`` of them had other values there. ``extra`` is the number of rows that only the follower had. ``first``
     is the sequence of the first chunk.
     """
 
@@ -35,7 +39,7 @@ class Tally:
     extra: int = 0
 
     def add(self, plan: ChunkPlan) -> None:
-        """Adds the counts of a chunk."""
+        """Adds the counts of one chunk."""
         repair = plan.repair
         self.rows += len(plan.chunk.rows)
         self.missing += repair.missing
@@ -48,7 +52,7 @@ class Tally:
 
 
 class Copies:
-    """The sums over all chunks: ``total`` for all tables, and a sum for each table since its first chunk or the
+    """Adds up the counts of chunks: ``total`` for all tables, and a sum for each table since its first chunk or the
     program's start.
     """
 
@@ -57,7 +61,7 @@ class Copies:
         self._tables: dict[Uri, Tally] = {}
 
     def applied(self, plan: ChunkPlan) -> None:
-        """Counts a chunk that has committed."""
+        """Counts a chunk whose transaction has committed."""
         chunk, repair = plan.chunk, plan.repair
         if plan.refused is not None or chunk.range is None:
             return
@@ -79,27 +83,24 @@ class Copies:
             event(_LOG, "table copied", uri=chunk.uri, **tally.told(), since=tally.first, sequence=chunk.sequence)
 
     def _repaired(self, plan: ChunkPlan, keys: int) -> None:
-        """Counts rows of chosen keys that were repaired (``cdc-repair``); they are not part of a copy of
-        their table.
-        """
+        """Counts the repaired rows of chosen keys (``cdc-repair``), which do not belong to a copy of their table."""
         chunk, tally = plan.chunk, Tally()
         for each in (self.total, tally):
             each.add(plan)
         event(_LOG, "rows repaired", uri=chunk.uri, sequence=chunk.sequence, keys=keys, **tally.told())
 
 
-_LOOK_SECONDS = 2.0  # the pipeline polls an idle topic several times in this time
+_LOOK_SECONDS = 2.0  # the pipeline polls an idle topic several times within this time
 
 
 @dataclass(slots=True)
 class Counters:
-    """The consumer's counters. They change with each batch, not with each record, and whenever the topic has no more
-    records.
+    """The consumer's counters. They change with each committed batch, and whenever the topic has no more records.
 
     ``sequence`` is the sequence of the last applied record, and ``applied_at`` is the ``time.monotonic()`` of its
-    commit; ``offsets`` are the offsets of the next records to apply. ``kafka_away()`` returns whether no broker
-    answers. ``delay``, ``limit`` and ``pause`` hold transactions back, because of the profile's delay, because of its
-    rate, or at the operator's signal.
+    commit; ``offsets`` are the offsets of the next records to apply. ``kafka_away()`` returns true while no broker
+    answers. Transactions are held back by ``delay`` (the profile's delay), ``limit`` (the profile's rate) and ``pause``
+    (the operator's signal).
     """
 
     started: bool = False
@@ -109,8 +110,8 @@ class Counters:
     records: int = 0
     rows: int = 0
     filtered_rows: int = 0
-    commits: int = 0
-    apply_seconds: float = 0.0
+    batches: Histogram = field(default_factory=Histogram)
+    delays: Histogram = field(default_factory=Histogram)
     conflicts: int = 0
     statements: int = 0
     statements_left_out: int = 0
@@ -132,36 +133,35 @@ class Counters:
         self.started = True
 
     def applied(self, applied: Applied, *, conflicts: int, statements: int, left_out: int) -> None:
-        """Counts a commit on the follower; the other arguments are totals."""
+        """Counts a commit on the follower; ``conflicts``, ``statements`` and ``left_out`` are totals since the
+        start."""
         if applied.chunk is not None:
             self.copies.applied(applied.chunk)
-        # After a failover to a server that lags behind, the sequence decreases; the count of records must not decrease.
+        # After a failover to a lagging server the sequence decreases, but the count of records must not.
         self.records += max(0, applied.last.sequence - self.sequence)
         self.sequence = applied.last.sequence
         self.offsets = self.offsets | dict(applied.offsets)
         self.rows += applied.rows
         self.filtered_rows += applied.filtered
-        self.commits += 1
-        self.apply_seconds += applied.seconds
+        self.batches.observe(applied.seconds)
+        self.delays.observe(max(0.0, time.time() - applied.last.ts_us / 1_000_000))
         self.applied_at = time.monotonic()
         self.behind.through_us = applied.last.ts_us
         self.conflicts, self.statements, self.statements_left_out = conflicts, statements, left_out
 
     def holding(self) -> bool:
-        """Whether a transaction that has arrived is held back."""
+        """Whether a transaction that has arrived is being held back."""
         delayed = self.delay is not None and self.delay.due_at is not None
         return delayed or self.pause.holding or (self.limit is not None and self.limit.holding)
 
     def held_seconds(self) -> float:
-        """The seconds for which the next transaction is still held (``consumer.delay_seconds``); 0 if no transaction is
-        held.
-        """
+        """The seconds for which the next transaction is still held back (``consumer.delay_seconds``); 0 if none is."""
         due_at = self.delay.due_at if self.delay is not None else None
         return 0.0 if due_at is None else max(0.0, due_at - time.time())
 
     def seconds_behind(self) -> float | None:
-        """Returns the upper bound ``Behind.seconds``. While a transaction is held back, returns the time since the
-        leader committed it, because all transactions before it are applied.
+        """An upper bound of the delay in seconds (``Behind.seconds``). While a transaction is held back, it is the time
+        since the leader committed that transaction, because all transactions before it are applied.
         """
         committed_at = self.delay.committed_at if self.delay is not None else None
         if committed_at is None:
@@ -171,5 +171,5 @@ class Counters:
         return self.behind.seconds(wall=time.time(), monotonic=time.monotonic())
 
     def drained(self) -> None:
-        """Notes that everything in the topic was applied."""
+        """Notes that all records in the topic are applied."""
         self.behind.drained_at = time.monotonic()

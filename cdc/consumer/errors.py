@@ -1,4 +1,5 @@
-"""Defines the errors of the follower: classes of MySQL's error numbers, and the error for a record that it refuses.
+"""Defines the errors of the follower: sets of MySQL's error numbers, exceptions, and the error for a record that the
+follower refuses.
 
 Interrupted     the same statement may succeed later: the consumer waits and tries again
 ├── Locked      another consumer holds the follower's lock
@@ -38,23 +39,26 @@ __all__ = [
     "unreadable",
 ]
 
-# The error numbers are from the MySQL manual, "Server Error Message Reference" and "Client Error Message Reference".
+# The error numbers are documented in the MySQL manual, "Server Error Message Reference" and "Client Error Message
+# Reference".
 TRANSIENT = frozenset({
-    1021, 1114, 3, 20, 1026,  # disk or table full, or a file can't be written: an operator may free space
-    1040, 1203, 1226, 1129, 1637, 1135,  # too many connections, statements, failed attempts, transactions, threads
-    1041, 1037, 5, 1206,  # out of memory, no room for more locks
-    3032, 3168,  # offline mode, not available: an administrator is working on the server
-    1180, 1181,  # a COMMIT or ROLLBACK failed because of a file or another part of the server, not because of our rows
-    1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031,  # shutdown, connection lost, killed
-    1205, 1213, 3572, 3024,  # lock wait, deadlock, statement timeout
+    1021, 1114, 3, 20, 1026,  # a disk or table is full, or a file can't be written: an operator may free space
+    # too many connections, statements, failed attempts to connect, transactions or threads
+    1040, 1203, 1226, 1129, 1637, 1135,
+    1041, 1037, 5, 1206,  # no memory, or no room for more locks
+    3032, 3168,  # the server is in offline mode or not available, because an administrator is working on it
+    1180, 1181,  # a COMMIT or ROLLBACK failed in the server itself, not because of the rows
+    # the server shuts down, or the connection was lost or killed
+    1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031,
+    1205, 1213, 3572, 3024,  # a lock wait, a deadlock, or a timeout of the statement
     1317,  # KILL QUERY
     1290, 1836,  # the server is read-only for now
     3100, 3101,  # a plugin (group replication) refused the commit
     2002, 2003, 2006, 2013, 2055,
 })  # fmt: skip
-# The set does not contain the following errors: the same statement fails again until a setting is changed, which the
-# server's error message names. They are 1038 (sort_buffer_size), 1153 (max_allowed_packet), 1197 and 1705
-# (max_binlog_cache_size), 1598 and 3098 (content that the binlog or group replication cannot contain).
+# The following errors are not in the set, because the same statement fails again until the setting in the server's
+# message is changed: 1038 (sort_buffer_size), 1153 (max_allowed_packet), 1197 and 1705 (max_binlog_cache_size). Nor are
+# 1598 and 3098, because the binlog or group replication can't contain the statement at all.
 UNREACHABLE = frozenset({0, 2002, 2003, 2006, 2013, 2055})
 _DENIED = frozenset({1044, 1045, 1698, 1142, 1143, 1227, 1370, 3118, 3159, 1862})
 DUPLICATE_KEY = frozenset({1062, 1586, 1859})
@@ -72,7 +76,7 @@ _READ_ONLY = (
     "under read_only, not under super_read_only; then start again"
 )
 _FULL = "make room on the follower's disk (data, binlogs, tmpdir), or a table's limit larger, and start again"
-# Hints for errors that do not go away by themselves.
+# Hints for errors that do not end by themselves.
 HINTS = {
     **dict.fromkeys((1205, 1213, 3572), _LOCKED),
     **dict.fromkeys((1290, 1836), _READ_ONLY),
@@ -96,7 +100,7 @@ class Interrupted(Exception):
 
 
 class Locked(Interrupted):
-    """Another consumer holds the lock."""
+    """Another consumer holds the follower's lock."""
 
 
 class Stopped(Interrupted):
@@ -104,7 +108,7 @@ class Stopped(Interrupted):
 
 
 class WaitedOut(Interrupted):
-    """A statement has waited for a lock for ``consumer.retry_seconds``; it is tried again only after a restart."""
+    """A statement has waited for a lock for ``consumer.retry_seconds``. It is tried again only after a restart."""
 
 
 class Refused(Exception):
@@ -124,11 +128,11 @@ class Denied(Refused):
 
 
 class Unapplicable(PromiseError):
-    """The follower refuses ``record``, and the stream stops there. ``hint`` names the remedy; the option that skips the
-    record is added to the hint.
+    """The follower refuses ``record``, and the stream stops at that record. ``hint`` describes the remedy; the command
+    that skips the record is added to the hint.
 
-    ``refused`` is set, normally to the server's error, if the record does not fit a table of the follower. Then the
-    table can also be left out until it is copied again.
+    ``refused`` is set (normally to the server's error) if the record does not fit a table of the follower. The table
+    can then also be left out until it is copied again, which is added to the hint, too.
     """
 
     def __init__(self, what: str, *, code: str, record: Record, hint: str, refused: Refused | None = None) -> None:
@@ -140,17 +144,18 @@ class Unapplicable(PromiseError):
         self._say()
 
     def mend(self, hint: str, *, defined: str = "") -> None:
-        """Puts the remedy for the follower's table first in the hint; ``defined`` describes the table's definition on
-        both servers."""
+        """Puts the remedy for the follower's table first in the hint. ``defined`` describes the definition of the
+        column on both servers."""
         self.what = f"{self.what}; {defined}" if defined else self.what
         self._fix = f"{hint}; then start again, nothing was applied in part"
         self._say()
 
     def beside(self, skipped: Iterable[int], *, left: Iterable[str] = (), former: Callable[[str], str] = str) -> None:
-        """Adds the options of this run to the hint: the records that it skipped were rolled back with this record.
+        """Adds the ``--skip`` options of this run to the command in the hint, since skipped records were rolled back
+        together with this record.
 
-        ``skipped`` are the sequences of these records, ``left`` are the tables that are left out. ``former`` returns
-        the leader's name of a database.
+        ``skipped`` are the sequences of the skipped records, ``left`` are the tables that are left out. ``former``
+        returns the leader's name of a database.
         """
         self._skipped, self._left, self._former = list(skipped), [*map(quote, left)], former
         self._say()
@@ -173,7 +178,7 @@ class Unapplicable(PromiseError):
 def tables_of(record: Record, *, former: Callable[[str], str] = str) -> list[tuple[str, str]]:
     """The tables that a record changes, with the leader's names; empty if they can't be left out.
 
-    The table of a copied record can't be left out: the copy repairs tables that were left out.
+    The table of a copied record can't be left out, because its copy is what repairs a table that was left out.
     """
     if record.range is not None or record.copying:
         return []
@@ -187,9 +192,8 @@ def tables_of(record: Record, *, former: Callable[[str], str] = str) -> list[tup
 
 
 def server_error(code: int, text: str, *, connection_failed: bool) -> Interrupted | Refused:
-    """The exception for an error of the server or of the client library; ``code`` is its number, 0 if it
-    has no number.
-    """
+    """Returns the exception for an error of the server or of the client library; ``code`` is the error's number, or
+    0."""
     if code in _DENIED:
         return Denied(code, text)
     if code in TRANSIENT or connection_failed:
@@ -204,7 +208,7 @@ def position_of(record: Record) -> str:
 
 
 def unreadable(record: Record, error: ValueError) -> Unapplicable:
-    """The error for a record with a value that cannot be written as an SQL literal."""
+    """Returns the error for a record with a value that can't be written as an SQL literal."""
     return Unapplicable(
         f"a value of {record.uri} cannot be applied: {error}",
         code="CDC-VALUE-NOT-APPLICABLE",

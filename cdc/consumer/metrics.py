@@ -1,9 +1,10 @@
-"""Shows the consumer's counters as Prometheus metrics, health checks, a line on a terminal and totals for the log."""
+"""Shows the consumer's counters as Prometheus metrics, as health checks, as a line on a terminal, and as totals in the
+log."""
 
 import time
 from collections.abc import Iterator
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from cdc.config.profile import Database
 from cdc.consumer.counters import Counters
@@ -17,12 +18,12 @@ from cdc.service.retry import Retry
 __all__ = ["Activity"]
 
 _ANSWER_SECONDS = 2.0
-_SIGNS = 3  # missed signs of life that count as a failure
+_SIGNS = 3  # the producer counts as failed after this number of intervals without an entry in its commit log
 
 
 class Activity:
-    """The figures of a running consumer. ``retry`` knows whether the follower is away; ``brokers`` and ``follower`` are
-    queried at each request.
+    """The progress figures of a running consumer. ``retry`` contains whether the follower is unreachable; ``brokers``
+    and ``follower`` are queried at each HTTP request.
 
     ``commits`` is the topic with the producer's commit log, whose newest entry contains the sequence of the next
     record. The producer writes an entry at least every ``alive_seconds``.
@@ -51,18 +52,18 @@ class Activity:
         return self._counters.records
 
     def seconds_behind(self) -> float | None:
-        """An upper bound of the delay, see ``Behind``."""
+        """An upper bound of the delay in seconds; see ``Behind``."""
         return self._counters.seconds_behind()
 
     def metrics(self) -> Iterator[Metric]:
-        """The metrics for Prometheus. Unknown values are left out."""
+        """Yields the metrics for Prometheus. Metrics whose values are unknown are left out."""
         counters = self._counters
         yield _count("records", "Records applied to the follower, or left out there by a filter.", counters.records)
         yield _count("rows", "Rows in them.", counters.rows)
-        yield SummaryMetricFamily(
-            "cdc_consumer_apply_seconds", "Batches, each one commit of the follower, and how long they took.",
-            count_value=counters.commits, sum_value=counters.apply_seconds,
-        )  # fmt: skip
+        what = "Batches, each one commit of the follower, and how long they took."
+        yield counters.batches.metric("cdc_consumer_apply_seconds", what)
+        what = "From the leader's commit to the follower's, of the newest transaction in each batch."
+        yield counters.delays.metric("cdc_consumer_delay_seconds", what)
         yield _count(
             "retries", "Times that a batch was put off because the follower did not take it.", self._retry.waits
         )
@@ -91,7 +92,7 @@ class Activity:
         yield from self._distance()
 
     def _distance(self) -> Iterator[Metric]:
-        """The metrics of the follower's distance to the leader."""
+        """Yields the metrics about the follower's distance from the leader."""
         behind = self.seconds_behind()
         if behind is not None:
             what = "At most so long ago did the leader commit what is in Kafka but not applied yet; 0 when drained."
@@ -108,7 +109,7 @@ class Activity:
                 yield _value("producer_silence_seconds", what, silence)
 
     def checks(self) -> Iterator[Check]:
-        """Checks whether the stream proceeds, the follower answers and the topic can be read."""
+        """Checks whether the stream proceeds, whether the follower answers, and whether the topic can be read."""
         counters = self._counters
         if not counters.started:
             yield Check("stream", False, self._retry.trouble or "not connected yet")
@@ -127,15 +128,15 @@ class Activity:
             yield from self._heard_of_producer()
 
     def _heard_of_producer(self) -> Iterator[Check]:
-        """Checks whether the producer still writes to the commit log: if not, the follower may be behind although the
-        lag is 0.
+        """Checks whether the producer still writes to the commit log. If it does not, the follower may be behind the
+        leader although the lag is 0.
         """
         newest = self._brokers.commits(self._commit_log)
         silence = newest.silence(now=time.time()) if newest else None
         if silence is not None:
             late = silence > _SIGNS * self._alive_seconds
             what = f"nothing heard of the producer for {silence:.0f} s" if late else f"heard of it {silence:.0f} s ago"
-            yield Check("producer", not late, what)
+            yield Check("producer", not late, what, of_servers=False)
 
     def _ask_follower(self) -> Check:
         started = time.monotonic()
@@ -146,7 +147,7 @@ class Activity:
         return Check("follower", True, f"answered in {time.monotonic() - started:.3f} s")
 
     def line(self, *, rate: float) -> str:
-        """The progress line for a terminal; ``rate`` is in records a second."""
+        """The progress line for a terminal; ``rate`` is in records per second."""
         counters = self._counters
         if not counters.started:
             return "connecting"
@@ -165,7 +166,7 @@ class Activity:
         return "  ".join(paused + ([f"waiting for {waits}"] if waits else []) + words)
 
     def totals(self) -> dict[str, object]:
-        """The counters as fields for the log; empty before the start."""
+        """The counters as fields of a log message; empty before the start."""
         counters = self._counters
         if not counters.started:
             return {}

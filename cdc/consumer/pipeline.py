@@ -37,8 +37,8 @@ _LOG = logging.getLogger("cdc.consumer")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of the command line: ``skips`` are the records that may be left out; ``until_current`` and ``until``
-    decide where to end.
+    """The options of the command line: ``skips`` are the records that may be skipped; ``until_current`` and ``until``
+    decide where the program ends.
     """
 
     skips: Skips
@@ -47,11 +47,12 @@ class Options:
 
 
 def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options, stop: threading.Event) -> None:
-    """Applies the leader's records to the follower until ``stop`` is set or an end of ``options`` is reached.
+    """Applies the leader's records to the follower until ``stop`` is set, or until the end that ``options`` define.
 
     Raises UserError, PromiseError or ServerGone; complete transactions that were applied before stay applied.
     """
-    with ExitStack() as opened, suppress(Stopped):  # a stop while waiting for the follower is not an error
+    # if the program is stopped while it waits for the follower, that is not an error
+    with ExitStack() as opened, suppress(Stopped):
         startup = Startup.open(profile, opened, retry=retry, stop=stop)
         reader, source = startup.reader, startup.source
         if startup.session.folds_names:
@@ -78,7 +79,7 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
 
 
 def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup) -> None:
-    """Raises UserError if the follower has passed a place or record of the options, or if that place or record can
+    """Raises UserError if the follower is already past a place or record in the options, or if that place or record can
     never come.
     """
     if options.skips:
@@ -91,18 +92,19 @@ def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup) -
 
 
 def _search(until: Until, checkpoint: Checkpoint, startup: Startup) -> None:
-    """Searches the topics, before anything is applied, for the transaction whose GTID ``--until`` names.
+    """Before anything is applied, searches the topics for the transaction with the GTID of ``--until``.
 
-    Notes in ``until`` that the transaction was found; does not search for a GTID that the producer has not passed. The
-    source must be started again afterwards. Raises UserError if the producer has passed the GTID but no record after
-    the checkpoint has it, and the errors of the source.
+    If the transaction is found, that is noted in ``until``. There is no search if the producer has not read the GTID
+    yet. The source must be started again afterwards. Raises UserError if the producer has read the GTID, but no record
+    after the checkpoint has it; raises the errors of the source.
     """
     gtid, source, calls = until.place.gtid, startup.source, startup.calls
     if not gtid or calls.call(lambda: _comes_later(gtid, startup)):
         return
 
     def start() -> None:
-        # The topic is requested only now, so that its end is not before the end of the commit log.
+        # The end of the topic is requested after the newest commit log entry was read, so that it is not before the end
+        # in that entry.
         topic = source.topic()
         if topic is not None:
             source.start(topic, checkpoint.offsets, sequence=checkpoint.sequence + 1, until_current=True)
@@ -133,7 +135,8 @@ def _replicate(
     counters: Counters,
     options: Options,
 ) -> None:
-    """Applies all records of the started source; ``start`` starts it again if records must be read again."""
+    """Applies all records of the source, which has been started. ``start`` starts it again if records must be read
+    again."""
     source, calls, skips = startup.source, startup.calls, options.skips
     stages = Stages.of(startup, checkpoint, copied=copied, skips=skips)
     ledger, applier, held = stages.ledger, stages.applier, _held(startup, counters)
@@ -148,7 +151,7 @@ def _replicate(
                     stages.renaming.committed(applied.last.sequence)
                     skips.check_applied(applied.last.sequence)
                     continue
-                source.commit({})  # commits the last offsets now, without the usual delay
+                source.commit({})  # commits the offsets to Kafka now, without the usual delay
                 if source.drained() and not counters.holding():
                     counters.drained()
         except Unapplicable as error:
@@ -165,7 +168,8 @@ def _replicate(
 
 
 def _leader_version(profile: Profile) -> Callable[[], str]:
-    """A function that returns the leader's version from the newest entry of the commit log, "" if there is no entry."""
+    """Returns a function that returns the leader's version from the newest entry of the commit log, or "" if there is
+    no entry."""
     brokers, commits = Brokers(profile.kafka.properties()), profile.kafka.topics().commits
 
     def leader_version() -> str:
@@ -176,8 +180,8 @@ def _leader_version(profile: Profile) -> Callable[[], str]:
 
 
 def _held(startup: Startup, counters: Counters) -> Held:
-    """Connects the rules that hold transactions back: a delay, a pause and a rate limit. ``counters`` shows their
-    state.
+    """Chains the rules that hold transactions back: the delay, the pause and the rate limit. ``counters`` receives the
+    rules, to show their state.
     """
     settings, stop = startup.profile.consumer, startup.calls.stop
     counters.delay = delay = Delay(settings.delay_seconds, stop=stop)
@@ -187,22 +191,23 @@ def _held(startup: Startup, counters: Counters) -> Held:
 
 
 def _tell_pause(session: Session, resource: str, paused: bool) -> None:
-    with suppress(Interrupted, Refused):  # a lost connection is noticed with the next batch
+    with suppress(Interrupted, Refused):  # if the connection is lost, the next batch will notice that
         tell_pause(session, resource, paused)
 
 
 def _applied(
     startup: Startup, stages: Stages, *, copied: BaseCopy, until: Until | None, held: Held
 ) -> Iterator[Applied | None]:
-    """Renames the records, assembles them into transactions and these into batches, and commits each batch on the
-    follower.
+    """Renames the tables in the records, assembles the records into transactions and the transactions into batches, and
+    commits each batch on the follower.
 
-    Yields None when the topic has no more records for now, or none that are due, and all records before are applied.
+    Yields None when all records are applied that the topic contains and that are due.
     """
     profile, applier, renaming = startup.profile, stages.applier, stages.renaming
     startup.load_names(renaming)
     records = startup.source.records(startup.calls.stop)
-    if applier.checkpoint.sequence < 0:  # later the producer refuses a leader with another setting
+    # later, the producer itself refuses a leader with another lower_case_table_names
+    if applier.checkpoint.sequence < 0:
         records = startup.known_names(records)
     if renaming:
         records = renaming.located(records)
@@ -217,15 +222,16 @@ def _applied(
     if until is not None and until.repeating:
         raise Reread
     if until is None or until.reached is None:
-        # The records before a gap or a damaged record are applied before the consumer stops there.
+        # The reader raised this error at a gap or at a damaged record; it is raised again only now, after the records
+        # before were applied.
         transactions.reraise()
 
 
 def _check_end(options: Options, sequence: int) -> None:
-    """Logs at the end of the stream whether the place of ``--until`` was reached; ``sequence`` is the last applied
-    record.
+    """Logs, when the stream has ended, whether the place of ``--until`` was reached; ``sequence`` is that of the last
+    applied record.
 
-    Raises UserError if a record of ``--skip`` was not skipped, or if the follower has passed the place.
+    Raises UserError if a record of ``--skip`` was not skipped, or if the follower is past the place.
     """
     until = options.until
     if until is not None and until.reached is not None:

@@ -1,4 +1,4 @@
-"""Checks the follower's settings and grants before anything is applied, and loads its checkpoint."""
+"""Checks the settings and grants of the follower before anything is applied, and loads the checkpoint."""
 
 import logging
 import re
@@ -30,16 +30,16 @@ _STATIC = (
     # Without EVENT and TRIGGER the server hides events and triggers.
     "EVENT", "TRIGGER",
 )  # fmt: skip
-_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced it by two privileges
-# One of these privileges is enough to set both the GTID under which a statement runs and the leader's session settings.
-# With REPLICATION_APPLIER alone, the user may set the GTID, but not the settings.
+_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced SET_USER_ID by two privileges
+# One of these privileges is enough to set the GTID under which a statement is executed, and also the leader's session
+# settings. REPLICATION_APPLIER alone would only allow to set the GTID.
 _DYNAMIC = (("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),)
-# The privileges to create objects with other definers than our user; one privilege of each row is enough.
+# The privileges for creating objects whose definer is not our user. One privilege of each row is enough.
 _DEFINERS = (
     ("SET_ANY_DEFINER", _SET_USER_ID, "SUPER"),
     ("ALLOW_NONEXISTENT_DEFINER", _SET_USER_ID, "SUPER"),
 )
-_COMMAND = 4  # the column of SHOW PROCESSLIST
+_COMMAND = 4  # index of the column Command in SHOW PROCESSLIST
 _SYSTEM_USER = "SYSTEM_USER"
 _SETTINGS = {
     "gtid_mode": (
@@ -49,7 +49,8 @@ _SETTINGS = {
     ),
     "log_bin": ("1", "the audit reads the follower's binlog", "start the server with --log-bin"),
     "super_read_only": ("0", "no client can write", "SET PERSIST super_read_only = OFF"),
-    # The variable has no session value, and SUPER is not enough for functions without a declared characteristic.
+    # This variable has only a global value. The privilege SUPER would not be enough for functions that declare no
+    # characteristic.
     "log_bin_trust_function_creators": (
         "1",
         "functions of the leader would be refused",
@@ -91,7 +92,7 @@ def connect(session: Session, *, name: str) -> None:
         tls = error.code == TLS_FAILED
         hint = "fix the server's TLS, or check database.tls" if tls else "fix the account or the server"
         raise _unusable(error, where, hint) from None
-    # Each problem is a line of the log, so that all can be fixed together.
+    # Each problem is logged in its own line, so that all problems can be fixed together.
     if len(problems) > 1:
         for problem in problems:
             event(_LOG, "problem", level=logging.ERROR, what=problem)
@@ -148,13 +149,14 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
 
 
 def _lacking(choices: Iterable[tuple[str, ...]], held: set[str], version: int) -> list[str]:
-    """The missing privileges: one privilege of each choice, if the user holds none of the choice."""
+    """Lists the missing privileges. Each of the ``choices`` consists of alternative privileges; if the user holds none
+    of them, the list contains one of them."""
     return list(dict.fromkeys(_named(choice, version) for choice in choices if held.isdisjoint(choice)))
 
 
 def _named(choice: tuple[str, ...], version: int) -> str:
-    """Chooses the privilege of ``choice`` to name: SET_USER_ID before MySQL 8.2 if ``choice`` contains it, otherwise
-    the first privilege.
+    """Chooses the privilege of ``choice`` that a message recommends: SET_USER_ID before MySQL 8.2, if it is in
+    ``choice``, otherwise the first one.
     """
     return _SET_USER_ID if version < _TWO_OF_ONE and _SET_USER_ID in choice else choice[0]
 
@@ -166,8 +168,8 @@ def _tell_version(session: Session) -> None:
 
 
 def _tell_definers(session: Session) -> None:
-    """Logs which definers will stop the stream. A missing privilege is not an error, since the leader may have no such
-    definers, and some managed servers do not grant these privileges."""
+    """Logs which definers of objects would stop the stream. A missing privilege is no error, because the leader may
+    have no such objects, and because some managed servers do not grant these privileges."""
     held = _privileges(session)
     if "ALL PRIVILEGES" not in held and (missing := _lacking(_DEFINERS, held, session.version)):
         event(
@@ -189,7 +191,7 @@ def _account(session: Session) -> str:
 
 
 def _privileges(session: Session) -> set[str]:
-    """The global privileges of the user and its active roles (manual, "SHOW GRANTS Statement")."""
+    """The global privileges of the user, including those of its active roles (manual, "SHOW GRANTS Statement")."""
     roles = str(session.rows("SELECT CURRENT_ROLE()")[0][0])
     using = "" if roles == "NONE" else f" USING {roles}"
     held: set[str] = set()
@@ -203,11 +205,11 @@ def _privileges(session: Session) -> set[str]:
 def load_checkpoint(
     session: Session, *, resource: str, topic: Topic, first: First | None, attachment: Beginning
 ) -> tuple[Checkpoint, BaseCopy]:
-    """Loads the leader's checkpoint in the follower, and the base copy with which the follower began. Creates the
-    checkpoint and the consumer's tables if they are missing.
+    """Loads the leader's checkpoint from the follower, and the base copy with which the follower began. Creates the
+    checkpoint, and the consumer's own tables, if they are missing.
 
-    For ``topic`` and ``first`` see ``check_topics``. Raises UserError, Stopped, and Disconnected if a server does not
-    answer.
+    ``topic`` and ``first`` are explained in ``check_topics``. Raises UserError, Stopped, and Disconnected if a server
+    does not answer.
     """
     schema = session.schema
     try:
@@ -242,8 +244,8 @@ def load_checkpoint(
 
 
 def _tell_capture(session: Session) -> None:
-    """Logs, before the first record is applied, if no client reads the follower's binlog: an audit needs the whole
-    binlog.
+    """Logs a hint, before the first record is applied, if no client reads the follower's binlog, because an audit needs
+    this binlog from its beginning.
     """
     if not any(str(row[_COMMAND]).startswith("Binlog Dump") for row in session.rows("SHOW PROCESSLIST")):
         event(
@@ -254,12 +256,13 @@ def _tell_capture(session: Session) -> None:
 
 
 def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
-    """Creates the missing tables of the consumer; returns the names of the tables that existed.
+    """Creates the missing tables of the consumer; returns the names of the tables that existed before.
 
     Raises UserError if the leader's checkpoint is in another database.
     """
     schema = session.schema
-    # The existing tables are queried first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
+    # The existing tables are queried first, because CREATE … IF NOT EXISTS is written to the follower's binlog each
+    # time.
     existing = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{schema}'"
     known = {name for (name,) in session.rows(existing)}
     if CHECKPOINT.name not in known or not session.rows(Checkpoint.select(resource, schema=schema)):
@@ -274,7 +277,8 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
 
 
 def _require_none_elsewhere(session: Session, resource: str) -> None:
-    """Raises UserError if the leader's checkpoint is in another database, since all records would be applied again."""
+    """Raises UserError if the leader's checkpoint is in another database. Without this check, all records would be
+    applied a second time."""
     for (schema,) in session.rows(checkpoint.others(session.schema)):
         if session.rows(Checkpoint.select(resource, schema=schema)):
             raise UserError(

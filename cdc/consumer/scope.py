@@ -1,4 +1,4 @@
-"""Decides with the profile's filters which of the leader's databases and tables are replicated."""
+"""Decides, according to the filters in the profile, which of the leader's databases and tables are replicated."""
 
 import json
 from collections.abc import Callable
@@ -12,9 +12,10 @@ __all__ = ["listed", "replicated", "way_across"]
 
 
 def replicated(profile: Profile) -> Callable[[Uri], bool]:
-    """A function that decides whether a database or table is replicated; its argument is the name on the leader.
+    """Returns a function that decides whether a database or table is replicated; its argument is the URI with the
+    leader's name.
 
-    The function raises UserError if a replicated database has the name of the consumer's own database on the follower.
+    That function raises UserError if a replicated database has the name of the consumer's own database on the follower.
     """
     filters, own = profile.filters, profile.consumer.schema
 
@@ -35,7 +36,7 @@ def replicated(profile: Profile) -> Callable[[Uri], bool]:
 
 
 def way_across(record: Record, passes: Callable[[Uri], bool]) -> str:
-    """The hint for a statement that affects some tables that pass the filters, and other tables that do not pass."""
+    """The hint for a statement on several tables of which only some pass the filters."""
     ends = [(Uri.parse(affect["uri"]), Uri.parse(affect["to"])) for affect in record.affects if "to" in affect]
     swapped = swap(((one.database, one.table or ""), (other.database, other.table or "")) for one, other in ends)
     if swapped is None:
@@ -51,7 +52,7 @@ def way_across(record: Record, passes: Callable[[Uri], bool]) -> str:
 
 
 def listed(profile: Profile) -> str:
-    """The filters and renames as JSON, which is equal for profiles that replicate the same objects."""
+    """The filters and renames as JSON. Profiles that replicate the same objects have the same JSON."""
     scope: dict[str, object] = {**profile.filters.listed()}
     if profile.renames:
         scope["renames"] = profile.renames

@@ -1,7 +1,8 @@
-"""Waits for both servers at the start, checks them, and returns the topic and the checkpoint to continue from.
+"""Starts a consumer: waits for both servers, checks them, and returns the topic, and the checkpoint from which to
+continue.
 
-It also connects the stages that apply batches to a follower, wherever the records come from: ``cdc-consumer`` and
-``cdc-seed`` start here.
+The module also connects the stages that apply batches to a follower, whatever the source of the records is; both
+``cdc-consumer`` and ``cdc-seed`` use it.
 """
 
 import logging
@@ -62,8 +63,10 @@ _ASK_SECONDS, _LOG_SECONDS = 0.5, 10.0
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """Starts a consumer. ``session`` is connected to the follower; ``source`` returns the records, which ``reader``
-    receives and ``parser`` parses; ``calls`` repeats a call until the server answers.
+    """Starts a consumer.
+
+    ``session`` is connected to the follower. ``source`` yields the records, which ``reader`` receives and ``parser``
+    parses. ``calls`` repeats a call until the server answers.
     """
 
     profile: Profile
@@ -75,7 +78,7 @@ class Startup:
 
     @classmethod
     def open(cls, profile: Profile, opened: ExitStack, *, retry: Retry, stop: threading.Event) -> Self:
-        """Connects to the follower once it answers, and checks it; ``opened`` closes the connections.
+        """Connects to the follower once it answers, and checks it; ``opened`` closes the connections at the end.
 
         Raises UserError if the follower does not meet the requirements, ServerGone, Stopped.
         """
@@ -104,19 +107,19 @@ class Startup:
 
     @property
     def scope(self) -> Profile:
-        """The profile whose filters and renames are compared with names: with all names in lower case if the follower
-        has lower_case_table_names = 1. Must be called after the session has connected.
+        """The profile with the filters and renames that are applied to names; all its names are in lower case if the
+        follower has lower_case_table_names = 1. Must be called after the session has connected.
         """
         return self.profile.folded() if self.session.folds_names else self.profile
 
     @property
     def renames(self) -> Renames:
-        """The profile's renames of databases."""
+        """The renames of databases in the profile."""
         scope = self.scope
         return Renames(scope.renames, own=scope.consumer.schema, folds=self.session.folds_names)
 
     def require_same_names(self, *, leader_folds: bool) -> None:
-        """Raises UserError if the leader has lower_case_table_names = 1 and the follower does not."""
+        """Raises UserError if the leader has lower_case_table_names = 1, but the follower has not."""
         if leader_folds and not self.session.folds_names:
             raise UserError(
                 "the leader has lower_case_table_names = 1 and the follower 0: its statements write names in any case, "
@@ -127,16 +130,18 @@ class Startup:
             )
 
     def known_names(self, records: Iterable[Located | None]) -> Iterator[Located | None]:
-        """Yields the records; at the first record, compares the leader's lower_case_table_names with the follower's.
+        """Yields the records. When the first record arrives, compares the leader's lower_case_table_names with the
+        follower's.
 
         Raises UserError if the leader's names would mean other tables on the follower (``require_same_names``).
         """
         commits = self.profile.kafka.topics().commits
-        known = self.session.folds_names  # such a follower folds all names, also the leader's
+        # a follower that folds names folds the leader's names, too, so nothing needs to be compared
+        known = self.session.folds_names
         for item in records:
             if item is not None and not known:
-                # The producer commits an entry before its first record, so there is one now, even if the commit log was
-                # empty when the consumer started.
+                # The commit log now has an entry, even if it was empty when the consumer started, because the producer
+                # commits an entry before its first record.
                 newest = self.calls.call(lambda: self.reader.commits(commits) if self.reader.topic(commits) else None)
                 self.require_same_names(leader_folds=newest is not None and newest.folds_names)
                 known = True
@@ -152,11 +157,11 @@ class Startup:
             event(_LOG, NOT_TAKEN, hint=SWITCH_ON)
 
     def topic(self, *, wait: bool) -> Topic | None:
-        """Returns the topic whose id the checkpoint contains: the only topic, or the commit log in the layout
-        ``per_table``.
+        """Returns the topic whose id the checkpoint contains: the only topic, or, in the layout ``per_table``, the
+        topic of the commit log.
 
-        Waits for the producer to create a missing topic; returns None if the wait was stopped. Raises UserError for a
-        missing topic if ``wait`` is false, ServerGone.
+        Waits until the producer creates a missing topic; returns None if the program is stopped while it waits. Raises
+        UserError for a missing topic if ``wait`` is false, ServerGone.
         """
         name = self.profile.kafka.topics().main
         hint = "start cdc-producer, which creates it, or fix kafka.topic in the profile"
@@ -173,11 +178,11 @@ class Startup:
         return topic
 
     def checkpoint(self, topic: Topic, *, attachment: Beginning, continues: bool = True) -> tuple[Checkpoint, BaseCopy]:
-        """Loads the follower's checkpoint, and the base copy with which the follower began; checks that the checkpoint
-        belongs to the topics.
+        """Loads the follower's checkpoint, and the base copy with which the follower began. Checks that the topics
+        continue the checkpoint.
 
-        ``continues`` is true if the checkpoint's offsets are the offsets after its record; it is false while cdc-seed
-        loads the follower.
+        ``continues`` is true if the offsets in the checkpoint follow the record of the checkpoint, which is not so
+        while cdc-seed loads the follower.
 
         Raises UserError, PromiseError, Stopped, ServerGone.
         """
@@ -199,10 +204,10 @@ class Startup:
         return self._once_connected(load)
 
     def last_executed(self, checkpoint: Checkpoint) -> int:
-        """The sequence of the last statement that the follower has executed; the checkpoint's sequence if none came
-        after it.
+        """Returns the sequence of the last statement that the follower has executed after the checkpoint; the
+        checkpoint's sequence if there is no such statement.
 
-        A consumer that was killed may have executed statements after the checkpoint. Raises Stopped, ServerGone.
+        A consumer that was killed may have executed such statements. Raises Stopped, ServerGone.
         """
         question = ledger_table.last_executed(self.session.schema, checkpoint.resource, after=checkpoint.sequence)
 
@@ -219,7 +224,8 @@ class Startup:
         return self._once_connected(ask)
 
     def load_names(self, renaming: Renaming) -> None:
-        """Loads the spellings of names for ``renaming`` as of the follower's checkpoint. Raises Stopped, ServerGone."""
+        """Loads the spellings of names, as of the follower's checkpoint, into ``renaming``. Raises Stopped,
+        ServerGone."""
         spellings = renaming.spellings
         if spellings is None:
             return
@@ -231,9 +237,7 @@ class Startup:
         self._once_connected(load)
 
     def _once_connected(self, question: Callable[[], Answer]) -> Answer:
-        """Calls ``question`` with a connected session, again and again until both servers answer, and returns its
-        result.
-        """
+        """Calls ``question`` with a connected session, repeatedly until both servers answer, and returns its result."""
         retry = self.calls.retry
         while not self.calls.stop.is_set():
             try:
@@ -252,8 +256,8 @@ class Startup:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The stages from a leader's transactions to commits on the follower: ``renaming`` changes the names in records to
-    the follower's names, ``ledger`` executes statements, ``applier`` applies batches.
+    """The stages between the leader's transactions and the commits on the follower: ``renaming`` changes names in
+    records to the follower's names, ``ledger`` executes statements, ``applier`` applies batches.
     """
 
     renaming: Renaming
@@ -270,8 +274,10 @@ class Stages:
         skips: Skips,
         others: Callable[[Uri], bool] = lambda uri: True,
     ) -> Self:
-        """Creates the stages that continue from ``checkpoint``. Rows are applied only if ``others(uri)`` is true, too;
-        ``uri`` is the name of their table on the follower.
+        """Creates the stages that continue from ``checkpoint``.
+
+        The rows of a table are applied only if ``others(uri)`` is true, too; ``uri`` is the name of the table on the
+        follower.
         """
         settings, session = startup.profile.consumer, startup.session
         passes, spellings = replicated(startup.scope), None
@@ -294,8 +300,8 @@ class Stages:
 def _applier(
     startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool], copied: BaseCopy
 ) -> Applier:
-    """Connects the stages that apply batches: a batch is prepared and then executed, serially or in parallel, and row
-    by row if that fails.
+    """Connects the stages that apply batches. A batch is prepared and then executed, serially or in parallel; if that
+    fails, it is executed again row by row.
 
     ``passes(uri)`` decides whether a table is replicated; ``uri`` is its name on the follower.
     """

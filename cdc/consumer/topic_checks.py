@@ -1,4 +1,4 @@
-"""Checks that the topics continue the follower's checkpoint."""
+"""Checks that the topics continue the checkpoint of the follower."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -12,7 +12,8 @@ from cdc.kafka.first_partition import FIRST
 __all__ = ["First", "check_topics", "continued"]
 
 First = Callable[[], int | None]
-# A follower that keeps its executed GTIDs would skip the statements of the new topic as executed.
+# A fresh follower is needed: one that has executed GTIDs of the old topic would skip statements of the new topic as
+# already executed.
 _FRESH = (
     "start with a new topic and a fresh follower: drop its schema cdc (consumer.schema) and the replicated "
     "databases, and run RESET BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another "
@@ -25,18 +26,18 @@ _AGAIN = (
 
 
 class Places(Protocol):
-    """The type of ``KafkaReader.places``."""
+    """The type of the method ``KafkaReader.places``."""
 
     def __call__(self, topic: Topic, *, before: int) -> Iterator[Place]: ...
 
 
 def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoint:
-    """Returns the checkpoint, with the offset at which the only partition of ``topic`` continues the checkpoint.
+    """Returns the checkpoint with the offset from which the only partition of ``topic`` must be read.
 
-    The topic must still contain the record that the follower applied last, unless retention has deleted it. If brokers
-    lost records, a producer writes them again from the leader's binlog: at other offsets, and with the same sequences
-    if nothing else has changed. Raises UserError if the topic ends before the last applied record, PromiseError if
-    another record has its sequence.
+    The topic must still contain the last record that the follower has applied, unless retention has deleted it. If
+    brokers have lost records, the producer writes them again from the leader's binlog. They then have other offsets,
+    but the same sequences, if nothing else has changed. Raises UserError if the topic ends before the last applied
+    record, PromiseError if another record has the sequence of that record.
     """
     partition, sequence = TopicIdPartition(topic.name, FIRST, topic.id), checkpoint.sequence
     offset, high = checkpoint.offsets.get(partition, 0), topic.ranges[FIRST][1]
@@ -55,7 +56,8 @@ def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoin
             where=f"topic {topic.name}, partition {FIRST}, offset {place.offset}",
             hint=_AGAIN,
         )
-    # If retention has deleted the record, or it is in a gap, the later records show whether the stream continues.
+    # If retention has deleted the record, or it is missing in a gap, the later records will show whether the stream
+    # continues.
     if place is None or place.sequence < sequence:
         return checkpoint
     if place.sequence == sequence and checkpoint.position not in (None, place.position):
@@ -70,10 +72,11 @@ def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoin
 
 
 def _find(sequence: int, places: Iterator[Place]) -> tuple[Place | None, bool]:
-    """The first of ``places`` with a sequence of at most ``sequence``, and whether it is the very first of ``places``.
+    """Returns the first place in ``places`` with a sequence of at most ``sequence``, and whether it is the first of all
+    ``places``.
 
-    If there is no such place, returns the last one if it is the place of the next record, which is then the oldest
-    record of the topic, and otherwise None.
+    If there is none, returns the last place, provided that its sequence is the next one after ``sequence``: that record
+    is then the oldest in the topic. Otherwise returns None.
     """
     place: Place | None = None
     for number, place in enumerate(places):
@@ -83,13 +86,13 @@ def _find(sequence: int, places: Iterator[Place]) -> tuple[Place | None, bool]:
 
 
 def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topic], *, first: First | None) -> None:
-    """Raises UserError if the topics do not continue the checkpoint: the topic is another topic, retention has deleted
-    records that are needed, or the topic ends before the checkpoint.
+    """Raises UserError if the topics do not continue the checkpoint: the topic is not the topic of the checkpoint,
+    retention has deleted records that are still needed, or the topic ends before the checkpoint.
 
-    ``topic`` is the topic whose id the checkpoint contains: the single topic, or the commit log. ``others`` are the
-    other topics of the checkpoint that exist. ``first()`` returns the sequence of the oldest record in the topic, None
-    if it is unknown. ``first`` is None if there are many topics: then a missing sequence is noticed only while the
-    topics are read.
+    ``topic`` is the topic whose id the checkpoint should contain: the single topic, or the topic of the commit log.
+    ``others`` are the other topics of the checkpoint that exist. ``first()`` returns the sequence of the oldest record
+    in the topic, or None if it is unknown. If there are many topics, ``first`` is None, and a missing sequence is
+    noticed only while the topics are read.
     """
     if (checkpoint.topic, checkpoint.topic_id) != (topic.name, topic.id):
         raise UserError(
@@ -126,8 +129,8 @@ def _check_partition(
         )
     if first is None or offset >= low:
         return
-    # The deleted records may all be applied: the marker that ends the last record's Kafka transaction has an offset
-    # after it.
+    # All deleted records may have been applied, because the checkpoint's offset may be that of the transaction marker
+    # after the last record.
     oldest = first()
     if high > offset + 1 if oldest is None else oldest > sequence + 1:
         raise UserError(

@@ -1,6 +1,5 @@
-"""Sends the brokers the requests of health checks and metrics, over a separate connection that reads and writes no
-records.
-"""
+"""Sends the requests of health checks and metrics to the brokers, over a connection that reads and writes no
+records."""
 
 from collections.abc import Collection
 from typing import Any
@@ -17,12 +16,12 @@ from cdc.service.http_endpoint import Check
 __all__ = ["Brokers"]
 
 _ANSWER_SECONDS = 2.0
-# After an outage a check must not fail for long: librdkafka retries an address at least this often.
+# After an outage the health check must succeed soon again: librdkafka retries each address at least this often.
 _RECONNECT = {"reconnect.backoff.max.ms": 1000}
 
 
 class Brokers:
-    """The brokers in ``properties`` (librdkafka's); the first call connects to them."""
+    """A connection to the brokers in ``properties`` (librdkafka's), which the first call opens."""
 
     def __init__(self, properties: dict[str, Any]) -> None:
         self._properties = properties | _RECONNECT
@@ -59,8 +58,8 @@ class Brokers:
             return None
 
     def next_sequence(self, commits: str) -> int | None:
-        """The sequence after the last readable record, from the commit log ``commits``; None if ``commits()`` returns
-        None.
+        """The sequence that follows the last readable record, from the commit log ``commits``; None if ``commits()``
+        returns None.
         """
         newest = self.commits(commits)
         return newest.next_sequence if newest else None

@@ -1,5 +1,5 @@
-"""Reads the commit log, the compacted topic to which the producer writes its position, in the Kafka transactions of the
-records.
+"""Reads the commit log: the compacted topic to which the producer writes its position, in the same Kafka transaction as
+the records.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,14 +16,14 @@ __all__ = ["entries", "newest_commits", "oldest_commits"]
 
 
 def entries(properties: dict[str, Any], *, topic: str, resource: str, committed: bool = True) -> Iterator[Entry]:
-    """The entries in ``topic``, newest first. ``properties`` are librdkafka's.
+    """Yields the entries in the commit log ``topic``, newest first. ``properties`` are librdkafka's.
 
     Raises UserError for an entry of another leader or of a newer version, Disconnected or KafkaException if the
     brokers do not answer.
     """
     for message in backwards(properties, (topic, 0), committed=committed):
         if not message.value():
-            continue  # a message without content, written to end a hanging transaction (cdc.producer.sink.recovery)
+            continue  # this message only ended a hanging transaction and has no content (cdc.producer.sink.recovery)
         key = str(message.key() or b"", "utf-8", "replace")
         if key != resource:
             raise UserError(
@@ -48,10 +48,10 @@ def newest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
 
 
 def oldest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
-    """The oldest entry that compaction has left in the commit log ``topic``. For None and the errors see
-    ``newest_commits``.
+    """The oldest entry that compaction has left in the commit log ``topic``. Returns None and raises errors in the same
+    cases as ``newest_commits``.
     """
     message = oldest(properties, (topic, 0))
-    if message is None or not message.value():  # a message without content only ends a hanging transaction
+    if message is None or not message.value():  # a message without content only ended a hanging transaction
         return None
     return Commits.parse(message.value() or b"", where=f"topic {topic}, offset {message.offset()}")

@@ -1,12 +1,13 @@
-"""Decides which messages of a partition count if a producer writes records without Kafka transactions.
+"""Decides which messages of a partition count as written if a producer writes records without Kafka transactions.
 
 Kafka fences a transactional producer when the next producer starts. A producer without transactions may still write
-after the start of the next, because it was paused, or because one of its requests arrives late over an old connection.
-So each start of such a producer has a number, its epoch, in the header ``cdc_epoch`` of all its messages, and begins
-with a mark: a message without a value that has this header. A message of a lower epoch after a mark is void, as if it
-had never been written. Messages without the header have epoch 0: they were written in Kafka transactions, whose
-producers Kafka fences. The commit log contains the marks of a topic, with their offsets; it is always written in Kafka
-transactions, so that only one producer at a time can write there.
+after the next producer has started, because it was paused, or because one of its requests arrives late over an old
+connection. So each start of such a producer has a number, the epoch. All messages that the producer writes then have
+the epoch in the header ``cdc_epoch``. The first of them in each partition is a mark: a message with this header and
+without a value. A message that follows a mark and has a lower epoch is void, as if it had never been written. Messages
+without the header have epoch 0: they were written in Kafka transactions, whose producers Kafka fences. The commit log
+contains the marks of a topic, with their offsets; it is always written in Kafka transactions, so that only one producer
+at a time can write there.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -31,8 +32,8 @@ class Stamp(NamedTuple):
 
 
 def stamp_of(message: Message, headers: Mapping[str, object] | None = None) -> Stamp:
-    """Reads the stamp of ``message``, which has no error; ``headers`` are its headers if the caller has read them
-    already.
+    """Reads the stamp of ``message``, which has no error; ``headers`` are the message's headers, if the caller has read
+    them already.
 
     Raises PromiseError for a header that can't be read.
     """
@@ -51,15 +52,16 @@ def stamp_of(message: Message, headers: Mapping[str, object] | None = None) -> S
 
 
 def epoch_at(marks: Iterable[Mark], offset: int) -> int:
-    """The newest epoch that has begun before ``offset`` in a partition with these ``marks``."""
+    """The newest epoch that begins before ``offset`` in a partition with these ``marks``; 0 if none does."""
     return max((mark.epoch for mark in marks if 0 <= mark.offset < offset), default=0)
 
 
 class Epochs:
-    """Tracks the epochs of the partitions that one connection reads, each partition in the order of its offsets.
+    """Tracks the current epoch of each partition that one connection reads. The messages of a partition must be passed
+    in the order of their offsets.
 
-    ``marks`` returns the marks of a partition from the commit log. It is called once per partition, at the first
-    message with an epoch, since the mark of that epoch may be before the offset at which reading began.
+    ``marks`` returns the marks of a partition from the commit log. It is called once per partition, for the first
+    message with an epoch: the mark of that epoch may precede the offset at which reading began.
     """
 
     def __init__(self, marks: Callable[[Partition], Iterable[Mark]]) -> None:
@@ -67,13 +69,13 @@ class Epochs:
         self._now: dict[Partition, int] = {}
 
     def forget(self, partition: Partition) -> None:
-        """Forgets the partition's epoch; must be called when the partition is read from another offset on."""
+        """Forgets the partition's epoch. Must be called before the partition is read from another offset on."""
         self._now.pop(partition, None)
 
     def counts(self, message: Message, headers: Mapping[str, object] | None = None) -> bool:
-        """Whether the next ``message`` of its partition counts: it is neither void nor a mark.
+        """Whether ``message``, the next of its partition, counts, because it is neither void nor a mark.
 
-        Raises the errors of ``stamp_of`` and ``marks``.
+        Raises the errors that ``stamp_of`` and ``marks`` raise.
         """
         stamp = stamp_of(message, headers)
         if not stamp.epoch and not self._now:

@@ -41,13 +41,15 @@ _SECURITY = "check security.protocol, sasl.* and ssl.* in [kafka.librdkafka] aga
 _ASK_SECONDS = 2.0
 _LOG_INFO = 6
 _STATE = re.compile(r" \(after \d+ms in state \w+.*?\)")
-# A broker closes a connection that does not start as its listener expects; librdkafka logs that, but not as an error.
+# A broker closes a connection whose first bytes are not what its listener expects; librdkafka logs that, but not as an
+# error.
 _CLOSED = re.compile(r"[^ ]+: Disconnected.*")
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The last reason that librdkafka logged, with a hint; ``refused`` is true if waiting alone does not help."""
+    """The last reason for a failure that librdkafka logged, with a hint; ``refused`` is true if waiting alone does not
+    help."""
 
     text: str
     hint: str = _RUNNING
@@ -79,16 +81,19 @@ class BrokerLog(logging.Handler):
         elif code in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
             self.reason = Reason(text, _SECURITY, refused=True)
         elif code == KafkaError._SSL or "SSL handshake" in text:
-            # A broker that shuts down, or a proxy before it, interrupts a handshake, too; such an error may pass.
+            # A broker that shuts down, or a proxy in front of it, interrupts handshakes, too; such an error may be
+            # temporary.
             self.reason = Reason(text, _SECURITY, refused="verif" in text)
         elif self.reason is None or not self.reason.refused:
             self.reason = Reason(text)
 
 
 def reason(properties: Mapping[str, Any]) -> Reason | None:
-    """The reason why the brokers in ``properties`` (librdkafka's) do not answer, found by connecting to them once more.
+    """The reason why the brokers in ``properties`` (librdkafka's) do not answer, which is found by connecting to them
+    once more.
 
-    None if librdkafka logs no reason: they answer now, or packets are lost on the way.
+    Returns None if librdkafka logs no reason, either because the brokers answer now, or because packets are lost on the
+    way.
     """
     log = BrokerLog()
     client = AdminClient(dict(properties) | log.settings, logger=log.logger)
@@ -106,8 +111,8 @@ NOT_AUTHORIZED = frozenset({
     KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 })  # fmt: skip
-# With these errors the broker rejects the record as it is. MSG_SIZE_TOO_LARGE is not among them, because it is handled
-# in another way.
+# With these errors the broker rejects the record itself. MSG_SIZE_TOO_LARGE is not in this set, because it is handled
+# separately.
 RECORD_REFUSED = frozenset({
     KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE,
 })  # fmt: skip
@@ -118,7 +123,8 @@ _DENIED = NOT_AUTHORIZED | {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTI
 _CANNOT_CREATE = frozenset({KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.TOPIC_EXCEPTION})
 SETTING_REFUSED = frozenset({KafkaError.INVALID_CONFIG, KafkaError.POLICY_VIOLATION})
 _OFFSET_GONE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
-# A broker ends a transaction that took too long in the same way as a new producer with the same id does.
+# The broker sends these errors if a new producer with the same id has started, and also if it has ended a transaction
+# that took too long.
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 _CHECK_ACCESS = "check kafka.librdkafka and the ACLs"
 _NOT_SEEN = "cdc-producer creates it when it starts; where it is there, the ACL READ on the topic is missing"
@@ -126,21 +132,22 @@ _LISTED = "docs/deployment.md lists the ACLs of each program"
 
 
 def denied(error: KafkaError, *, operation: str, where: str, group: str = "") -> UserError:
-    """The error for an operation that Kafka forbids: ``operation`` on a topic, or the use of the consumer ``group``."""
+    """Returns the error for an operation that Kafka forbids: ``operation`` on a topic, or the use of the consumer
+    ``group``."""
     topics = "the topic" if operation == "READ" else "this leader's topics"
     hint = {
         KafkaError.TOPIC_AUTHORIZATION_FAILED: f"the ACL {operation} on {topics} is missing; {_LISTED}",
         KafkaError.GROUP_AUTHORIZATION_FAILED: f"the ACL READ on the consumer group {group} is missing; {_LISTED}",
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the ACL WRITE on the transactional id "
         f"cdc-producer:<kafka.topic>:<mysql_resource_name> is missing; {_LISTED}",
-        # The ACL that an idempotent client without transactions needs: WRITE on any topic is enough.
+        # An idempotent client without transactions needs the ACL WRITE, on any topic.
         KafkaError.CLUSTER_AUTHORIZATION_FAILED: f"the ACL WRITE on this leader's topics is missing; {_LISTED}",
     }.get(error.code(), _CHECK_ACCESS)
     return UserError(f"Kafka refuses: {error.str()}", code="CDC-KAFKA-REFUSES", where=where, hint=hint)
 
 
 def settings_refused(error: KafkaError) -> UserError:
-    """The error for a client that librdkafka does not create with these properties (_INVALID_ARG)."""
+    """Returns the error for properties with which librdkafka refuses to create a client (_INVALID_ARG)."""
     return UserError(
         f"Kafka's settings are refused: {error.str()}",
         code="CDC-KAFKA-SETTINGS",
@@ -150,8 +157,8 @@ def settings_refused(error: KafkaError) -> UserError:
 
 
 def question_error(error: KafkaError, properties: Mapping[str, Any], *, where: str, group: str = "") -> UserError:
-    """The error for a program that sends the brokers single requests. ``properties`` (librdkafka's) name
-    the brokers.
+    """Returns the error for a failed request of a program that sends the brokers single requests. ``properties``
+    (librdkafka's) name the brokers.
     """
     code = error.code()
     if code in NO_TOPIC:
@@ -165,7 +172,7 @@ def question_error(error: KafkaError, properties: Mapping[str, Any], *, where: s
 
 
 def read_error(error: KafkaError, where: str, *, group: str = "") -> CdcError | None:
-    """The error for a consumer that cannot continue by waiting; None if waiting may help."""
+    """Returns the error with which a consumer must stop, because waiting does not help; None if waiting may help."""
     code = error.code()
     if code in _OFFSET_GONE or code in NO_TOPIC:
         return PromiseError(
@@ -180,10 +187,10 @@ def read_error(error: KafkaError, where: str, *, group: str = "") -> CdcError | 
 
 
 def unreachable(error: KafkaError, servers: str, *, properties: Mapping[str, Any], answered: bool) -> CdcError:
-    """The error for a consumer whose brokers do not answer, with the reason.
+    """Returns the error for a consumer whose brokers do not answer; the error contains the reason.
 
-    If they have ``answered`` before, the profile is right, and waiting may help after a refused connection
-    (Unreachable). Otherwise a refusal is a UserError.
+    If the brokers have ``answered`` before, the profile is right and waiting may help, so even a refused connection is
+    Unreachable. Otherwise a refused connection is a UserError.
     """
     why = _why(error, properties)
     if why and why.refused and not answered:
@@ -194,7 +201,7 @@ def unreachable(error: KafkaError, servers: str, *, properties: Mapping[str, Any
 
 
 def brokers_gone(text: str, servers: str, *, hint: str = "") -> Unreachable:
-    """The error for brokers that may come back."""
+    """Returns the error for brokers that can't be reached now, but may come back."""
     return Unreachable(
         f"Kafka cannot be reached: {text}",
         code="CDC-KAFKA-NO-ANSWER",
@@ -209,10 +216,11 @@ def is_transient(error: KafkaError) -> bool:
 
 
 def open_error(error: KafkaException, topic: str, properties: Mapping[str, Any], *, answered: bool) -> CdcError:
-    """The error for a producer that is starting: ``write_error``, with the reason why the brokers do not answer.
+    """Returns the error for a producer that is starting. If the brokers do not answer, the error contains the reason;
+    other errors are those of ``write_error``.
 
-    If they have ``answered`` before, the profile is right, and waiting may help after a refused connection
-    (Disconnected). Otherwise a refusal is a UserError.
+    If the brokers have ``answered`` before, the profile is right and waiting may help, so even a refused connection is
+    Disconnected. Otherwise a refused connection is a UserError.
     """
     why = _why(error.args[0], properties)
     if why is None:
@@ -226,8 +234,8 @@ def open_error(error: KafkaException, topic: str, properties: Mapping[str, Any],
 
 
 def write_error(error: KafkaException, topic: str, *, operation: str = "WRITE") -> CdcError:
-    """The error for a producer that writes to ``topic`` or creates it (``operation``): a UserError, Fenced, or, for any
-    other error, Disconnected.
+    """Returns the error for a producer whose ``operation`` on ``topic`` failed (it writes to the topic or creates it):
+    a UserError, Fenced, or, for all other errors, Disconnected.
     """
     code, text, where = error.args[0].code(), error.args[0].str(), f"topic {topic}"
     if code in NOT_AUTHORIZED:
@@ -265,8 +273,8 @@ def write_error(error: KafkaException, topic: str, *, operation: str = "WRITE") 
 def client_error(error: KafkaException | SystemError, topic: str) -> CdcError:
     """Translates an error that a callback of librdkafka raises; see ``write_error``.
 
-    Inside a delivery report a fatal error reaches Python as the cause of a SystemError. Raises ``error`` itself if it
-    is a defect."""
+    If a delivery report raises a fatal error, Python sees it only as the cause of a SystemError. Raises ``error``
+    itself if it is a defect."""
     cause = error if isinstance(error, KafkaException) else error.__cause__
     if not isinstance(cause, KafkaException):
         raise error

@@ -1,8 +1,8 @@
 """Reads the progress of each follower, which its consumer writes into the metadata of its consumer group's offsets.
 
-An offset shows how far one partition was read. The metadata of the offset contain the newest applied sequence, and the
-topic (``kafka.topic``) in which it is counted. Both are for observers only: a consumer resumes from the checkpoint in
-the follower.
+A committed offset shows how far one partition was read. The metadata of the offset contain the newest applied sequence,
+and the topic (``kafka.topic``) to which the sequence belongs. Offset and metadata are for observers only: a consumer
+resumes from the checkpoint in the follower.
 """
 
 import json
@@ -21,27 +21,30 @@ __all__ = ["FollowerPlaces", "group_of", "noted", "place_note", "places_now"]
 _GROUPS = "cdc-consumer:"
 _LIST_SECONDS = 1.0  # seconds between two requests for new groups
 _LOOK_SECONDS = 0.2
-# The pause between two requests is this multiple of the time that an answer took: a group can have many partitions.
+# The pause between two requests is this multiple of the time that the last answer took: a group can have many
+# partitions.
 _SHARE = 4
 _ANSWER_SECONDS = 10.0
 _ASK_SECONDS = 0.02
 
 
 def group_of(resource: str, follower: str) -> str:
-    """The consumer group of the follower at address ``follower`` for the leader ``resource``."""
+    """The consumer group of the consumer that writes to the follower at the address ``follower``, for the leader
+    ``resource``."""
     return f"{_GROUPS}{resource}:{follower}"
 
 
 def place_note(topic: str, sequence: int) -> str:
-    """The metadata for an offset at which all records up to ``sequence`` are applied."""
+    """The metadata for a committed offset, if all records up to ``sequence`` are applied."""
     return json.dumps({"topic": topic, "sequence": sequence})
 
 
 def noted(metadata: Iterable[str | None], topic: str) -> int | None:
-    """The sequence up to which all records are applied, from the metadata of a group's offsets; None if the metadata do
-    not contain it.
+    """Reads from the metadata of a group's offsets up to which sequence all records are applied; None if the metadata
+    contain no sequence of ``topic``.
 
-    The metadata of each partition contain the sequence at the time of its commit; the newest sequence counts.
+    The metadata of each partition contain the sequence at the time when that partition's offset was committed; the
+    highest sequence counts.
     """
     told = (_sequence(each, topic) for each in metadata)
     return max((sequence for sequence in told if sequence is not None), default=None)
@@ -56,7 +59,8 @@ def _sequence(metadata: str | None, topic: str) -> int | None:
 
 
 def places_now(properties: Mapping[str, Any], *, resource: str, topic: str) -> dict[str, int]:
-    """Returns the result of ``FollowerPlaces.look``, but waits some seconds for it. Raises KafkaException."""
+    """Returns the result of ``FollowerPlaces.look``; waits up to ten seconds for the brokers' answer. Raises
+    KafkaException."""
     places, give_up = FollowerPlaces(properties, resource=resource, topic=topic), time.monotonic() + _ANSWER_SECONDS
     while (found := places.look()) is None and time.monotonic() < give_up:
         time.sleep(_ASK_SECONDS)
@@ -64,7 +68,7 @@ def places_now(properties: Mapping[str, Any], *, resource: str, topic: str) -> d
 
 
 class FollowerPlaces:
-    """Asks the brokers for the progress of the followers of ``resource``, and never waits for the answer.
+    """Requests the progress of the followers of ``resource`` from the brokers, and never waits for the answer.
 
     ``properties`` are librdkafka's, ``topic`` is ``kafka.topic``. Only one thread may use the object.
     """
@@ -81,7 +85,8 @@ class FollowerPlaces:
         self._answered_at = self._asked_at = self._listed_at = self._look_at = float("-inf")
 
     def look(self) -> dict[str, int] | None:
-        """The newest sequence that each follower, by its address, has applied; None if there is no new answer yet.
+        """Maps the address of each follower to the newest sequence that it has applied; returns None if there is no new
+        answer yet.
 
         Raises KafkaException if the brokers answer with an error or not at all.
         """
@@ -95,7 +100,7 @@ class FollowerPlaces:
             raise
 
     def _list(self, now: float) -> None:
-        """Lists the consumer groups now and then."""
+        """Requests the list of consumer groups about once a second, and notes the answer when it has arrived."""
         if self._listing is None:
             if now >= max(self._listed_at + _LIST_SECONDS, self._look_at):
                 self._listed_at = now

@@ -1,8 +1,8 @@
 """Cuts a record that is too large for one message into fragments, each of them a message, and joins them for readers.
 
 Each fragment has the header ``cdc_fragment``: the record's sequence, the fragment's number from 0 on, the number of
-fragments, and the CRC-32 of the whole record, separated by blanks. All fragments of a record are in one partition, one
-after the other, and commit in one Kafka transaction: a reader of committed messages gets all of them or none.
+fragments, and the CRC-32 of the whole record, separated by blanks. All fragments of a record follow one another in one
+partition, and are committed in one Kafka transaction: a reader of committed messages receives all of them or none.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,15 +22,15 @@ from cdc.model.record import Record
 __all__ = ["HEADER", "Begun", "Fragment", "Fragments", "cut", "cut_blocks", "first_whole_sequence", "rest"]
 
 HEADER = "cdc_fragment"
-# In UTF-8, these two bits of a byte are 10 in all bytes of a character except the first.
+# In UTF-8, each byte of a character except the first begins with the bits 10.
 _CONTINUES, _IS_CONTINUED = 0xC0, 0x80
 _MANY = 4
 _HINT = "something else has written to this topic or deleted from it; start over with a new topic and a fresh copy"
 
 
 class Fragment(NamedTuple):
-    """A fragment's header: the fragment is ``number`` of the ``total`` fragments of record ``sequence``, whose text has
-    this ``checksum``.
+    """The header of a fragment: the fragment has this ``number`` among the ``total`` fragments of record ``sequence``,
+    whose whole text has this ``checksum``.
     """
 
     sequence: int
@@ -40,10 +40,10 @@ class Fragment(NamedTuple):
 
     @classmethod
     def of(cls, message: Message, headers: Mapping[str, Any] | None = None) -> Self | None:
-        """The header of a message; None if the message is not a fragment. Raises PromiseError for a header that can't
-        be read.
+        """Reads the fragment header of a message; None if the message is not a fragment. Raises PromiseError for a
+        header that can't be read.
 
-        ``headers`` are the message's, if the caller has read them already.
+        ``headers`` are the message's headers, if the caller has read them already.
         """
         value = (dict(message.headers() or ()) if headers is None else headers).get(HEADER)
         if value is None:
@@ -63,7 +63,7 @@ def cut(value: bytes, size: int, *, sequence: int) -> Iterator[tuple[bytes, byte
     """Cuts the record ``value`` into fragments of at most ``size`` bytes (4 or more); yields the header and the bytes
     of each.
 
-    A fragment ends where a character ends, so that each can be read as text.
+    A fragment ends at the end of a character, so that each fragment can be read as text.
     """
     ends = [0]
     while len(value) - ends[-1] > size:
@@ -77,8 +77,8 @@ def cut(value: bytes, size: int, *, sequence: int) -> Iterator[tuple[bytes, byte
 
 
 def cut_blocks(blocks: Callable[[], Iterable[bytes]], size: int, *, sequence: int) -> Iterator[tuple[bytes, bytes]]:
-    """Cuts a record that is too large for memory, see ``cut``; ``blocks()`` returns its pieces, the same pieces at each
-    call.
+    """Cuts a record that is too large for memory into fragments, see ``cut``; each call of ``blocks`` returns the same
+    pieces of the record.
     """
     total, checksum = 0, 0
     for fragment in _fragments(blocks(), size):
@@ -101,9 +101,7 @@ def _fragments(blocks: Iterable[bytes], size: int) -> Iterator[bytes]:
 
 
 class _Begun:
-    """A record whose fragments are arriving: ``first`` is the header of the first fragment. It holds the only copy of
-    the text so far.
-    """
+    """A record whose fragments are arriving, with the text so far; ``first`` is the header of the first fragment."""
 
     __slots__ = ("_on_disk", "_text", "checksum", "count", "first")
 
@@ -126,7 +124,8 @@ class _Begun:
 
 
 class Fragments:
-    """Joins the fragments that one connection reads, and keeps the fragments of incomplete records, by partition.
+    """Joins the fragments that one connection reads, and keeps the fragments of the incomplete record of each
+    partition.
 
     With ``on_disk``, a record of many fragments becomes a LargeRecord. Messages that do not count (module epochs) are
     left out; ``marks`` returns a partition's marks.
@@ -140,7 +139,8 @@ class Fragments:
         self._broken: CdcError | None = None
 
     def forget(self, partitions: Iterable[Partition]) -> None:
-        """Drops the fragments of these partitions; must be called when they are read from another offset on."""
+        """Drops the fragments of these partitions. Must be called before the partitions are read from another offset
+        on."""
         self._broken = None
         for partition in partitions:
             self._begun.pop(partition, None)
@@ -152,7 +152,8 @@ class Fragments:
         return partition in self._begun
 
     def all_whole(self, messages: Iterable[Message]) -> list[Message]:
-        """Applies ``whole`` to each message. If complete messages precede an error, the next call raises it."""
+        """Calls ``whole`` for each message and returns the complete messages. If a message with an error follows
+        complete messages, the next call raises the error."""
         if self._broken:
             raise self._broken
         found: list[Message] = []
@@ -168,8 +169,8 @@ class Fragments:
         return found
 
     def whole(self, message: Message) -> Message | None:
-        """Returns the message if it is not a fragment. The last fragment of a record is returned with the value of the
-        whole record, for other fragments None is returned.
+        """Returns the message if it is not a fragment. For the last fragment of a record, returns that message with the
+        value of the whole record; for other fragments, returns None.
 
         A record is left out if its beginning was not read since the partition was assigned: retention has deleted it,
         or reading began after it. Raises PromiseError if a fragment is missing, UserError if the disk is full.
@@ -227,21 +228,23 @@ def _place(message: Message) -> str:
 
 
 class Begun(NamedTuple):
-    """The newest fragment that readers see of an incomplete record."""
+    """An incomplete record: the newest of its fragments that readers can see, and the bytes of that fragment."""
 
     newest: Fragment
     value: bytes
 
 
 def rest(fragments: Iterable[tuple[bytes, bytes]], after: Begun, *, where: str) -> Iterator[tuple[bytes, bytes]]:
-    """The ``fragments`` of a record that follow ``after``, the newest fragment that readers see.
+    """Yields the ``fragments`` of a record that follow ``after``, the newest fragment that readers can see.
 
-    Raises PromiseError if the record was cut in another way, so that these fragments do not continue it.
+    Raises PromiseError if the record was cut in another way when its first fragments were written, so that
+    ``fragments`` do not continue them.
     """
     for mark, fragment in fragments:
         made = Fragment(*map(int, mark.split()))
         is_same = made == after.newest._replace(number=made.number)
-        # Even if the number of fragments is the same, this fragment may end elsewhere in the record.
+        # Even if the number of fragments is the same, this fragment may end at another place in the record than the
+        # written fragment.
         if not is_same or (made.number == after.newest.number and fragment != after.value):
             raise PromiseError(
                 f"the first fragments of record {made.sequence} are committed already, but it is cut differently now",

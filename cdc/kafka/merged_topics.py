@@ -1,10 +1,10 @@
 """Merges the messages of many topics into records in the order of their sequences, in bounded memory.
 
-The commit log is among the topics. Its entries commit in one Kafka transaction with the records that they count, so an
-entry that can be read names every partition that holds a record below its ``next_sequence``.
+The commit log is among the topics. An entry of the commit log is committed in one Kafka transaction with the records
+that it counts. So an entry that can be read names every partition with a record below the entry's ``next_sequence``.
 
-``Merge`` does the same for any numbered items: it accepts them from several lanes, in ascending order in each lane, and
-yields them in the order of all numbers.
+``Merge`` merges numbered items of any kind: it accepts the items of several lanes, in ascending order in each lane, and
+yields all items in the order of their numbers.
 """
 
 from collections import Counter
@@ -27,8 +27,8 @@ Item = TypeVar("Item")
 class Merge(Generic[Lane, Item]):
     """Yields the items from ``next_number`` on, without a gap; items with lower numbers are ignored.
 
-    Numbers only grow in each lane, so a missing item cannot be in a lane from which a later item waits: such lanes may
-    be paused to save memory, and the missing item still arrives.
+    The numbers in each lane only grow. So a missing item cannot be in a lane that already contains a later item: such a
+    lane may be paused to save memory, and the missing item still arrives.
     """
 
     def __init__(self, next_number: int) -> None:
@@ -38,14 +38,14 @@ class Merge(Generic[Lane, Item]):
         self._lanes: Counter[Lane] = Counter()
 
     def add(self, lane: Lane, number: int, item: Item, *, size: int) -> None:
-        """Adds an item of ``size`` bytes."""
+        """Adds an item of ``size`` bytes from ``lane``."""
         if number >= self.next_number and number not in self._waiting:
             self._waiting[number] = (lane, size, item)
             self._lanes[lane] += 1
             self.bytes += size
 
     def ready(self) -> Iterator[Item]:
-        """Yields the items whose turn it is."""
+        """Yields the items from ``next_number`` on, up to the first missing number."""
         while self.next_number in self._waiting:
             lane, size, item = self._waiting.pop(self.next_number)
             self.next_number += 1
@@ -54,11 +54,11 @@ class Merge(Generic[Lane, Item]):
             yield item
 
     def pass_gap(self) -> None:
-        """Skips missing numbers, and continues with the lowest number that waits."""
+        """Skips missing numbers: the lowest number of a waiting item becomes ``next_number``."""
         self.next_number = min(self._waiting, default=self.next_number)
 
     def rest(self) -> Iterator[Item]:
-        """Yields all items that wait, in order, and skips all gaps."""
+        """Yields all waiting items, in order, and skips all gaps."""
         for number in sorted(self._waiting):
             if number in self._waiting:
                 self.next_number = number
@@ -74,10 +74,10 @@ AnyPartition = TypeVar("AnyPartition", bound=tuple[Any, ...])
 
 
 class PartitionReader(Protocol[AnyPartition]):
-    """The connection whose messages are merged."""
+    """The connection that reads the messages to merge."""
 
     def assign(self, begins: Mapping[AnyPartition, int], /) -> None:
-        """Reads these partitions, too, each from its offset on."""
+        """Begins to read these partitions as well, each from its offset on."""
 
     def leave(self, partitions: Collection[AnyPartition], /) -> None:
         """Stops reading these partitions."""
@@ -86,9 +86,9 @@ class PartitionReader(Protocol[AnyPartition]):
 class MergedTopics(Generic[AnyPartition, Item]):
     """Merges the records that ``reader`` reads from the topics ``names``, from ``next_sequence`` on.
 
-    ``parse`` returns the sequence of a record and the item to yield, from the partition, offset and value of its
-    message. While more than ``most_bytes`` of values wait for an earlier record, the partitions from which they came
-    are paused: sequences only grow in each partition, so the missing record cannot be there.
+    ``parse`` is called with the partition, offset and value of a message, and returns the record's sequence and the
+    item to yield. While more than ``most_bytes`` of values wait for an earlier record, the partitions of the waiting
+    values are paused: sequences only grow in each partition, so the missing record cannot be in those.
     """
 
     def __init__(
@@ -131,25 +131,25 @@ class MergedTopics(Generic[AnyPartition, Item]):
         return self._partitions
 
     def assign(self, begins: Mapping[AnyPartition, int]) -> None:
-        """Reads these partitions, too, each from its offset on."""
+        """Begins to read these partitions as well, each from its offset on."""
         self._partitions |= {(partition[0], partition[1]): partition for partition in begins}
         if begins:
             self._reader.assign(begins)
 
     def new(self, commits: Commits) -> list[Partition]:
-        """The partitions that ``commits`` names and that are not read yet."""
+        """The partitions in ``commits`` that are not read yet."""
         return [partition for partition in commits.partitions if partition not in self._partitions]
 
     def add(self, message: Message) -> None:
         """Adds a message, or the end of a partition (the only error that ``message`` may have).
 
-        Raises PromiseError for a message that is not a record; it may be added again then.
+        Raises PromiseError for a message that is not a record. The caller may add that message again later.
         """
         topic, number, offset = message.topic() or "", message.partition() or 0, message.offset() or 0
         is_end, value = message.error() is not None, message.value() or b""
         if topic == self._names.commits:
-            # Only the newest entry counts, and parsing all of them would cost more than the records. A message without
-            # content is not an entry.
+            # Only the newest entry counts, and parsing all entries would cost more than parsing the records. A message
+            # without content is not an entry.
             self._entry = (value, offset) if value and not is_end else self._entry
             return
         partition = self._partitions[topic, number]
@@ -159,13 +159,13 @@ class MergedTopics(Generic[AnyPartition, Item]):
             return
         self._next_offset[partition] = offset + 1
         self._at_end.discard(partition)
-        # Binlog events that are part of no record have no sequence, and so no place in the order.
+        # Binlog events that belong to no record have no sequence, and so no position in the order.
         if not (self._names.is_events(topic) and is_event(value)):
             sequence, item = self._parse(partition, offset, value)
             self._merge.add(partition, sequence, item, size=len(value))
 
     def pop_entry(self) -> Commits | None:
-        """The newest entry of the commit log that was added since the last call. Raises the errors of
+        """Returns the newest entry of the commit log that was added since the last call. Raises the errors of
         ``Commits.parse``.
         """
         if self._entry is None:
@@ -174,31 +174,33 @@ class MergedTopics(Generic[AnyPartition, Item]):
         return Commits.parse(value, where=f"topic {self._names.commits}, offset {offset}")
 
     def ready(self) -> Iterator[Item]:
-        """Yields the records that are next, as long as no sequence is missing."""
+        """Yields the records from ``next_sequence`` on, up to the first missing sequence."""
         return self._merge.ready()
 
     def rest(self) -> Iterator[Item]:
-        """Yields all records that wait, in order, and skips all gaps."""
+        """Yields all waiting records, in order, and skips all gaps."""
         return self._merge.rest()
 
     def has_read(self, ends: Mapping[AnyPartition, int]) -> bool:
-        """Whether the offsets below ``ends`` are read, so that the next record is not there, unless it was deleted."""
+        """Whether all offsets below ``ends`` are read in the partitions that are not paused. If so, the next record is
+        in none of these partitions, unless it was deleted."""
         unpaused = {partition: end for partition, end in ends.items() if partition not in self._paused}
         return all(self._next_offset.get(partition, 0) >= end for partition, end in unpaused.items())
 
     def is_blocked(self) -> bool:
-        """Whether reading is paused for a record that is in no partition: each partition is at its end or contains a
-        later record.
+        """Whether reading waits for a record that no partition can contain: some partitions are paused, and each
+        partition is at its end or has a later record waiting.
         """
         waiting = self._merge.lanes()
         return bool(self._paused & waiting) and set(self._partitions.values()) <= waiting | self._at_end
 
     def pass_gap(self) -> None:
-        """Skips the missing sequences, and continues with the lowest sequence that waits."""
+        """Skips the missing sequences: the lowest waiting sequence becomes ``next_sequence``."""
         self._merge.pass_gap()
 
     def balance(self) -> None:
-        """Pauses partitions that are far ahead, and resumes partitions that are no longer far ahead."""
+        """Pauses the partitions with waiting records if too many bytes wait, and resumes them once the waiting bytes
+        are half of that."""
         waiting = self._merge.lanes()
         # A partition without waiting records may contain the missing record, so it must not stay paused.
         due = self._paused if self._merge.bytes < self._most_bytes // 2 else self._paused - waiting

@@ -1,6 +1,4 @@
-"""Sends Kafka single requests for the first and last offsets of partitions, and for their oldest and
-newest messages.
-"""
+"""Requests the first and last offsets of partitions from Kafka, and reads their oldest and newest messages."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -53,10 +51,10 @@ def begin_offsets(properties: Mapping[str, Any], partitions: Collection[Partitio
 def end_offsets(
     properties: Mapping[str, Any], partitions: Collection[Partition], *, committed: bool = True
 ) -> dict[Partition, int]:
-    """The offset after each partition's newest message; with ``committed``, at most the offset at which an open
-    transaction begins.
+    """Requests the offset after each partition's newest message; with ``committed``, the offset is at most the one at
+    which an open transaction begins.
 
-    Raises KafkaException if the brokers do not answer or have no such partition.
+    Raises KafkaException if the brokers do not answer, or if a partition does not exist.
     """
     return _offsets(properties, partitions, _SPECS.latest(), committed=committed)
 
@@ -87,24 +85,24 @@ def known_ranges(properties: Mapping[str, Any], partitions: Collection[Partition
 
 
 def led(properties: Mapping[str, Any], partitions: Collection[Partition]) -> set[Partition]:
-    """The ``partitions`` whose leader answers, and therefore accepts messages for them.
+    """Returns those ``partitions`` whose leader answers, and therefore accepts messages.
 
-    Raises KafkaException if the brokers do not answer or have no such partition.
+    Raises KafkaException if the brokers do not answer, or if a partition does not exist.
     """
     answers = _answers(properties, partitions, _SPECS.latest(), committed=True)
     return {partition for partition, offset in answers.items() if offset is not None}
 
 
 def unended(properties: Mapping[str, Any], partitions: list[Partition]) -> list[Partition]:
-    """The ``partitions`` in which a transaction has no end marker yet. Raises KafkaException."""
-    # The order matters: a transaction that ends between the two requests must not look open.
+    """Returns those ``partitions`` in which a transaction has no end marker yet. Raises KafkaException."""
+    # This order of the requests matters: a transaction that ends between the two requests must not look open.
     written = end_offsets(properties, partitions, committed=False)
     readable = end_offsets(properties, partitions)
     return [partition for partition in partitions if readable[partition] < written[partition]]
 
 
 def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> dict[Partition, Message]:
-    """The newest committed message of each partition; a partition without messages is absent.
+    """Reads the newest committed message of each partition; the result lacks partitions without messages.
 
     Raises Disconnected or KafkaException if the brokers do not answer.
     """
@@ -115,7 +113,8 @@ def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> 
 def newest_within(
     properties: Mapping[str, Any], ranges: Mapping[Partition, tuple[int, int]]
 ) -> dict[Partition, Message]:
-    """The newest committed message in each partition's range of offsets; the second offset of a range is excluded."""
+    """Reads the newest committed message in a range of offsets of each partition; the second offset of the range is
+    excluded."""
     begins = {partition: begin for partition, (begin, _) in ranges.items()}
     ends = {partition: end for partition, (_, end) in ranges.items()}
     found: dict[Partition, Message] = {}
@@ -128,7 +127,7 @@ def newest_within(
             starts = {partition: max(begins[partition], end - window) for partition, end in ends.items()}
             for message in between(consumer, starts, ends, _group(properties)):
                 found[_partition_of(message)] = message
-            # Aborted records and transaction markers occupy offsets at which nothing can be read.
+            # Aborted records and transaction markers occupy offsets, too, so a window may contain no readable message.
             ends, window = starts, window * 8
     finally:
         consumer.close()
@@ -138,7 +137,8 @@ def newest_within(
 def oldest(
     properties: Mapping[str, Any], partition: Partition, *, passes: Callable[[Message], bool] = lambda _: True
 ) -> Message | None:
-    """The oldest committed message of the partition for which ``passes`` is true; None if there is no such message.
+    """Reads the oldest committed message of the partition for which ``passes`` is true; None if it is true for no
+    message.
 
     Raises Disconnected or KafkaException if the brokers do not answer.
     """
@@ -173,7 +173,7 @@ def backwards(
     end: int | None = None,
     pick: Callable[[Message], Any] = lambda message: message,
 ) -> Iterator[Any]:
-    """Applies ``pick`` to the partition's messages, newest first; by default yields the messages themselves.
+    """Yields ``pick(message)`` for each message of the partition, newest first; by default, the messages themselves.
 
     Without ``committed``, messages of open and aborted transactions are included; with an ``end``, only messages before
     that offset. Messages are read in large batches, and only the picked values are kept.
@@ -200,9 +200,11 @@ def windows(
     first: int,
     group: str = _GROUP,
 ) -> Iterator[Picked]:
-    """Applies ``pick`` to the messages between two ``offsets``, newest first, and yields the results. Reads batches:
-    the first batch has ``first`` offsets, each later batch has 8 times as many as the batch before. Changes the
-    assignment of ``consumer``, which must report the end of a partition; ``group`` is its group, for errors.
+    """Yields ``pick(message)`` for each message between two ``offsets``, newest first.
+
+    Messages are read in batches: the first batch has ``first`` offsets, each later batch has 8 times as many as the
+    batch before. The function changes the assignment of ``consumer``, which must report the end of a partition.
+    ``group`` is the consumer's group and appears in errors only.
 
     Raises Disconnected if the brokers do not answer.
     """
@@ -293,7 +295,7 @@ def between(
             )
         partition, error = _partition_of(message), message.error()
         if error is not None and error.code() in NOT_AUTHORIZED:
-            # The error about the group names no partition.
+            # An error about the group contains no partition.
             where = f"topic {partition[0] or min(waiting)[0]}"
             raise denied(error, operation="READ", where=where, group=group)
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
@@ -303,7 +305,7 @@ def between(
         offset = message.offset() or 0
         if partition in waiting and error is None and offset < ends[partition]:
             yield message
-        # A busy broker may report the end early; the remaining messages follow then.
+        # A busy broker may report the end of the partition early; the remaining messages follow then.
         if offset >= (ends[partition] - 1 if error is None else ends[partition]):
             waiting.discard(partition)
 
@@ -313,14 +315,14 @@ def _partition_of(message: Message) -> Partition:
 
 
 def _group(properties: Mapping[str, Any]) -> str:
-    """The group of the program that reads: the one among its ``properties``, or that of the producer."""
+    """The consumer group of the reading program: ``group.id`` in its ``properties``, or the producer's group."""
     return str(properties.get("group.id", _GROUP))
 
 
 def connected(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
     """A consumer that commits no offsets, creates no topics, and reports the ends of partitions (for ``between``)."""
     own = {
-        "group.id": _group(properties),  # librdkafka requires a group; nothing is ever committed under it
+        "group.id": _group(properties),  # librdkafka requires a group; no offset is committed for it
         "enable.auto.commit": False,
         "isolation.level": "read_committed" if committed else "read_uncommitted",
         "enable.partition.eof": True,

@@ -14,18 +14,18 @@ from cdc.service.logs import event
 __all__ = ["ANY_TIME", "TopicTimes", "any_time_command", "any_time_hint"]
 
 _LOG = logging.getLogger("cdc.producer")
-_LONGEST = "9223372036854775807"  # ms: Long.MAX_VALUE, Kafka's word for no limit
+_LONGEST = "9223372036854775807"  # ms: the value of Long.MAX_VALUE, with which Kafka has no limit
 _AFTER, _BEFORE = "message.timestamp.after.max.ms", "message.timestamp.before.max.ms"
-_BOTH = "message.timestamp.difference.max.ms"  # the only setting before Kafka 3.6, removed in Kafka 4.0
+_BOTH = "message.timestamp.difference.max.ms"  # the only such setting before Kafka 3.6; Kafka 4.0 removed it
 ANY_TIME = {_AFTER: _LONGEST, _BEFORE: _LONGEST}
 """The settings with which topics are created; brokers before Kafka 3.6 have neither these settings nor the limit."""
 _HOUR_MS = 3_600_000
-_MOST_SPARE_MS = 600_000  # clocks differ, and a record may wait before it is sent
-_UNKNOWN = float("inf"), float(_HOUR_MS)  # the defaults of Kafka 4
+_MOST_SPARE_MS = 600_000  # a margin, since clocks differ and a record may wait before it is sent
+_UNKNOWN = float("inf"), float(_HOUR_MS)  # the limits by default in Kafka 4: ms before and after the brokers' time
 
 
 class TopicTimes:
-    """The timestamps that topics accept; a topic with unknown settings is assumed to have Kafka 4's defaults.
+    """Knows the timestamps that topics accept; for a topic with unknown settings, assumes the defaults of Kafka 4.
 
     ``servers`` are the brokers' addresses.
     """
@@ -37,7 +37,8 @@ class TopicTimes:
         self._unlimited: set[str] = set()
 
     def learn(self, topic: str, settings: Mapping[str, str]) -> None:
-        """Notes the limits of a topic with these settings, in ms before and after the brokers' time."""
+        """Notes how many ms before and after the brokers' time a record's timestamp may be, according to the topic's
+        ``settings``."""
         limits = _limits(settings)
         if limits == (float("inf"), float("inf")):
             self._unlimited.add(topic)
@@ -46,8 +47,8 @@ class TopicTimes:
             self._limits[topic] = limits
 
     def stamp(self, topic: str, time_ms: int) -> int:
-        """The timestamp for a record with the time ``time_ms``: that time, or the nearest time that the topic certainly
-        accepts.
+        """Returns the timestamp for a record with the time ``time_ms``: that time, or the nearest time that the topic
+        certainly accepts.
         """
         if topic in self._unlimited:
             return time_ms
@@ -84,7 +85,7 @@ def _least(settings: Mapping[str, str], name: str) -> float:
 
 
 def any_time_command(servers: str, topic: str) -> str:
-    """The command after which ``topic`` accepts records of any time."""
+    """The shell command that makes ``topic`` accept records of any time."""
     settings = ",".join(f"{name}={value}" for name, value in ANY_TIME.items())
     return (
         f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name {topic} "
@@ -93,7 +94,7 @@ def any_time_command(servers: str, topic: str) -> str:
 
 
 def any_time_hint(servers: str, topic: str) -> str:
-    """The hint if the brokers refuse a timestamp for ``topic``, although it was the nearest that the topic should
+    """The hint for the case that the brokers refuse a timestamp, although it was the nearest that ``topic`` should
     accept.
     """
     return (

@@ -1,1 +1,2 @@
-"""The program cdc-lake: keeps a lake of Delta, Iceberg or Parquet tables equal to a leader's, from its topics alone."""
+"""The program cdc-lake: keeps a lake of Delta, Iceberg or Parquet tables equal to a leader's tables, from the leader's
+topics alone."""

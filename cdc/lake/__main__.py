@@ -22,10 +22,10 @@ def main() -> int:
 
 
 def _run() -> int:
-    parse_options(sys.argv[1:])  # --help and --version work without PySpark
+    parse_options(sys.argv[1:])  # parsed here already, so that --help and --version work without PySpark
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", code="CDC-LAKE-NO-PYSPARK", hint=with_spark())
-    # Imported only now: without PySpark this module can't be imported.
+    # This module is imported only here, after the check for PySpark, since importing it without PySpark fails.
     from cdc.lake.program import run
 
     return run(sys.argv[1:])

@@ -1,7 +1,8 @@
-"""Appends rows to a lake's tables of changes: one row for each changed row and each statement.
+"""Appends rows to a lake's tables of changes, which contain one row for each changed row and one for each statement.
 
-There is one table of changes for each name that tables of the leader ever had. Its columns ``before`` and ``after``
-contain the images in the records: no statement changes its columns, and none of its values depends on later records.
+There is one table of changes for each name that a table of the leader ever had. Its columns ``before`` and ``after``
+contain the row images as the records contain them. So a statement on the leader never changes the columns of a table of
+changes, and later records never change its values.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,7 +35,7 @@ _OF_STATEMENT = (
 
 
 class AppendedTables(Protocol):
-    """The tables of one format. Each method that writes makes one commit, whose metadata contains ``note``."""
+    """The tables of one format. Each writing method makes exactly one commit, whose metadata contains ``note``."""
 
     def written(self, folder: str, since: int | None) -> Written | None: ...
 
@@ -45,11 +46,11 @@ class AppendedTables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """The changes to append for table ``name``: all changes after sequence ``base``, which is -1 if the table of
-    changes does not exist yet.
+    """The changes of table ``name`` that are to be appended: all changes after sequence ``base``. ``base`` is -1 if the
+    table of changes does not exist yet.
 
-    ``again``: some of these changes are older than the records that the run reads. ``acts`` are the statements among
-    the changes.
+    ``again`` is true if some of these changes are in older records than those that the run reads. ``acts`` are the
+    statements among the changes.
     """
 
     name: Name
@@ -60,18 +61,19 @@ class Append:
 
 @dataclass(slots=True)
 class ChangeTables:
-    """Tables of changes in the format of ``tables``, for the tables that ``selects`` accepts."""
+    """The tables of changes, in the format of ``tables``, of those tables for which ``selects`` returns true."""
 
     tables: AppendedTables
     selects: Callable[[Name], bool]
-    _newest: dict[str, int] = field(default_factory=dict)  # the newest known versions; older versions are not read
+    # maps each folder to the newest version that was read; older versions need not be read
+    _newest: dict[str, int] = field(default_factory=dict)
 
     def appends(self, arrived: Arrived, state: State, acts: Iterable[Act]) -> list[Append]:
-        """Finds the changes to append for each table, up to the run's sequence; ``acts`` are all statements up to that
-        sequence.
+        """Finds the changes that are to be appended for each table, up to the run's sequence; ``acts`` are all
+        statements up to that sequence.
 
-        Raises UserError if some changes are missing in the topics, or if a table of changes contains later changes or
-        was written by another program.
+        Raises UserError if the topics lack some of the changes, if a table of changes contains later changes already,
+        or if another program has written to one.
         """
         of_name = _by_name(acts)
         found = []
@@ -94,8 +96,10 @@ class ChangeTables:
         return found
 
     def append(self, step: Append, arrived: Arrived) -> None:
-        """Appends changes in one commit, whose note contains the sequence up to which the table has all changes."""
-        # The rows and the note commit together: after a kill the note shows which changes are in the table already.
+        """Appends the changes in one commit. The note of the commit contains the sequence through which the table has
+        all changes."""
+        # The rows and the note are in one commit, so that after a kill the note shows which changes the table contains
+        # already.
         messages = (arrived.source.of_tables if step.again else arrived.new_rows_of)([step.name])
         rows = of_all_tables(messages, since=step.base + 1, upto=arrived.upto).drop("database", "table")
         rows = rows.withColumn("statement", F.lit(None).cast("string")).unionByName(_statements(arrived, step.acts))
@@ -129,8 +133,8 @@ def _folder(name: Name) -> str:
 
 
 def _by_name(acts: Iterable[Act]) -> Callable[[Name], list[Act]]:
-    """Returns a function that finds the statements for a table's name: statements on the table, statements on its
-    database, and renames of other tables to its name."""
+    """Returns a function that finds the statements for the name of a table: statements on this table, DROP DATABASE of
+    its database, and renames of other tables to this name."""
     tables: dict[Name, list[Act]] = {}
     databases: dict[str, list[Act]] = {}
     for act in acts:
@@ -155,6 +159,7 @@ def _statements(arrived: Arrived, acts: Iterable[Act]) -> DataFrame:
 
 
 def _told(act: Act) -> str:
-    """Describes a statement as ``RenameTable shop.a to shop.b``, without its text, which may contain secrets."""
+    """Describes a statement in the form ``RenameTable shop.a to shop.b``; the statement's text is omitted, since it may
+    contain secrets."""
     names = [Uri.parse(each) for each in (act.uri, act.to) if each]
     return f"{act.action} " + " to ".join(".".join(filter(None, (each.database, each.table))) for each in names)

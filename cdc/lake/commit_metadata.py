@@ -1,4 +1,5 @@
-"""Reads and writes the commit metadata of lake tables: the sequence and the definition of each version. Pure."""
+"""Reads and writes the metadata of commits to lake tables, which contain the sequence and the definition of each
+version. Pure."""
 
 import hashlib
 import json
@@ -11,15 +12,15 @@ from cdc.spark.frames.versions import Plan
 __all__ = ["Note", "Written", "definition"]
 
 _KEY = "cdc_lake"
-_FORMAT = 1  # the format of values in tables; if it changes, all tables are written again
+_FORMAT = 1  # the version of the format of values; when it changes, all tables are written again
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """The metadata of a version: the version is table ``database``.``table`` as of ``sequence``, the last sequence of
-    ``transaction``.
+    """The metadata of a version of a lake table. The version equals the table ``database``.``table`` as of
+    ``sequence``, the last sequence of ``transaction``.
 
-    ``definition`` is equal for versions with the same columns, key and options.
+    Two versions have the same ``definition`` if they have the same columns, key and options.
     """
 
     database: str
@@ -29,12 +30,12 @@ class Note:
     definition: str
 
     def text(self) -> str:
-        """The note as JSON, for a version's metadata."""
+        """Writes the note as JSON, for the metadata of a commit."""
         return json.dumps({_KEY: asdict(self)}, ensure_ascii=False)
 
     @classmethod
     def parse(cls, text: str | None) -> Self | None:
-        """The note in the metadata of a version; None if there is none."""
+        """Reads the note from the metadata of a commit; None if the metadata contain no note."""
         try:
             return cls(**json.loads(text or "{}")[_KEY])
         except (ValueError, KeyError, TypeError):
@@ -43,15 +44,15 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The newest version of a table, with the note of cdc-lake; ``note`` is None if another writer has changed the
-    table since."""
+    """The newest version of a table, with the note that cdc-lake wrote; ``note`` is None if another writer has changed
+    the table since then."""
 
     version: int
     note: Note | None
 
 
 def definition(plan: Plan, options: Options) -> str:
-    """A digest of everything besides the stream that determines the rows of the plan's table."""
+    """Computes a digest of everything that determines the rows of the plan's table, except the stream."""
     key = plan.stretches[-1].key if plan.stretches else ()
     known = (_FORMAT, plan.columns, key, options.zero_dates, options.on_alter, options.typed_json)
     return hashlib.sha256(repr(known).encode()).hexdigest()[:32]

@@ -1,5 +1,5 @@
-"""Decides for each table whether a run keeps it, merges changes into it, writes it as a whole, empties it, or waits for
-its columns. Pure.
+"""Decides what a run of cdc-lake does with each table: keep it, merge changes into it, write it as a whole, empty it,
+or wait for its columns. Pure.
 
 A run merges only if all records since the table's version are rows with the same columns and key. After any other
 change of the table, the run writes the table as a whole, from all records of the stream.
@@ -19,18 +19,19 @@ from cdc.sql.column_types import read_type
 
 __all__ = ["Known", "Step", "What", "decided", "touches"]
 
-# Two values of these types, as they are in records, are equal in Spark exactly if they are equal keys in MySQL. Other
-# types have exceptions: -0 and 0, a member and its number, or two dates that are not in the calendar.
+# For these types, two values in records are equal in Spark exactly if they are equal keys in MySQL. For other types
+# there are exceptions: -0 equals 0, an ENUM's member equals its number, and two different dates that no calendar
+# contains may both be NULL.
 _EXACT = frozenset({
     "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "bit", "year", "char", "varchar", "tinytext",
     "text", "mediumtext", "longtext", "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "time",
 })  # fmt: skip
 _DATES = frozenset({"date", "datetime", "timestamp"})
-_NO_ROWS = ("CreateDatabase", "AlterDatabase")  # actions that change no rows, columns or key of any table
+_NO_ROWS = ("CreateDatabase", "AlterDatabase")  # statements of these kinds change no rows, columns or key of any table
 
 
 class What(Enum):
-    """The decisions of a run about one table."""
+    """What a run can do with a table."""
 
     KEEP = "kept"
     MERGE = "merged"
@@ -41,7 +42,7 @@ class What(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A run's step for the table ``name``: ``what`` to do with it according to its ``plan``, from sequence ``base`` on.
+    """What a run does with the table ``name``: ``what``, according to the table's ``plan``, from sequence ``base`` on.
 
     ``base`` is None if the lake contains no version of the table from which the run can continue.
     """
@@ -58,8 +59,9 @@ class Known:
     """The facts on which the decisions for all tables of a run depend.
 
     ``histories`` are the stream's schema histories. ``recent`` are the statements up to the run's sequence ``upto``
-    that no earlier run read. ``last`` maps URIs to the sequence of the newest rows. ``cut``: retention has cut the
-    stream. ``same_options``: the lake's tables were written with these ``options``.
+    that no earlier run has read. ``last`` maps the URI of each table to the sequence of its newest rows. ``cut`` is
+    true if retention has deleted the beginning of the stream. ``same_options`` is true if the tables in the lake were
+    written with these ``options``.
     """
 
     histories: Histories
@@ -79,9 +81,10 @@ class Known:
 def decided(known: Known, name: Name, written: Written | None, base: int | None) -> Step:
     """Decides what to do with a table that exists after ``known.upto``.
 
-    ``written`` is the table's newest version in the lake, which is as of sequence ``base``. ``base`` is None if the run
-    can't continue from this version, for instance because another writer changed it. Raises UserError if the stream
-    does not determine the table's contents, and CopyIncomplete if its copy is not complete yet.
+    ``written`` is the table's newest version in the lake, and ``base`` is the sequence of that version. ``base`` is
+    None if the run can't continue from this version, for instance because another writer changed it. Raises UserError
+    if the table's rows can't be determined from the stream, and CopyIncomplete if the stream does not contain a
+    complete copy of the table yet.
     """
     acts = [] if base is None else [act for act in known.recent if act.sequence > base and touches(act, name)]
     changed = base is None or known.last_of(name) > base
@@ -103,8 +106,8 @@ def decided(known: Known, name: Name, written: Written | None, base: int | None)
 
 
 def _without_columns(known: Known, name: Name, written: Written | None, base: int | None, acts: list[Act]) -> Step:
-    """Decides for a table whose columns are unknown: the stream contains columns only with the first rows. Raises
-    NotTold if there are rows.
+    """Decides what to do with a table whose columns are unknown, which is possible as long as the table has no rows.
+    Raises NotTold if the table has rows.
     """
     found = [each for each in lineage([name], known.histories.of(name).upto(known.upto)) if each.owner == name]
     if any(known.last_of((each.database, each.table)) >= each.first for each in found):
@@ -116,7 +119,7 @@ def _without_columns(known: Known, name: Name, written: Written | None, base: in
 
 
 def touches(act: Act, name: Name) -> bool:
-    """Whether ``act`` may change rows, columns or the key of table ``name``."""
+    """Whether ``act`` may change the rows, the columns or the key of the table ``name``."""
     uri = Uri.parse(act.uri)
     if uri.database == "*":
         return True
@@ -126,7 +129,8 @@ def touches(act: Act, name: Name) -> bool:
 
 
 def _can_merge(plan: Plan, options: Options) -> bool:
-    """Whether the key identifies the table's rows in the lake; otherwise the table is written as a whole."""
+    """Whether equal keys in MySQL are equal in the lake, so that changes can be merged by key; otherwise the table is
+    written as a whole."""
     key = plan.stretches[-1].key if plan.stretches else ()
     kinds = [read_type(kind).name for name, kind in plan.columns if name in key]
     exact = _EXACT if options.zero_dates == "null" else _EXACT | _DATES

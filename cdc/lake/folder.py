@@ -1,14 +1,14 @@
 """Manages the folder of a lake: its lock, its state, the list of its tables for readers, and the names of its folders.
 
-The state contains the sequence of all tables, and the offsets in the topics at which the next records begin. The state
-is replaced as a whole, after all tables were written. If a run is killed before that, the next run begins where the
-killed run began, and each table's own note shows which records are in the table already.
+The state contains the sequence that all tables have reached, and the offsets in the topics from which the next run
+reads. The state is replaced as a whole, after all tables were written. If a run is killed before that, the next run
+begins where the killed run began, and the note of each table shows which records the table contains already.
 
-Names of databases and tables become names of folders that every system and every reader accepts. Letters, digits, ``_``
-and ``-`` stay; any other character becomes ``~``, its code in hexadecimal digits, and ``~``. No folder's name begins
-with ``_`` or ``.``, since readers of Parquet ignore such folders, and no name contains ``.``, ``=`` or ``%``, which
-have a meaning in paths. So the lake's own files, whose names begin with or contain these characters, never clash with a
-table's folder.
+Names of databases and tables are encoded as names of folders that every system and every reader accepts. ASCII letters,
+digits, ``_`` and ``-`` are kept; any other character is replaced by ``~``, its code in hexadecimal digits, and another
+``~``. The name of a folder never begins with ``_`` or ``.``, since readers of Parquet ignore such folders, and never
+contains ``.``, ``=`` or ``%``, which have a meaning in paths. The names of the lake's own files begin with or contain
+such a character, so they never clash with the folder of a table.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 _OTHER = re.compile(r"[^A-Za-z0-9_-]|^_")
-_LONGEST = 120  # characters of an encoded MySQL name; longer names end with a hash
+_LONGEST = 120  # characters of an encoded name; a longer name is cut and ends with a hash
 
 
 def folder(database: str, table: str) -> str:
@@ -56,20 +56,20 @@ def encoded(name: str) -> str:
 
 
 def version_folder(version: int) -> str:
-    """The folder of a version's rows in plain Parquet, relative to the folder of the table."""
+    """The folder with the rows of a version in plain Parquet, relative to the folder of the table."""
     return f"_v{version}"
 
 
 def quoted(name: str) -> str:
-    """Quotes the name of a column for Spark's SQL."""
+    """Quotes a column's name for Spark SQL."""
     return f"`{name.replace('`', '``')}`"
 
 
 def unfit(columns: Sequence[str], reserved: Collection[str], in_files: Callable[[str], str] = str) -> str:
-    """The reason why a format does not support these ``columns``; empty if it does.
+    """Returns the reason why a format does not support these ``columns``; empty if it supports them.
 
-    The reason is that some names are ``reserved``, or that Spark or the format's files (``in_files``) use the same name
-    for two columns.
+    The reason is that some names are ``reserved``, or that two names become equal in Spark or in the files of the
+    format (``in_files``).
     """
     if taken := [name for name in columns if name.lower() in reserved]:
         return f"the format has columns of its own that are called so: {', '.join(taken)}"
@@ -82,8 +82,8 @@ def unfit(columns: Sequence[str], reserved: Collection[str], in_files: Callable[
 
 
 def _ignoring_case(name: str) -> str:
-    """Removes the case of ``name``: names with the same result are equal for Spark (Java's ``equalsIgnoreCase``), such
-    as ``ı`` and ``i``.
+    """Folds the case of ``name``. Two names with the same result are equal for Spark (Java's ``equalsIgnoreCase``), for
+    instance ``ı`` and ``i``.
     """
     upper = (each.upper() if len(each.upper()) == 1 else each for each in name)
     return "".join(each.lower() if len(each.lower()) == 1 else each for each in upper)
@@ -105,12 +105,12 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state of a lake: all its ``tables`` are as of ``sequence`` (-1: no table was written yet).
+    """The state of a lake. All ``tables`` in it are as of ``sequence``, which is -1 if no table was written yet.
 
-    ``offsets`` are the first offsets of later records, by partition (topic/number). ``last`` maps the key of a table's
-    messages to the sequence of its newest record with rows. ``topics`` are the topics' ids in Kafka, and ``choices``
-    are the options on which values depend. ``behind`` are tables that the run refused: they are as of an earlier
-    sequence.
+    ``offsets`` maps each partition (topic/number) to the first offset of later records. ``last`` maps the message key
+    of each table to the sequence of the table's newest record with rows. ``topics`` are the ids of the topics in Kafka,
+    and ``choices`` are the options that determine values. ``behind`` are tables that the last run refused, so that they
+    are as of an earlier sequence.
     """
 
     sequence: int = -1
@@ -125,13 +125,14 @@ class State:
 
 
 class LakeFolder:
-    """The folder of a lake, locked until it is closed. ``identity`` describes the lake's format and its stream."""
+    """The folder of a lake, which is locked until ``close``. ``identity`` describes the lake's format and its
+    stream."""
 
     def __init__(self, folder: Folder, identity: Mapping[str, str]) -> None:
-        """Raises UserError if another process uses the folder, if the folder can't be used, or if it contains other
-        files but no lake."""
+        """Locks the folder. Raises UserError if another process uses it, if it can't be used, or if it contains files
+        but no lake."""
         self.folder, self._identity = folder, identity
-        self._known: str | None = None  # the newest state that this process read or wrote
+        self._known: str | None = None  # the text of the newest state that this process read or wrote
         self._where = f"option --to {folder.address}"
         try:
             _require_lake(folder, self._where)
@@ -149,11 +150,11 @@ class LakeFolder:
             ) from None
 
     def close(self) -> None:
-        """Releases the lock."""
+        """Releases the lock on the folder."""
         self._lock.close()
 
     def load(self) -> State:
-        """The saved state. Raises UserError if the lake has another format, stream or version, or if the state is
+        """Loads the saved state. Raises UserError if the lake has another format, stream or version, or if the state is
         damaged."""
         file, identity = f"{_OWN}/{_STATE}", {**_UNSAID, **self._identity}
         text = self._known = self.folder.read(file)
@@ -190,8 +191,8 @@ class LakeFolder:
     def save(self, state: State) -> None:
         """Saves ``state`` for ``load``, and lists the tables for readers.
 
-        Raises PromiseError if another process saved a state meanwhile, which is possible on file systems without a
-        lock.
+        Raises PromiseError if another process has saved a state in the meantime, which is possible on file systems
+        without locks.
         """
         tree = {**asdict(state), "history": to_tree(state.history), "format": _FORMAT, "identity": self._identity}
         file, text = f"{_OWN}/{_STATE}", json.dumps(tree, ensure_ascii=False)
@@ -208,8 +209,8 @@ class LakeFolder:
         self.list_tables(state)
 
     def list_tables(self, state: State) -> None:
-        """Writes the list of tables for readers; each table is listed with its version as of the common sequence."""
-        in_version = self._identity["format"] == "parquet"  # the other formats' readers find versions by themselves
+        """Writes the file that lists the tables for readers, each with its version as of the common sequence."""
+        in_version = self._identity["format"] == "parquet"  # readers of the other formats find the versions themselves
         tables = [
             {"database": held.name[0], "table": held.name[1], "folder": held.folder, "version": held.version}
             | ({"path": f"{held.folder}/{version_folder(held.version)}"} if in_version else {})
@@ -221,21 +222,21 @@ class LakeFolder:
             self.folder.replace(MANIFEST, text)
 
     def remove(self, held: Held, sequence: int) -> str | None:
-        """Moves a table's folder to the folder of dropped tables, under a name with ``sequence``; returns the new path,
-        or None if the table's folder does not exist."""
+        """Moves the folder of a table to the folder of dropped tables, under a name that contains ``sequence``. Returns
+        the new path, or None if the folder of the table does not exist."""
         if not self.folder.exists(held.folder):
             return None
-        target = f"{DROPPED}/{held.folder}~{sequence}"  # exists already if a run was killed after the rename
+        target = f"{DROPPED}/{held.folder}~{sequence}"  # this path exists already if a run was killed after the rename
         self.folder.move(held.folder, target)
         return self.folder.at(target)
 
 
-_UNSAID = {"history": "no"}  # values for keys that the states of earlier versions of cdc do not contain
+_UNSAID = {"history": "no"}  # values of keys that are missing in states of earlier versions of cdc
 _ANOTHER = "name another folder, or remove this one to have the lake made again"
 
 
 def _state(tree: dict[str, Any]) -> State:
-    behind = _held(tree.get("behind", ()))  # states of earlier versions of cdc do not contain it
+    behind = _held(tree.get("behind", ()))  # the key is missing in states of earlier versions of cdc
     return State(**{**tree, "history": from_tree(tree["history"]), "tables": _held(tree["tables"]), "behind": behind})
 
 
@@ -244,7 +245,7 @@ def _held(tables: Iterable[dict[str, Any]]) -> tuple[Held, ...]:
 
 
 def _require_lake(folder: Folder, where: str) -> None:
-    """Raises UserError if the folder is neither empty nor a lake."""
+    """Raises UserError if the folder contains files but no lake."""
     names = folder.names("")
     if not names or _OWN in names:
         return

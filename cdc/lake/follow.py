@@ -1,9 +1,9 @@
-"""Lets a lake follow its topics until a signal: runs it again and again, logs a line for each run, and serves metrics
-of the newest run."""
+"""Lets a lake follow its topics until a signal: repeats runs, logs a line for each run, and serves metrics of the
+newest run."""
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -17,27 +17,31 @@ from cdc.spark.frames.messages import Source
 
 __all__ = ["Following"]
 
-_LATE = 60.0  # seconds, plus the interval and the last run's duration, after which /healthz fails if no run has ended
+# /healthz fails if no run has ended for this many seconds plus the interval and the duration of the last run
+_LATE = 60.0
 
 
 class Following:
-    """Runs ``lake`` again and again; ``source`` reads the topics up to their present ends.
+    """Runs ``lake`` repeatedly; ``source`` reads the topics up to their present ends. ``info`` has the labels of
+    ``cdc_info``.
 
     The threads of the HTTP endpoint only read this object.
     """
 
-    def __init__(self, source: Callable[[], Source], lake: Lake, *, interval: float) -> None:
-        self._source, self._lake, self._interval = source, lake, interval
+    def __init__(self, source: Callable[[], Source], lake: Lake, *, interval: float, info: Mapping[str, str]) -> None:
+        self._source, self._lake, self._interval, self._info = source, lake, interval, info
         self._newest: Run | None = None
         self._checked_at, self._seconds, self._waits = time.time(), 0.0, ""
 
     def run(self, stop: threading.Event, *, listen: tuple[str, int] | None) -> int:
-        """Runs until ``stop`` is set, and returns the exit status.
+        """Runs the lake until ``stop`` is set, and returns the exit status.
 
-        Raises the errors of a run, but waits while tables are being copied. If tables are refused, continues with the
-        other tables, and raises Refused at the end if some tables are still refused.
+        Raises the errors of a run, but waits while tables are being copied into the stream. If tables are refused, it
+        continues with the other tables, and raises Refused at the end if tables are still refused then.
         """
-        endpoint = Endpoint.open(*listen, metrics=self._metrics, checks=self._checks) if listen else None
+        endpoint = (
+            Endpoint.open(*listen, metrics=self._metrics, checks=self._checks, info=self._info) if listen else None
+        )
         try:
             while not stop.is_set():
                 begun = time.monotonic()
@@ -62,7 +66,7 @@ class Following:
                 print_line(visible(f"{_now()} waits: {error.what}"))
             self._waits = str(error)
             return
-        except Refused as error:  # the run has logged the reason
+        except Refused as error:  # the run itself has logged the reason
             self._newest = error.run
         self._waits, self._seconds = "", time.monotonic() - begun
         print_line(visible(f"{_now()} {self._newest.line(self._seconds)}"))
@@ -70,12 +74,13 @@ class Following:
     def _checks(self) -> Iterator[Check]:
         age = time.time() - self._checked_at
         if self._newest is None and not self._waits:
-            # The first run reads the whole history, which may take hours; if it fails, the program ends.
+            # The first run reads the whole stream, which may take hours. The check does not limit it: if the run fails,
+            # the program ends.
             yield Check("runs", True, f"the first one began {age:.0f} s ago")
             return
         if self._newest is not None:
             refused = len(self._newest.refused)
-            yield Check("tables", not refused, f"{refused} are refused")
+            yield Check("tables", not refused, f"{refused} are refused", of_servers=False)
         yield Check("runs", age < _LATE + self._interval + self._seconds, f"the last one ended {age:.0f} s ago")
 
     def _metrics(self) -> Iterator[Metric]:

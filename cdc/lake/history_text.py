@@ -1,4 +1,5 @@
-"""Writes the schema history of a stream as JSON, so that a later run reads only new records. Pure."""
+"""Writes the schema history of a stream as JSON and reads it, so that a later run needs to read only new records.
+Pure."""
 
 from dataclasses import asdict
 from typing import Any
@@ -12,7 +13,7 @@ NOTHING = History((), {}, (), False)
 
 
 def to_tree(history: History) -> dict[str, Any]:
-    """Converts the history to a tree for ``json.dumps``."""
+    """Converts the history to a tree of dictionaries and lists for ``json.dumps``."""
     return {
         "acts": [asdict(act) for act in history.acts],
         "statements": {
@@ -39,7 +40,7 @@ def from_tree(tree: dict[str, Any]) -> History:
 
 
 def with_more(history: History, more: History) -> History:
-    """Adds ``more``, the history of the records after ``history``."""
+    """Joins ``history`` with ``more``, the history of the records that follow."""
     return History(
         (*history.acts, *more.acts),
         {**history.statements, **more.statements},
@@ -49,7 +50,7 @@ def with_more(history: History, more: History) -> History:
 
 
 def upto(history: History, sequence: int) -> History:
-    """The history of the records up to ``sequence``, inclusive."""
+    """Returns the history of the records up to and including ``sequence``."""
     statements = {number: each for number, each in history.statements.items() if number <= sequence}
     told = tuple(each for each in history.told if each.sequence <= sequence)
     return History(tuple(history.upto(sequence)), statements, told, history.silent_cascades)

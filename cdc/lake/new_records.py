@@ -1,4 +1,4 @@
-"""Reads the records that were added to the topics since the lake's state was saved, once for all tables."""
+"""Reads the records that were added to the topics after the state of the lake was saved, once for all tables."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,12 +23,12 @@ __all__ = ["Arrived", "refused_tables", "same_topics"]
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """The messages with sequences up to ``upto`` in ``new``, the part of ``source`` that no earlier run has read.
+    """The new messages, with sequences up to ``upto``. ``new`` is the part of ``source`` that no earlier run has read.
 
-    ``messages`` are the messages in ``new``, None if each topic is read by itself; ``records`` is the number of new
-    records up to ``upto``. ``last``, ``offsets`` and ``transaction`` are the values of the fields of the next State.
-    ``ts_us`` is the time at which the leader committed the transaction that ends with ``upto``; None if there are no
-    new records.
+    ``messages`` are the messages in ``new``; it is None if the topic of each table is read separately. ``records`` is
+    the number of new records up to ``upto``. ``last``, ``offsets`` and ``transaction`` are the values for the next
+    State. ``ts_us`` is the time at which the leader committed the transaction that ends with ``upto``; None if there
+    are no new records.
     """
 
     source: Source
@@ -43,12 +43,12 @@ class Arrived:
 
     @classmethod
     def since(cls, state: State, source: Source, upto: int) -> Self:
-        """Reads the records after ``state``. Raises UserError if records that the lake needs are missing in the topics,
-        PromiseError if the topics contain too many records."""
+        """Reads the records that follow ``state``. Raises UserError if the topics lack records that the lake needs,
+        PromiseError if they contain too many records."""
         new = replace(source, span=replace(source.span, partitions=_rest(source, state)))
         messages = new.everything()
-        # If each table has its own topic, each topic is read by itself. In shared topics each table would read all
-        # messages, so they are read once and persisted.
+        # If each table has its own topic, the topic of each table is read separately. If tables share topics, each
+        # table would read all messages, so all messages are read once and persisted.
         shared = state.offsets or source.kafka.layout != PER_TABLE
         kept = messages.persist() if shared else None
         rows = _heads(messages if kept is None else kept, since=state.sequence, upto=upto)
@@ -66,20 +66,21 @@ class Arrived:
         return cls(source, new, upto, kept, records, merged, ends, transaction, ts_us)
 
     def rows_of(self, names: Collection[Name]) -> DataFrame:
-        """All messages with rows of the tables ``names``, from the topics' beginning."""
+        """Returns all messages with rows of the tables ``names``, from the beginning of the topics."""
         if self.messages is None or self.new.span.partitions != self.source.span.partitions:
             return self.source.of_tables(names)
         return self.new_rows_of(names)
 
     def new_rows_of(self, names: Collection[Name]) -> DataFrame:
-        """The messages with rows of the tables ``names`` that no earlier run has read."""
+        """Returns the messages with rows of the tables ``names`` that no earlier run has read."""
         if self.messages is None:
             return self.new.of_tables(names)
         wanted = [self.source.uri(name) for name in sorted(names)]
         return self.messages.where(F.col("key").isin(wanted)).drop("key")
 
     def history_messages(self) -> DataFrame | None:
-        """The new messages that the schema history is read from; None if each topic is read by itself."""
+        """Returns the new messages from which the schema history is read; None if the topic of each table is read
+        separately."""
         return None if self.messages is None else self.messages.where(is_told()).drop("key")
 
     def close(self) -> None:
@@ -89,8 +90,8 @@ class Arrived:
 
 
 def same_topics(source: Source, state: State, *, lake: str) -> Mapping[str, str]:
-    """The topics' ids in Kafka. Raises UserError if a topic was deleted and created again since the lake first read
-    it."""
+    """Returns the ids of the topics in Kafka. Raises UserError if a topic was deleted and created again since the lake
+    first read it."""
     ids = topic_ids(source.kafka, source.span)
     for name, known in state.topics.items():
         if ids.get(name, known) != known:
@@ -106,8 +107,8 @@ def same_topics(source: Source, state: State, *, lake: str) -> Mapping[str, str]
 def refused_tables(
     history: History, upto: int, last: Mapping[str, int], selects: Callable[[Name], bool]
 ) -> Iterator[tuple[Name, UserError]]:
-    """Finds tables that have rows up to ``upto``, according to the URIs in ``last``, although no record contains their
-    columns or their creation."""
+    """Yields the tables that have rows up to ``upto``, according to the URIs in ``last``, although no record contains
+    their columns or their creation."""
     of_names = {name: sequence for uri, sequence in last.items() if (name := table_name(uri))}
     for name in filter(selects, untold(history, upto, of_names)):
         yield (
@@ -137,8 +138,8 @@ def _rest(source: Source, state: State) -> dict[tuple[str, int], tuple[int, int]
 
 
 def _heads(messages: DataFrame, *, since: int, upto: int) -> list[Row]:
-    """Computes, by partition and key, the first offset after sequence ``upto``, the last sequence up to ``upto`` with
-    its transaction, and the number of records after ``since`` up to ``upto``.
+    """Computes for each partition and key: the first offset after sequence ``upto``, the last sequence up to ``upto``
+    with its transaction, and the number of records after ``since`` up to ``upto``.
     """
     records = heads(messages, "sequence", "transaction", "ts_us").where("sequence IS NOT NULL")
     within = f"sequence <= {upto}"

@@ -7,9 +7,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from cdc import __version__
 from cdc.config.table_globs import TableGlobs
 from cdc.model.folding import folded
+from cdc.service.command_line import add_common_options
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.frames.typed import Options
 
@@ -21,16 +21,19 @@ the version that is. Stopped or killed at any time, cdc-lake goes on when it is 
 
 exit status: 0 done; 2 something must be changed first; 3 the topics are damaged, or something else wrote to the lake
 """
+_EXAMPLES = """
+cdc-lake producer_profile.toml --to lake
+cdc-lake producer_profile.toml --to lake --format iceberg --follow --metrics 9467
+"""
 
 
 def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
-    """The parsed options, with ``metrics`` as host and port. Ends the program if an option is invalid, as argparse
-    does."""
+    """Parses the command line; ``metrics`` in the result is a host and a port. Ends the program if an option is
+    invalid, as argparse does."""
     parser = argparse.ArgumentParser(
         prog="cdc-lake",
         description="Keep a lake of tables equal to a leader's, from its topics alone, with Spark.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("profile", type=Path, metavar="PROFILE", help="profile of cdc-producer")
@@ -49,7 +52,7 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     add("--zero-dates", choices=["error", "null", "string"], default="error", help="dates that no calendar has")
     add("--typed-json", choices=["error", "null", "record"], default="error", help="JSON with members of SQL types")
     add("--on-alter", choices=["error", "null"], default="error", help="values that an ALTER changed without a record")
-    add("--version", action="version", version=f"cdc {__version__}")
+    add_common_options(parser, examples=_EXAMPLES)
     options = parser.parse_args(arguments)
     if not options.interval > 0:
         parser.error("--interval needs a number above 0")
@@ -64,22 +67,22 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _folder(text: str) -> Path | str:
-    """Parses a path, or an address such as hdfs://…, which stays a text: pathlib would turn it into a folder called
-    ``hdfs:``."""
+    """Parses a path, or an address such as hdfs://…. An address remains a text, because pathlib would turn it into a
+    folder called ``hdfs:``."""
     if re.match("file:/", text):
-        return Path(url2pathname(urlsplit(text).path))  # a local folder can be locked, which Hadoop's API can't do
+        return Path(url2pathname(urlsplit(text).path))  # a local folder can be locked; Hadoop's API has no lock
     return text if re.match("[A-Za-z][A-Za-z0-9+.-]*:/", text) else Path(text)
 
 
 def value_options(options: argparse.Namespace) -> Options:
-    """The options about values that Spark can't represent."""
+    """The options for values that Spark can't represent."""
     return Options(zero_dates=options.zero_dates, on_alter=options.on_alter, typed_json=options.typed_json)
 
 
 class Selection:
-    """Selects the tables of the lake, by the names in the leader's records.
+    """Selects the tables of the lake according to their names in the leader's records.
 
-    If ``folds_names`` is true, these names are in lower case, and the globs are compared in lower case. Raises
+    If ``folds_names`` is true, these names are in lower case, so the globs are compared in lower case, too. Raises
     UserError for an invalid glob.
     """
 

@@ -1,4 +1,4 @@
-"""Describes the result of a run of cdc-lake, and the error for tables that it refused."""
+"""Describes the result of a run of cdc-lake, and defines the error for the tables that a run refused."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,16 +8,17 @@ from cdc.spark.ddl.lineage import Name
 
 __all__ = ["Copying", "Refused", "Run", "named", "refused_run"]
 
-_NAMED = 5  # tables in a message
+_NAMED = 5  # the number of tables that a message names
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The result of a run: the lake is as of ``sequence``, and ``counts`` contains the numbers of tables that were
-    merged, written, ….
+    """The result of a run: the lake is as of ``sequence``, and ``counts`` maps "merged", "written" and so on to the
+    number of tables.
 
-    ``waiting`` are tables that have had no rows since their creation, so that their columns are unknown. ``refused``
-    maps tables to the reason why the lake can't contain them as of ``sequence``. For ``ts_us`` see ``Arrived``.
+    ``waiting`` are the tables that have had no rows since their creation, so that their columns are not known yet.
+    ``refused`` maps tables to the reason why the lake can't contain them as of ``sequence``. For ``ts_us`` see
+    ``Arrived``.
     """
 
     sequence: int
@@ -29,7 +30,7 @@ class Run:
     refused: Mapping[Name, CdcError] = field(default_factory=dict)
 
     def line(self, seconds: float) -> str:
-        """One line with the result of the run, and the tables that the lake does not contain yet."""
+        """Describes the result of the run in one line, with the tables that the lake does not contain yet."""
         done = ", ".join(f"{count} {what}" for what, count in self.counts.items() if count) or "no tables"
         text = f"sequence {self.sequence} ({self.transaction or 'no transaction'}): {done}"
         text += f"; {self.records} records in {seconds:.1f} s"
@@ -38,8 +39,8 @@ class Run:
 
 
 class Refused(UserError):
-    """The lake can't contain some tables as of the run's sequence; it contains all others. ``run`` is the run's
-    result."""
+    """The lake can't contain some of the tables as of the run's sequence; it contains all others. ``run`` is the result
+    of the run."""
 
     code = "CDC-LAKE-TABLES-REFUSED"
 
@@ -59,10 +60,11 @@ def refused_run(run: Run) -> Refused:
 
 
 class Copying(UserError):
-    """Tables are being copied into the stream: the lake waits until the stream contains all of their rows."""
+    """Tables are being copied into the stream, and the lake waits until the stream contains all rows of these
+    tables."""
 
 
 def named(names: Sequence[Name]) -> str:
-    """The first few ``names`` as a text."""
+    """Lists the first few ``names`` as text."""
     text = ", ".join(".".join(name) for name in names[:_NAMED])
     return text + ", …" * (len(names) > _NAMED)

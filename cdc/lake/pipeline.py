@@ -1,4 +1,5 @@
-"""Performs a run of cdc-lake: brings all tables of the lake to their state on the leader after a transaction."""
+"""Performs a run of cdc-lake, which brings all tables of the lake to their state on the leader after one
+transaction."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -33,12 +34,12 @@ from cdc.spark.input.small_data import set_tiny
 __all__ = ["Lake", "Tables"]
 
 _LOG = logging.getLogger("cdc.lake")
-_PARTS, _A_TASK = 2, 50_000  # the least number of tasks, and the number of records in a task
+_PARTS, _A_TASK = 2, 50_000  # the smallest number of tasks, and the number of records for one task
 
 
 class Tables(Protocol):
-    """The tables of one format below the lake's folder. Each method that writes makes one commit, which contains
-    ``note``."""
+    """The tables of one format below the lake's folder. Each writing method makes exactly one commit, whose metadata
+    contains ``note``."""
 
     def written(self, folder: str, since: int | None) -> Written | None: ...
 
@@ -57,8 +58,8 @@ class Tables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """The reason why the lake can't contain a table as of ``sequence``. It stays valid until the topics contain newer
-    records of the table."""
+    """The reason why the lake can't contain a table as of ``sequence``. The reason stays valid until the topics contain
+    newer records of the table."""
 
     why: CdcError
     sequence: int
@@ -66,10 +67,10 @@ class _Refusal:
 
 @dataclass(slots=True)
 class Lake:
-    """A lake in ``folder`` with its ``state``, for the tables that ``selects`` accepts.
+    """A lake in ``folder`` with its ``state``. It contains the tables for which ``selects`` returns true.
 
-    ``passed`` is called with each point that a run passes, and the table there. With ``changes``, each table has a
-    table of changes.
+    ``passed(point, table)`` is called when a run reaches a point such as "before" the writing of a table. With
+    ``changes``, each table also has a table of changes.
     """
 
     folder: LakeFolder
@@ -83,12 +84,12 @@ class Lake:
     _refused: dict[Name, _Refusal] = field(default_factory=dict)
 
     def advance(self, source: Source, at: Moment = None) -> Run:
-        """Brings the lake to the newest transaction of ``source``, or to the moment ``at``.
+        """Brings the lake to the state after the newest transaction in ``source``, or to the moment ``at``.
 
-        Raises Refused if the stream does not determine the contents of some tables, or if the lake can't represent some
-        of their values; then all other tables have been written. Raises UserError if ``at`` is before the lake's
-        sequence, Copying if the copy of a table is not complete, and PromiseError if the topics are damaged. Tables
-        that were written before such an error stay as they are, and the next run continues with them.
+        Raises Refused if the rows of some tables can't be determined from the stream, or if the lake can't represent
+        some of their values; all other tables have been written then. Raises UserError if ``at`` is before the lake's
+        sequence, Copying if the stream does not contain a complete copy of a table yet, and PromiseError if the topics
+        are damaged. Tables that were written before such an error are kept, and the next run continues from them.
         """
         upto = sequence_at(source, at)
         if upto < self.state.sequence:
@@ -100,8 +101,8 @@ class Lake:
             )
         topics = same_topics(source, self.state, lake=self.folder.folder.address)
         if topics != self.state.topics:
-            # The topics are saved before any table is written: if the run is killed, the next run continues with the
-            # tables that it wrote.
+            # The topics are saved before any table is written, so that after a kill the next run can continue with the
+            # tables that were written.
             self.state = replace(self.state, topics=topics)
             self.folder.save(self.state)
         source.spark.conf.set("spark.sql.shuffle.partitions", str(max(_PARTS, source.span.size // _A_TASK)))
@@ -149,14 +150,14 @@ class Lake:
         return run
 
     def _steps(self, known: Known, names: Iterable[Name], refused: dict[Name, CdcError]) -> list[Step]:
-        """Decides on the step for each table; adds tables that the lake can't contain to ``refused``."""
+        """Decides what to do with each table. Adds the tables that the lake can't contain to ``refused``."""
         held = {each.name: each for each in self.state.tables}
         steps, copying = [], list[Name]()
         for name in names:
             before = held.get(name)
             written = self.tables.written(folder(*name), before.version if before else None)
             base = self._base(before, written)
-            # A run that was killed may have written the table with options other than the options in the state.
+            # If a run was killed, it may have written this version with other options than those in the state.
             is_held = before is not None and written is not None and written.version == before.version
             if base is not None and base > known.upto:
                 raise UserError(
@@ -185,8 +186,8 @@ class Lake:
     def _certain(
         self, steps: Iterable[Step], known: Known, arrived: Arrived, refused: dict[Name, CdcError]
     ) -> list[Step]:
-        """The steps of tables whose values are certain. Adds tables with values that an ALTER may have left uncertain
-        to ``refused``, before anything is written."""
+        """Returns the steps for tables whose values are certain. Adds tables with values that an ALTER may have made
+        uncertain to ``refused``, before anything is written."""
         certain = []
         for step in steps:
             earlier = self._refused.get(step.name)
@@ -222,7 +223,7 @@ class Lake:
                 self.passed("after", ".".join(step.name))
 
     def _tell(self, refused: Mapping[Name, CdcError], upto: int) -> None:
-        """Logs why tables are refused; each reason is logged only once."""
+        """Logs the reasons why tables are refused; the same reason is logged only once for a table."""
         for name, why in sorted(refused.items()):
             earlier = self._refused.get(name)
             if earlier is None or str(earlier.why) != str(why):
@@ -230,7 +231,7 @@ class Lake:
         self._refused = {name: _Refusal(why, upto) for name, why in refused.items()}
 
     def _require_fit(self, step: Step) -> None:
-        """Raises UserError if the lake's format does not support the columns of the step's table."""
+        """Raises UserError if the lake's format does not support the columns of the table."""
         if step.plan is not None and (why := self.tables.unfit([name for name, _ in step.plan.columns])):
             raise UserError(
                 f"the lake's format can't have the columns: {why}",
@@ -240,12 +241,13 @@ class Lake:
             )
 
     def _base(self, held: Held | None, written: Written | None) -> int | None:
-        """The sequence as of which the lake contains the table; None if the table has to be written as a whole."""
+        """The sequence as of which the lake contains the table; None if the table must be written as a whole."""
         if written is None or written.note is None:
             return None
         if held is not None and written.version == held.version:
-            return self.state.sequence  # the table has not changed since this version was written
-        # If somebody restored an older version, the records up to the state's sequence would be needed again.
+            return self.state.sequence  # no later run has had to write the table, so it has not changed since
+        # If the sequence of the version is before the state's sequence, somebody has restored an older version. A run
+        # does not read records up to the state's sequence again, so the table must be written as a whole.
         return written.note.sequence if written.note.sequence >= self.state.sequence else None
 
     def _do(self, step: Step, arrived: Arrived) -> None:
@@ -264,12 +266,12 @@ class Lake:
             else:
                 rows = all_rows(arrived.rows_of(names), step.plan, self.options, upto=arrived.upto)
                 self.tables.replace(rows, path, note)
-        except (PySparkException, Py4JError) as error:  # Py4JError is raised if a task failed while it wrote
+        except (PySparkException, Py4JError) as error:  # a Py4JError means that a task failed while it wrote
             raise of_error(error, step.name) from error
 
     def _appending(self, arrived: Arrived, acts: Iterable[Act]) -> Callable[[], None]:
-        """Returns a function that appends to the tables of changes. Raises UserError, before anything is written, if
-        changes can't be appended."""
+        """Returns a function that appends the changes to the tables of changes. If changes can't be appended, raises
+        UserError at once, before anything is written."""
         changes = self.changes
         steps = changes.appends(arrived, self.state, acts) if changes else []
 
@@ -286,7 +288,8 @@ class Lake:
         return append
 
     def _held(self, step: Step) -> Held:
-        """The table in the lake after its step. Raises PromiseError if another writer has changed the table."""
+        """The table as it is in the lake after its step. Raises PromiseError if another writer has changed the
+        table."""
         path = folder(*step.name)
         before = next((each.version for each in self.state.tables if each.name == step.name), None)
         written = self.tables.written(path, before)
@@ -304,8 +307,8 @@ class Lake:
                 event(_LOG, "removed", table=".".join(each.name), moved_to=path)
 
     def _clean(self, steps: Iterable[Step], before: State) -> None:
-        """Removes old versions of the tables that were written, except versions in the former lake.json, whose readers
-        may not have ended."""
+        """Removes the old versions of the tables that were written, except the versions that the former lake.json
+        lists, because readers may still read these."""
         listed = {each.name: each.version for each in before.tables}
         for step in steps:
             if step.what not in (What.KEEP, What.WAIT):
@@ -313,5 +316,5 @@ class Lake:
 
 
 def _came(known: Known, name: Name, *, since: int) -> bool:
-    """Whether the topics contain rows of the table after ``since``, or statements on it after the lake's sequence."""
+    """Whether the topics contain rows of the table after ``since``, or this run has read a statement on the table."""
     return known.last_of(name) > since or any(touches(act, name) for act in known.recent)

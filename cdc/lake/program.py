@@ -1,4 +1,4 @@
-"""Runs cdc-lake as its command line requests: once, or again and again."""
+"""Runs cdc-lake according to its command line: once, or repeatedly."""
 
 import argparse
 import os
@@ -25,6 +25,7 @@ from cdc.lake.outcome import Refused, Run
 from cdc.lake.pipeline import Lake
 from cdc.service.java import require_java
 from cdc.service.logs import LastLine, print_error, setup_logging
+from cdc.service.monitor import info
 from cdc.service.process import printed, stop_on_signals
 from cdc.spark.folders.folder import Folder
 from cdc.spark.folders.hadoop import HadoopFolder
@@ -43,7 +44,7 @@ _FORMATS: dict[str, type[DeltaTables] | type[IcebergTables] | type[ParquetTables
 _PACKAGES = {
     "delta": "io.delta:delta-spark_2.13:4.0.0",
     "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",
-}  # maps each format to the Maven name of the package that Spark needs; Parquet needs no package
+}  # maps each format to the Maven name of the package that Spark needs for it; Parquet needs none
 _MEMORY = "run cdc-lake again, which goes on; if its memory ran out, give it more (docs/lake.md#memory)"
 
 
@@ -55,7 +56,8 @@ def run(arguments: Sequence[str]) -> int:
     except (PySparkException, Py4JError) as error:
         print_error("cdc-lake", f"Spark failed: {type(error).__name__}: {root_cause(error)[:500]}")
         return 2
-    except ConnectionError as error:  # from the connection to the JVM: only Py4J uses Python's sockets
+    # the connection to the JVM is lost: nothing else in this process uses a socket of Python
+    except ConnectionError as error:
         raise SparkGone("Spark's JVM has ended", code="CDC-LAKE-SPARK-ENDED", hint=_MEMORY) from error
     except OSError as error:
         hint = "see that the folder is there and can be written to, then run cdc-lake again, which goes on"
@@ -65,8 +67,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def started(environment: Mapping[str, str], form: str, settings: Mapping[str, str]) -> SparkSession:
-    """Starts Spark with the connectors of Kafka and of the lake's format ``form``, which needs these ``settings``."""
-    # As for any program, the umask decides which users may read the lake's files.
+    """Starts Spark with the connectors for Kafka and for the lake's format ``form``, with these ``settings`` of the
+    format."""
+    # The umask decides which users may read the lake's files, as for the files of any program.
     mask = os.umask(0)
     os.umask(mask)
     own = {"spark.hadoop.fs.permissions.umask-mode": f"{mask:03o}", "spark.sql.adaptive.enabled": "true"}
@@ -96,7 +99,9 @@ def _run(options: argparse.Namespace) -> int:
         if options.history:
             lake.changes = ChangeTables(tables, selects)
         if options.follow:
-            following = Following(lambda: source_in(spark), lake, interval=options.interval)
+            following = Following(
+                lambda: source_in(spark), lake, interval=options.interval, info=info("cdc-lake", profile)
+            )
             status = following.run(stop_signal, listen=options.metrics)
         else:
             source = partial(source_in, in_process.cancelling(spark, stop_signal))
@@ -108,8 +113,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _place(spark: SparkSession | None, to: Path | str) -> Folder:
-    """The folder at ``to``; an address needs ``spark``. Raises OSError if Hadoop does not know the scheme of the
-    address."""
+    """The folder at the path or address ``to``; an address needs ``spark``. Raises OSError if Hadoop does not know the
+    scheme of the address."""
     if isinstance(to, Path):
         return LocalFolder(to.resolve())
     assert spark is not None
@@ -137,11 +142,11 @@ def _once(
             raise
         raise UserError(
             "stopped before all tables were written", code="CDC-LAKE-STOPPED", hint="run cdc-lake again, which goes on"
-        ) from None  # the error only reports that the run's job was cancelled
+        ) from None  # the error reports only that Spark's job was cancelled
 
 
 def _shown(last_line: LastLine | None) -> Callable[[str, str], None]:
-    """Returns a function that shows on a terminal which table is being written."""
+    """Returns a function that shows on the terminal which table is being written."""
 
     def passed(point: str, table: str) -> None:
         if last_line:
@@ -151,7 +156,7 @@ def _shown(last_line: LastLine | None) -> Callable[[str, str], None]:
 
 
 def identity(profile: Profile, form: str, *, history: bool = False) -> dict[str, str]:
-    """The identity of a lake. A lake with another identity needs another folder."""
+    """The identity of a lake: a folder that contains a lake with another identity can't be used."""
     names = profile.kafka.topics()
     return {"format": form, "resource": profile.mysql_resource_name, "topic": profile.kafka.topic,
             "layout": names.layout, "prefix": profile.kafka.prefix, "history": "yes" if history else "no"}  # fmt: skip

@@ -1,5 +1,5 @@
-"""Finds values that a lake table can't contain. Values that an ALTER left uncertain are found before the table is
-written, all other values in the error that the write raises."""
+"""Finds values that a lake table can't contain. Values that an ALTER made uncertain are found before the table is
+written; other such values are found because the write raises an error."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -18,17 +18,17 @@ _DOUBT = f"IF(startswith(get(image, {{0}}), {literal(DOUBT)}), struct({{0}} AS c
 
 
 class NoValue(UserError):
-    """Raised if a table has a value that the lake can't contain, or a message that is not a record of rows."""
+    """A table has a value that the lake can't contain, or one of its messages is not a record of rows."""
 
 
 def has_doubts(plan: Plan) -> bool:
-    """Whether an ALTER may have left values uncertain; whether it did depends on which rows remain."""
+    """Whether an ALTER may have made values uncertain; whether it did depends on the rows that remain."""
     return any(_columns_in_doubt(plan))
 
 
 def uncertain_value(messages: DataFrame, plan: Plan, *, upto: int) -> UserError | None:
-    """The error to raise if a row that remains after ``upto`` has a value that an ALTER made and no record contains;
-    else None.
+    """Returns an error if a row that remains after ``upto`` has a value that an ALTER made and that no record contains;
+    otherwise None.
 
     Spark raises an error if a message is not a record of rows. This function reads the table's rows once more, so it is
     called only if the plan ``has_doubts``.
@@ -49,7 +49,7 @@ def uncertain_value(messages: DataFrame, plan: Plan, *, upto: int) -> UserError 
 
 
 def of_error(error: Exception, name: Name) -> CdcError:
-    """Converts an error that Spark raised to an error without a stack trace; NoValue if a value or a record is the
+    """Converts an error of Spark to an error without a stack trace. The result is NoValue if a value or a record is the
     cause."""
     message, where = raised_message(error), f"table {'.'.join(name)}"
     if message is None:

@@ -1,4 +1,5 @@
-"""Computes the rows of a lake's tables, either all rows or only the changed rows, in types that lakes support."""
+"""Computes the rows of a lake table, either all rows or only the changed rows, in types that all lake formats
+support."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -16,13 +17,13 @@ GONE = "gone"
 
 
 def all_rows(messages: DataFrame, plan: Plan, options: Options, *, upto: int) -> DataFrame:
-    """All rows of the plan's table as of ``upto``, with the plan's columns."""
+    """Computes all rows of the plan's table as of ``upto``, with the plan's columns."""
     changed = changed_rows(messages, plan, since=0, upto=upto)
     return _for_lakes(typed_rows(left_rows(changed, plan), plan, options))
 
 
 def net_rows(messages: DataFrame, plan: Plan, options: Options, *, since: int, upto: int) -> DataFrame:
-    """The newest state of each row that was changed after ``since`` up to ``upto``, in a table with a key.
+    """Computes the newest state of each row that was changed after ``since`` up to ``upto``. The table must have a key.
 
     The columns are ``c0``, ``c1``, … in the order of the plan's columns, and GONE; a deleted row has values only in the
     key's columns.
@@ -42,7 +43,7 @@ def net_rows(messages: DataFrame, plan: Plan, options: Options, *, since: int, u
 
 
 def _for_lakes(frame: DataFrame) -> DataFrame:
-    """Converts TIME values to microseconds, since no lake supports intervals."""
+    """Converts TIME values to microseconds, since no lake format supports intervals."""
     times = [each.name for each in frame.schema if isinstance(each.dataType, DayTimeIntervalType)]
     if not times:
         return frame

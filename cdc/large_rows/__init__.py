@@ -1,1 +1,1 @@
-"""Represents records that are too large for memory, for programs that read them."""
+"""Represents records that are too large for memory, for the programs that read them."""

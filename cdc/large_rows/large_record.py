@@ -1,7 +1,7 @@
 """Represents a record that is too large for memory: its text, with the bytes of its large BLOBs in a file.
 
-A BLOB is decoded into the file only if encoding it again results in the same base64 text, so nothing is lost, whatever
-the text is.
+A BLOB is decoded into the file only if encoding its bytes again returns the same base64 text, so that nothing is lost,
+even if the text is not valid base64.
 """
 
 from binascii import Error, a2b_base64, b2a_base64
@@ -15,19 +15,19 @@ from cdc.large_rows.stored_blob import BlobFile, StoredBlob
 
 __all__ = ["LargeRecord", "LargeRecordWriter"]
 
-_LARGE = 1_000_000  # characters of base64; shorter values stay in the text
-_BLOCK = 3 << 18  # bytes; a multiple of three, so that base64 needs no padding between two blocks
-# No string inside JSON can contain this text, since its quotes would be escaped with backslashes.
+_LARGE = 1_000_000  # characters of base64; shorter BLOBs stay in the text
+_BLOCK = 3 << 18  # bytes; a multiple of three, so that the base64 of a block needs no padding
+# Text in a JSON string can't contain this, because its quotes would be escaped with backslashes.
 _BEGIN = b'{"Blob":"'
 _ROWS = frozenset({"Add", "Update", "Delete"})
 
 
 class LargeRecord:
-    """The message of a record: its ``text``, with a mark in place of each of the ``blobs``; ``len`` is the message's
-    size.
+    """The message of a record: its ``text``, with a mark in place of each BLOB in ``blobs``; ``len`` returns the size
+    of the message.
 
-    ``blobs`` are pairs of the offset in ``text`` at which a BLOB's mark ends, and the BLOB. ``is_ambiguous``: other
-    text looks like a mark.
+    ``blobs`` are pairs of the offset in ``text`` at which a BLOB's mark ends, and the BLOB. ``is_ambiguous`` is true if
+    a value in the text itself looks like a mark.
     """
 
     def __init__(self, text: bytes, blobs: list[tuple[int, StoredBlob]], size: int, *, is_ambiguous: bool) -> None:
@@ -51,10 +51,10 @@ class LargeRecord:
         return found.getvalue()
 
     def body(self) -> dict[str, Any] | None:
-        """The parsed record, in which BLOBs are StoredBlobs.
+        """Parses the record; the BLOBs in the result are StoredBlobs.
 
-        None unless each BLOB is a value in a row of a table with a key, and not part of the key. Raises ValueError,
-        KeyError, TypeError and AttributeError if the text is not a record.
+        Returns None unless each BLOB is a value in a row of a table with a key, and does not belong to the key. Raises
+        ValueError, KeyError, TypeError and AttributeError if the text is not a record.
         """
         body: dict[str, Any] = orjson.loads(self.text)
         (operation, content), *_ = body["operation"].items()
@@ -75,7 +75,7 @@ def _mark(number: int) -> bytes:
 
 
 class LargeRecordWriter:
-    """Builds a LargeRecord (``record``) from the text of a record, which comes in parts (``add``).
+    """Builds a LargeRecord, which ``record`` returns, from the text of a record, whose parts are passed to ``add``.
 
     Raises UserError if the disk is full.
     """
@@ -85,7 +85,7 @@ class LargeRecordWriter:
         self._blobs: list[tuple[int, StoredBlob]] = []
         self._size = 0
         self._is_ambiguous = False
-        self._rest = b""  # may be the first part of _BEGIN
+        self._rest = b""  # the end of the text so far, which may be the beginning of _BEGIN
         self._blob: _Blob | None = None
         self._file: BlobFile | None = None
 
@@ -123,8 +123,8 @@ class LargeRecordWriter:
         self._blobs.append((self._text.tell(), stored))
 
     def record(self) -> LargeRecord:
-        """Returns the record; to be called after its last part was added."""
-        if self._blob is not None:  # the text is not JSON, which the parser will report
+        """Returns the record. Must be called after the last ``add``."""
+        if self._blob is not None:  # a BLOB without an end: the text is not JSON, which the parser will report
             self._end_blob(self._blob)
             self._blob = None
         self._text.write(self._rest)
@@ -133,10 +133,11 @@ class LargeRecordWriter:
 
 
 class _Blob:
-    """A BLOB whose text is arriving. ``text`` contains a short BLOB, or text that is not valid base64."""
+    """A BLOB whose base64 text is arriving. ``text`` contains the whole BLOB if the BLOB is short or its text is not
+    valid base64."""
 
     def __init__(self, file: BlobFile) -> None:
-        self.text = bytearray()  # the text that is not stored in the file yet, or is not stored there at all
+        self.text = bytearray()  # the part of the BLOB's text that is not in the file, or not in the file yet
         self._file = file
         self._begin = file.size
         self._digest = sha256()
@@ -154,7 +155,7 @@ class _Blob:
             data = a2b_base64(encoded)
         except Error:
             data = b""
-        # Base64 with padding in the middle is not valid either: encoding the bytes again would result in another text.
+        # Base64 with padding in the middle is not valid either, because encoding its bytes again returns another text.
         if (self._file.size - self._begin) % 3 or b2a_base64(data, newline=False) != encoded:
             self._give_up()
             return
@@ -171,7 +172,7 @@ class _Blob:
             self._is_stored = False
 
     def stored(self) -> StoredBlob | None:
-        """Returns the BLOB in the file, after its last part was added; None if the BLOB is in ``text``."""
+        """Returns the BLOB, if it is in the file; None if it is in ``text``. Must be called after the last ``add``."""
         if self._is_stored and self.text:
             self._store(len(self.text))
         if not self._is_stored:

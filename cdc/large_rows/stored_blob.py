@@ -1,4 +1,4 @@
-"""Stores the bytes of a large BLOB in an unnamed file, instead of the BLOB's base64 in memory."""
+"""Stores the bytes of a large BLOB in an unnamed file, in place of its base64 text in memory."""
 
 import os
 import tempfile
@@ -12,12 +12,12 @@ from cdc.errors import UserError
 
 __all__ = ["BlobFile", "StoredBlob", "read_at"]
 
-_BLOCK = 3 << 18  # bytes; a multiple of three, so that base64 needs no padding between two blocks
+_BLOCK = 3 << 18  # bytes; a multiple of three, so that the base64 of a block needs no padding
 
 
 class BlobFile:
-    """An unnamed file, which is deleted with the last reference to a BLOB in it. Raises UserError if the disk is
-    full."""
+    """An unnamed file with the bytes of BLOBs. It is deleted when no BLOB refers to it any more. Raises UserError if
+    the disk is full."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -46,7 +46,7 @@ class BlobFile:
 def read_at(file: FileIO, offset: int, size: int) -> bytes:
     """Reads ``size`` bytes from ``offset`` on, or fewer at the file's end. The file's own position does not change.
 
-    A call of pread returns at most 2 GB, and may return less, so there may be several calls.
+    One call of pread returns at most 2 GB, and may return less, so several calls may be needed.
     """
     parts = []
     while size and (part := os.pread(file.fileno(), size, offset)):
@@ -56,8 +56,8 @@ def read_at(file: FileIO, offset: int, size: int) -> bytes:
 
 
 class StoredBlob:
-    """The content of a BLOB, which stands for its base64: ``length`` bytes in a file, and ``digest``, their SHA-256 in
-    hexadecimal digits.
+    """The content of a BLOB, used in place of its base64 text: ``length`` bytes in a file, and ``digest``, their
+    SHA-256 in hexadecimal digits.
 
     Two BLOBs with the same length and digest are equal, and a BLOB is equal to the base64 text of the same bytes.
     """

@@ -1,9 +1,9 @@
-"""Decodes text of the MySQL character sets in which decoded text can be encoded to the same bytes again.
+"""Decodes text of those MySQL character sets in which the decoded text can be encoded to the same bytes again.
 
-``DIFFERENCES`` lists the characters that MySQL's character sets map in another way than Python's codecs. A key contains
-the bytes of a character in hexadecimal; its value is the text of that character and of the characters that follow it. A
-question mark stands for bytes to which MySQL assigns no character, or an ASCII character, which would mean something
-else in a statement. A test compares every character with the server's answer.
+``DIFFERENCES`` lists the characters that MySQL's character sets map in another way than Python's codecs. Each key is
+the first byte or bytes, in hexadecimal; the value contains the character with this code, and the characters with the
+codes that follow. A question mark stands for a code to which MySQL assigns no character, or an ASCII character, which
+would mean something else in a statement. A test compares every character with the server's answer.
 """
 
 import codecs
@@ -134,8 +134,8 @@ DIFFERENCES = {
 
 TextDecoder = Callable[[bytes], str]
 
-# MySQL's latin1 is cp1252, but the five bytes that cp1252 does not define are the C1 controls of the same number (MySQL
-# manual, "West European Character Sets"), so each of the 256 bytes is another character.
+# MySQL's latin1 is cp1252, except for the five bytes that cp1252 does not define: these are the C1 controls with the
+# same number (MySQL manual, "West European Character Sets"). So all 256 bytes are different characters.
 _LATIN1_TABLE = "".join(
     bytes([byte]).decode("latin-1" if byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else "cp1252") for byte in range(256)
 )
@@ -143,12 +143,12 @@ _LATIN1_ENCODING = codecs.charmap_build(_LATIN1_TABLE)
 
 
 def latin1_decode(data: bytes) -> str:
-    """The text of ``data`` in MySQL's latin1. Never fails: every byte has a character."""
+    """Decodes ``data`` from MySQL's latin1. Never fails, since every byte is a character."""
     return codecs.charmap_decode(data, "strict", _LATIN1_TABLE)[0]
 
 
 def latin1_encode(text: str) -> bytes:
-    """The bytes of ``text`` in MySQL's latin1. Raises UnicodeEncodeError for a character outside of it."""
+    """Encodes ``text`` in MySQL's latin1. Raises UnicodeEncodeError for a character that latin1 lacks."""
     return codecs.charmap_encode(text, "strict", _LATIN1_ENCODING)[0]
 
 
@@ -183,13 +183,13 @@ def bytes_of_character(charset: str) -> int:
 
 
 def text_decoder(charset: str) -> TextDecoder | None:
-    """The decoder of a MySQL character set, or None if its text must be kept as raw bytes."""
+    """Returns the decoder for a MySQL character set; None if text in this character set must be kept as raw bytes."""
     return _DECODERS.get(charset)
 
 
 def member_texts(members: Sequence[bytes], charset: str) -> list[str] | None:
-    """The members of an ENUM or SET as text; None if a member cannot be decoded exactly, so that only their numbers
-    identify them.
+    """Decodes the members of an ENUM or SET; None if a member cannot be decoded exactly, so that only numbers can
+    identify the members.
 
     ``ALTER TABLE … CONVERT TO CHARACTER SET`` leaves the bytes of members as they are (MySQL 9.7), even if they are
     invalid in the new character set.

@@ -1,8 +1,9 @@
 """Decodes the text of statements as the server does, character by character, for each character set of a client.
 
-The server's parser reads the bytes of a multi-byte character together, even if the second byte looks like an ASCII
-mark, and reads each other byte alone. The decoded text has one character for each such unit. Bytes to which MySQL
-assigns no character are lost: they become a lone surrogate (U+DC00 plus the first byte), which valid text never has.
+The server's parser reads the bytes of a multi-byte character together, even if its second byte looks like an ASCII
+punctuation mark, and reads each other byte alone. The decoded text has one character for each multi-byte character and
+for each other byte. Bytes to which MySQL assigns no character are lost: they become a lone surrogate (U+DC00 plus the
+first byte), which valid text never contains.
 """
 
 import re
@@ -20,8 +21,8 @@ UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8", "binary"})
 
 
 class Blanks(NamedTuple):
-    """Characters outside of ASCII that the server's parser takes for blank: ``spaces``, and ``dashes``, which after
-    ``--`` begin a comment.
+    """The characters outside of ASCII that the server's parser treats like a blank: ``spaces``, and ``dashes``, which
+    begin a comment if they follow ``--``.
     """
 
     spaces: str = ""
@@ -40,7 +41,7 @@ _CODECS = {
 }  # fmt: skip
 _EUC = rb"[\xa1-\xfe][\xa1-\xfe]|\x8e[\xa1-\xdf]|\x8f[\xa1-\xfe][\xa1-\xfe]"
 _SHIFTED = rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]"
-# Patterns of multi-byte characters (MySQL source, strings/ctype-*.cc, ismbchar of each).
+# Regular expressions for the multi-byte characters of a character set (its ``ismbchar`` in MySQL's strings/ctype-*.cc).
 _CHARACTERS = {
     "big5": rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]",
     "cp932": _SHIFTED,
@@ -52,8 +53,8 @@ _CHARACTERS = {
     "sjis": _SHIFTED,
     "ujis": _EUC,
 }
-# Bytes that the parser takes for spaces, and bytes that it takes for control characters, which begin a comment after
-# two dashes. Both were measured on servers.
+# The bytes that the server's parser treats as spaces (_SPACES) and as control characters, which begin a comment after
+# two dashes (_CONTROLS). Both were measured on servers.
 _SPACES = {
     **dict.fromkeys(
         ("armscii8", "cp1250", "dec8", "geostd8", "greek", "hebrew", "latin1", "latin2", "latin5", "latin7"), b"\xa0"
@@ -68,16 +69,19 @@ _CONTROLS = {
     "latin7": b"\x81\x83\x88\x8a\x8c\x90\x98\x9a\x9c\x9f\xa1\xa5",
     "macroman": b"\x80\xcb\xe5",
 }
-# In swe7, letters have the codes of these marks, though the parser reads some of them as marks.
+# In swe7 the codes of these punctuation marks are letters, but the server's parser reads some of them as marks.
 _SWE7 = re.compile(rb"[@\[\\\]^{|}~\x7f]|``")
 _NOT_IN_NAMES = re.compile("[\udc00-\udcff\U00010000-\U0010ffff]")
-_LEADS = (0xC2, 0xE0, 0xF0)  # from these first bytes on, the server expects two, three and four bytes
-_USER_DEFINED = 0xF5  # number of the first row in the euc sets' private use area; a row has 94 characters
+# For the server, a character has two, three or four bytes if its first byte is not below the respective value.
+_LEADS = (0xC2, 0xE0, 0xF0)
+# In the euc character sets, characters whose first byte is at least this are for private use. Each first byte has 94
+# characters.
+_USER_DEFINED = 0xF5
 _PRIVATE = {2: 0xE000, 3: 0xE3AC}
 
 
 def client_decode(data: bytes, charset: str) -> str:
-    """Decodes a statement. Raises ValueError if it is not known how the server reads it."""
+    """Decodes a statement. Raises ValueError if it is unknown how the server reads the statement."""
     if charset in UTF8:
         return data.decode("utf-8", "surrogateescape")
     if charset == "latin1":
@@ -92,7 +96,7 @@ def client_decode(data: bytes, charset: str) -> str:
 
 
 def client_encode(text: str, charset: str) -> bytes:
-    """Encodes ``text`` so that the server reads the same text. Raises ValueError if there are no such bytes."""
+    """Encodes ``text`` so that the server reads the same text. Raises ValueError if no bytes decode to this text."""
     if charset in UTF8:
         return text.encode("utf-8", "surrogateescape")
     if charset == "latin1":
@@ -107,17 +111,17 @@ def client_encode(text: str, charset: str) -> bytes:
 
 
 def sent(text: str, charset: str) -> bytes:
-    """The bytes in which to send a statement whose record contains only its text; the character set is utf8mb4 or
-    latin1.
-    """
+    """Encodes a statement for sending, if its record contains the text only; ``charset`` is utf8mb4 or latin1."""
     return latin1_encode(text) if charset == "latin1" else text.encode()
 
 
 def stored_name(name: str, charset: str) -> str:
-    """``name`` as the server stores it, if the statement is in utf8mb4; unchanged for other character sets.
+    """Returns ``name`` as the server stores it if the statement's character set is utf8mb4; for other character sets,
+    returns ``name`` unchanged.
 
-    The server converts names from utf8mb4 to utf8mb3, and replaces each character beyond U+FFFF and each invalid byte
-    by a question mark. A name ends before a byte that begins a character with more bytes than are left.
+    The server converts names from utf8mb4 to utf8mb3: it replaces each character beyond U+FFFF and each invalid byte by
+    a question mark. If the first byte of a character announces more bytes than the name still has, the name ends before
+    this byte.
     """
     data, stored = name.encode("utf-8", "surrogateescape"), ""
     if charset != "utf8mb4" or not _NOT_IN_NAMES.search(name):
@@ -130,7 +134,7 @@ def stored_name(name: str, charset: str) -> str:
 
 
 def units(data: bytes, charset: str) -> list[bytes]:
-    """The bytes of each character that ``client_decode`` returns."""
+    """Splits ``data`` into the bytes of each character that ``client_decode`` returns."""
     if charset in UTF8:
         return [char.encode("utf-8", "surrogateescape") for char in client_decode(data, charset)]
     return _units(charset)(data)
@@ -138,7 +142,7 @@ def units(data: bytes, charset: str) -> list[bytes]:
 
 @cache
 def blanks(charset: str) -> Blanks:
-    """The characters that the parser takes for blank in a statement of this character set."""
+    """The characters that the server's parser treats like a blank in a statement in this character set."""
     spaces, controls = _SPACES.get(charset, b""), _CONTROLS.get(charset, b"")
     return Blanks(client_decode(spaces, charset), client_decode(controls, charset)) if spaces or controls else NO_BLANKS
 
@@ -150,7 +154,7 @@ def _units(charset: str) -> Callable[[bytes], list[bytes]]:
 
 
 class _Table(dict[bytes, str]):
-    """Maps a character's bytes to the character; an entry is added when it is first needed."""
+    """Maps the bytes of a character to the character; adds each entry when it is first needed."""
 
     def __init__(self, charset: str) -> None:
         self._charset = charset
@@ -163,7 +167,7 @@ class _Table(dict[bytes, str]):
     def __missing__(self, unit: bytes) -> str:
         char = _private(unit) if self._charset in ("ujis", "eucjpms") else ""
         char = char or _decoded(unit, _CODECS[self._charset], microsoft=self._charset == "eucjpms")
-        # Python would decode some multi-byte characters to ASCII marks, but the parser does not read them as marks.
+        # Python decodes some multi-byte characters to ASCII marks, which the server's parser does not read as marks.
         self[unit] = char if len(char) == 1 and char.isascii() == unit.isascii() else _lost(unit)
         return self[unit]
 
@@ -176,15 +180,15 @@ def _lost(unit: bytes) -> str:
 
 
 def _private(unit: bytes) -> str:
-    """The character for private use that these bytes of an euc set mean; empty for other bytes."""
+    """The private use character that these bytes mean in an euc character set; empty if they mean none."""
     if len(unit) == 1 or unit[-2] < _USER_DEFINED:
         return ""
     return chr(_PRIVATE[len(unit)] + (unit[-2] - _USER_DEFINED) * 94 + unit[-1] - 0xA1)
 
 
 def _decoded(unit: bytes, codec: str, *, microsoft: bool) -> str:
-    """Decodes with Python's codec. With ``microsoft`` (eucjpms) the unit is first converted to cp932, which has the
-    same rows in the order of euc.
+    """Decodes a character with Python's codec; empty if the codec fails. With ``microsoft`` (for eucjpms) the bytes are
+    first converted to cp932, which contains the same rows in another order.
     """
     if microsoft and len(unit) == 2 and unit[0] != 0x8E:
         row, cell = unit[0] - 0xA1, unit[1] - 0xA1
@@ -201,7 +205,7 @@ def _encoded(char: str, charset: str) -> bytes:
     if unit is None:
         if charset != "gb18030":
             raise ValueError(f"letters that {charset} does not have")
-        unit = char.encode("gb18030", "replace")  # the caller compares the result
+        unit = char.encode("gb18030", "replace")  # the caller decodes the result again and compares it
     return unit
 
 

@@ -2,9 +2,10 @@
 parts.
 
 Each entry contains the ``version`` of its format, except the oldest entries. The version increases with a change that
-older readers would misread. Packed entries have version 2, entries of a stream with chunks of tables have version 3,
-entries of a stream with repairs have version 4, and entries of a stream that was once written without Kafka
-transactions have version 5, so that only these entries need readers that know them.
+older readers would misread: packed entries have version 2, entries of a stream with chunks of tables have version 3,
+entries of a stream with repairs have version 4, entries of a stream that was once written without Kafka transactions
+have version 5, and entries of a leader with ``lower_case_table_names = 1`` have version 6. An older reader can thus
+read all entries that do not use a newer feature.
 
 Large entries are packed into a fraction of their bytes. Kafka accepts messages of up to 1 MB by default, and an entry
 is written with each commit. A GTID set of 100 000 intervals needs 1 MB, and so do the counts of 10 000 partitions. A
@@ -46,7 +47,7 @@ _LEVEL = 1  # the level of zlib; level 6 takes five times as long and saves a fi
 
 
 def packed(body: dict[str, Any]) -> dict[str, Any]:
-    """The packed form of the entry ``body``, which has a version."""
+    """Packs the entry ``body``, which must contain a version."""
     rest = {key: value for key, value in body.items() if key not in (*_KEPT, "gtid_set", "counts", "last")}
     counts, last = body["counts"], body.get("last", {})
     rest["partitions"] = {name: (counts.get(name), last.get(name)) for name in counts | last}
@@ -56,8 +57,8 @@ def packed(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def unpacked(body: dict[str, Any], *, gtids: bool) -> dict[str, Any]:
-    """Unpacks the entry whose packed form is ``body``. Its GTID set takes most of the time: it is unpacked only with
-    ``gtids``.
+    """Unpacks the entry whose packed form is ``body``. Unpacking the GTID set takes most of the time, so the set is
+    left out unless ``gtids`` is true.
 
     Raises ValueError, LookupError, AttributeError or TypeError if ``body`` is not a packed form.
     """
@@ -73,16 +74,16 @@ def unpacked(body: dict[str, Any], *, gtids: bool) -> dict[str, Any]:
 
 
 def distances(gtid_set: str) -> str:
-    """Writes a GTID set with distances instead of numbers."""
+    """Rewrites a GTID set so that each number is replaced by its distance from the number before."""
     return ",".join(map(_distances, gtid_set.split(",")))
 
 
 def numbers(text: str) -> str:
-    """The GTID set whose distances are ``text``."""
+    """Restores the GTID set from the ``text`` that ``distances`` returned."""
     return ",".join(map(_numbers, text.split(",")))
 
 
-# Most sources of a large set are the same from one commit to the next.
+# The cache helps because most sources in a large set do not change from one commit to the next.
 @lru_cache(maxsize=16)
 def _distances(source: str) -> str:
     name, *parts = source.split(":")
@@ -113,17 +114,18 @@ def _numbers(source: str) -> str:
 
 
 VERSION = 6
-_PACKED, _COPIED, _REPAIRED, _MARKED, _FOLDED = 2, 3, 4, 5, 6  # the first versions whose readers know such entries
+# the format version of entries with each of these features
+_PACKED, _COPIED, _REPAIRED, _MARKED, _FOLDED = 2, 3, 4, 5, 6
 _NOT_PACKED = 1
-_LARGE = 32_768  # the fewest bytes of an entry that is packed
+_LARGE = 32_768  # entries with at least this number of bytes are packed
 _LEFT_OUT = frozenset(
     {"prepared", "last", "shown", "fragmented", "copy", "server_version", "marks", "folds_names"}
-)  # omitted if they are empty
+)  # These fields are omitted if they are empty.
 
 
 class PreparedXa(NamedTuple):
-    """A prepared transaction in the leader's binlog. It has its GTID (None without GTIDs), the file and offset of its
-    first event, and the SQL mode under which its rows were written (``Begin.sql_mode``)."""
+    """A prepared XA transaction in the leader's binlog: its GTID (None without GTIDs), the file and offset of its first
+    event, and the SQL mode under which its rows were written (``Begin.sql_mode``)."""
 
     gtid: str | None
     file: str
@@ -132,8 +134,8 @@ class PreparedXa(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """The start of a producer without Kafka transactions (module kafka.epochs). ``epoch`` is its epoch, and ``offset``
-    is the offset of its mark in the topic, -1 until the offset is known.
+    """The start of a producer without Kafka transactions (module kafka.epochs). ``epoch`` is the epoch of that
+    producer, and ``offset`` is the offset of its mark in the topic, or -1 until that offset is known.
     """
 
     epoch: int
@@ -144,9 +146,9 @@ class Mark(NamedTuple):
 class Partial:
     """The part of a leader's ``transaction`` that is committed to Kafka: ``rows`` rows in ``records`` records.
 
-    ``rows`` is None in an entry of an older version, which counts records only. ``newest`` is the last row's
-    ``content_sum``: it shows whether another server logged the transaction with other rows, as a server that logs
-    cascades does.
+    ``rows`` is None in an entry of an older version, which counts records only. ``newest`` is the ``content_sum`` of
+    the last committed row. A producer that resumes the transaction on another server compares the sum, since that
+    server may have logged the transaction with other rows, for example with the rows of cascades.
     """
 
     transaction: str
@@ -160,18 +162,18 @@ class Entry:
     """The state that is committed to Kafka: all events before ``position`` (and in ``gtid_set``), and all sequences
     below ``next_sequence``.
 
-    ``counts`` are the records per ``topic/partition``; ``instance`` names the producer process that wrote the entry.
-    ``gtids_complete`` is true if ``gtid_set`` contains all transactions before, so that it is enough to resume reading.
-    ``prepared`` are the unfinished XA transactions by xid. ``last`` is the newest sequence in each ``topic/partition``,
-    empty in layout "single" with its one partition. ``shown`` is the position of the newest binlog event that was
-    written although it is part of no record. ``fragmented`` is true if a record was written as several messages, so
-    that readers must join them. ``copy`` is the state of table copies, running and finished (module
-    producer.copy.state). ``server_version`` is the leader's version. ``marks`` are the starts without Kafka
-    transactions, in the order of their epochs. ``folds_names`` is true if the leader has ``lower_case_table_names`` 1.
-    The eight fields from ``prepared`` on are left out of the JSON when empty. ``filters`` are the producer's filters at
-    that time, in the form of ``Filters.listed``. ``origin`` are the GTIDs of the transactions before the first record;
-    None if some of them may have no GTID. Both are None in entries of older versions, ``origin`` also in entries that
-    continue such a log.
+    ``counts`` are the records per ``topic/partition``; ``instance`` identifies the producer process that wrote the
+    entry. ``gtids_complete`` is true if ``gtid_set`` contains all transactions before, so that it is enough to resume
+    reading. ``prepared`` are the unfinished XA transactions by xid. ``last`` is the newest sequence in each
+    ``topic/partition``; it is empty in layout "single", which has one partition. ``shown`` is the position of the
+    newest binlog event that was written to Kafka although it belongs to no record. ``fragmented`` is true if a record
+    was written as several messages, so that readers must join them. ``copy`` is the state of table copies, running and
+    finished (module producer.copy.state). ``server_version`` is the leader's version. ``marks`` are the starts without
+    Kafka transactions, in the order of their epochs. ``folds_names`` is true if the leader has
+    ``lower_case_table_names`` 1. The eight fields from ``prepared`` on are left out of the JSON when empty. ``filters``
+    are the filters of the producer that wrote the entry, in the form of ``Filters.listed``. ``origin`` are the GTIDs of
+    the transactions before the first record; None if some of them may have no GTID. ``filters`` and ``origin`` are None
+    in entries of older versions; ``origin`` is also None in newer entries of a log that an older version began.
     """
 
     next_sequence: int
@@ -216,14 +218,15 @@ class Entry:
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
-        """Reads a whole entry; ``where`` is its topic and offset.
+        """Reads a whole entry; ``where`` (topic and offset) is for the error.
 
         Raises PromiseError if ``text`` is not an entry, UserError for fields that only a newer version has.
         """
         body = _body(text, where=where, gtids=True)
         body.pop("version", None)
         if isinstance(partial := body.get("partial"), dict) and partial.pop("cut", None) is not None:
-            partial["rows"] = None  # an entry of an older version counts records, and has a key for how they were split
+            # an older version wrote this entry: it counts records only, and "cut" described how they were split
+            partial["rows"] = None
         unknown = _unknown(cls, body) + (_unknown(Partial, body["partial"]) if body.get("partial") else [])
         body = {key: value for key, value in body.items() if key not in unknown}
         try:
@@ -238,7 +241,7 @@ class Entry:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
         if unknown:
-            # The next entry would be written without these fields, so their content could be lost.
+            # The producer would write its next entry without these fields, so their content would be lost.
             raise _newer(f"it has {', '.join(map(repr, unknown))}", where=where)
         return entry
 
@@ -255,16 +258,16 @@ def _unknown(kind: type[Entry] | type[Partial], body: object) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """The committed state as readers need it: all sequences below ``next_sequence`` are committed, in these
-    ``partitions``, some as fragments if ``fragmented``.
+    """The part of an entry that readers need. All sequences below ``next_sequence`` are committed, in these
+    ``partitions``; if ``fragmented`` is true, some records are split into fragments.
 
-    ``gtid_set`` contains the GTIDs that the producer has passed, including GTIDs without records; ``origin`` contains
-    the GTIDs of the transactions before the first record, None if that is not known. ``of_open`` counts the newest
-    records that belong to a transaction whose rest is not committed yet. ``written_at`` is the time at which the
-    producer wrote the entry, in seconds since 1970; None if the topic does not record it. ``server_version`` is the
-    leader's version, empty in entries of older versions. ``marks`` are the starts without Kafka transactions.
-    ``folds_names`` is true if the names in the records are in lower case, since the leader has
-    ``lower_case_table_names = 1``.
+    ``gtid_set`` contains the GTIDs of all transactions that the producer has read, including transactions without
+    records; ``origin`` contains the GTIDs of the transactions before the first record, None if that is not known.
+    ``of_open`` is the number of records of a transaction that is committed in part only; they are the newest records.
+    ``written_at`` is the time at which the producer wrote the entry, in seconds since 1970; None if the topic does not
+    record it. ``server_version`` is the leader's version, empty in entries of older versions. ``marks`` are the starts
+    without Kafka transactions. ``folds_names`` is true if the names in the records are in lower case, since the leader
+    has ``lower_case_table_names = 1``.
     """
 
     next_sequence: int
@@ -279,7 +282,7 @@ class Commits:
     folds_names: bool = False
 
     def silence(self, *, now: float) -> float | None:
-        """Seconds at ``now`` since the producer last wrote an entry; None if that is not known."""
+        """Seconds from the producer's last entry until ``now``; None if the time of the entry is not known."""
         return None if self.written_at is None else max(0.0, now - self.written_at)
 
     @classmethod
@@ -307,8 +310,8 @@ def _text(body: dict[str, Any]) -> bytes:
 
 
 def _body(text: bytes, *, where: str, gtids: bool) -> dict[str, Any]:
-    """The unpacked JSON of an entry of a known version; ``where`` is its topic and offset, ``gtids`` decides whether
-    the GTID set is unpacked.
+    """Parses and unpacks an entry of a known version. ``where`` (topic and offset) is for the error; the GTID set is
+    unpacked only if ``gtids`` is true.
 
     Raises UserError for a newer version, PromiseError if ``text`` is not a JSON object.
     """
@@ -325,7 +328,7 @@ def _body(text: bytes, *, where: str, gtids: bool) -> dict[str, Any]:
 
 
 def _newer(what: str, *, where: str) -> UserError:
-    """The error for an entry that only a newer version of ``cdc`` can read; ``what`` is the evidence of that."""
+    """Returns the error for an entry that only a newer version of ``cdc`` can read; ``what`` states why."""
     return UserError(
         f"this entry of the commit log was written by a newer cdc: {what}",
         code="CDC-COMMIT-LOG-NEWER",
@@ -335,7 +338,7 @@ def _newer(what: str, *, where: str) -> UserError:
 
 
 def _no_entry(error: Exception, text: bytes, *, where: str) -> PromiseError:
-    """The error for a message that is not an entry."""
+    """Returns the error for a message that is not an entry of the commit log."""
     return PromiseError(
         f"not an entry of the commit log ({error}): {text[:80]!r}",
         code="CDC-COMMIT-LOG-INVALID",

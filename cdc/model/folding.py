@@ -1,6 +1,6 @@
 """Folds names of databases and tables to lower case, as a server with ``lower_case_table_names = 1`` does. Pure.
 
-Such a server logs rows under folded names, and statements as they were typed. It folds each character by itself,
+Such a server logs rows under folded names, but statements as the client typed them. It folds each character by itself,
 according to the tables of Unicode 3.0: letters that were added later are not folded. All other modules fold names with
 this module.
 """
@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 __all__ = ["FOLDED", "folded"]
 
-# The ranges in which MySQL folds each character that has a lower-case form. The 478 characters that MySQL 8.0 to 9.7
-# do not fold lie between the ranges.
+# In these ranges MySQL folds each character that has a lower-case form. Outside of them it folds none, although 478
+# characters there have a lower-case form in Python (MySQL 8.0 to 9.7).
 _RANGES = (
     (0x41, 0x5A), (0xC0, 0x21E), (0x222, 0x232), (0x386, 0x3AB), (0x3DA, 0x3EE), (0x400, 0x480), (0x48C, 0x4BE),
     (0x4C1, 0x4C3), (0x4C7, 0x4C7), (0x4CB, 0x4CB), (0x4D0, 0x4F4), (0x4F8, 0x4F8), (0x531, 0x556), (0x1E00, 0x1E94),
@@ -26,5 +26,5 @@ _TABLE = str.maketrans(dict(FOLDED))
 
 
 def folded(name: str) -> str:
-    """The name as a server with ``lower_case_table_names = 1`` stores it."""
+    """Returns the name as a server with ``lower_case_table_names = 1`` stores it."""
     return name.lower() if name.isascii() else name.translate(_TABLE)

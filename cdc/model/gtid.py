@@ -1,7 +1,7 @@
-"""Implements sets of GTIDs, which are parsed from MySQL's text form and written in it.
+"""Implements sets of GTIDs, in MySQL's text form.
 
 The MySQL manual, "GTID Format and Storage", describes this text: ``uuid[:tag]:first[-last][:…],…``. A GTID of MariaDB
-is ``domain-server-sequence``. MariaDB has no text for a set of GTIDs, so this module uses MySQL's form, with
+is ``domain-server-sequence``. MariaDB has no text form for a set of GTIDs, so this module uses MySQL's form, with
 ``domain-server`` in place of the UUID: ``domain-server:first[-last][:…]``.
 """
 
@@ -12,19 +12,24 @@ from typing import Self
 
 from cdc.errors import UserError
 
-__all__ = ["GtidSet", "gtid_parts", "is_gtid"]
+__all__ = [
+    "GtidSet", "executed_before", "given_gtid", "gtid_parts", "is_gtid", "lacking", "mariadb_position",
+    "newest_of_each_domain",
+]  # fmt: skip
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
 _GTID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}:(?:[a-z_][a-z0-9_]{0,31}:)?[1-9]\d{0,18}")
 _DOMAIN_AND_SERVER = re.compile(r"\d{1,10}-\d{1,10}", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _OF_MARIADB = re.compile(r"\d{1,10}-\d{1,10}-[1-9]\d{0,19}", re.ASCII)
 
 Intervals = list[tuple[int, int]]
 
 
 class GtidSet:
-    """A set of GTIDs as sorted, disjoint, inclusive intervals per source (UUID, or UUID:tag)."""
+    """A set of GTIDs. For each source (UUID, or UUID:tag) it contains sorted, disjoint intervals of numbers; both ends
+    of an interval belong to it."""
 
     __slots__ = ("_sources",)
 
@@ -53,13 +58,14 @@ class GtidSet:
         return cls({source: _merged(intervals) for source, intervals in found.items()})
 
     def add(self, gtid: str) -> None:
-        """Adds one GTID, ``uuid[:tag]:number``; has no effect if the set contains it."""
+        """Adds one GTID, ``uuid[:tag]:number``; has no effect if the set contains that GTID already."""
         source, number = gtid_parts(gtid)
         gno = int(number)
         intervals = self._sources.get(source)
         if intervals:
             first, last = intervals[-1]
-            # A leader commits nearly in order, so the common case extends the last interval in place.
+            # A leader commits nearly in order, so usually the GTID only extends the last interval, which is changed in
+            # place.
             if last == gno - 1:
                 intervals[-1] = (first, gno)
                 return
@@ -72,7 +78,7 @@ class GtidSet:
         return at > 0 and gno <= intervals[at - 1][1]
 
     def issubset(self, other: "GtidSet") -> bool:
-        """Whether every GTID of this set is in ``other``."""
+        """Whether every GTID of this set is in ``other``, too."""
         return all(_inside(intervals, other._sources.get(source, [])) for source, intervals in self._sources.items())
 
     def minus(self, other: "GtidSet") -> "GtidSet":
@@ -82,15 +88,15 @@ class GtidSet:
         })  # fmt: skip
 
     def of_sources(self, other: "GtidSet") -> "GtidSet":
-        """The GTIDs of this set whose source (and tag) is in ``other``, too."""
+        """The GTIDs of this set whose source (with its tag) has GTIDs in ``other``, too."""
         return GtidSet({source: each for source, each in self._sources.items() if other._sources.get(source)})
 
     def intervals(self) -> list[tuple[str, Intervals]]:
-        """The first and last number of each interval, by source (and tag)."""
+        """For each source (with its tag), the first and last number of each interval."""
         return [(source, list(each)) for source, each in sorted(self._sources.items()) if each]
 
     def without(self, gtid: str) -> "GtidSet":
-        """This set without one GTID."""
+        """Returns this set without the GTID."""
         source, number = gtid_parts(gtid)
         gno = int(number)
         parts = [
@@ -101,7 +107,8 @@ class GtidSet:
         return GtidSet(self._sources | {source: [(low, high) for low, high in parts if low <= high]})
 
     def encode(self) -> bytes:
-        """The binary form for a request for a binlog dump (MySQL source, Gtid_set::encode), tags included."""
+        """Encodes the set in the binary form with which a client requests a binlog dump (MySQL source,
+        Gtid_set::encode), including tags."""
         tagged = any(":" in source for source in self._sources)
         count = sum(1 for intervals in self._sources.values() if intervals)
         parts = [b"\1" + count.to_bytes(6, "little") + b"\1" if tagged else count.to_bytes(8, "little")]
@@ -137,20 +144,60 @@ class GtidSet:
 
 
 def is_gtid(transaction: str) -> bool:
-    """Whether a record's ``transaction`` is a GTID, and not a position, as on a leader without GTIDs."""
+    """Whether a record's ``transaction`` is a GTID. On a leader without GTIDs it is a position."""
     return _GTID.fullmatch(transaction) is not None or _OF_MARIADB.fullmatch(transaction) is not None
 
 
 def gtid_parts(gtid: str) -> tuple[str, str]:
-    """The source of a GTID and its number; the source is ``uuid[:tag]``, or ``domain-server`` for MariaDB."""
+    """Splits a GTID into its source and its number; the source is ``uuid[:tag]``, or ``domain-server`` for MariaDB."""
     source, mark, number = gtid.rpartition(":")
     if not mark:
         source, _, number = gtid.rpartition("-")
     return source, number
 
 
+def executed_before(position: str) -> GtidSet:
+    """The set of transactions up to ``position``, a GTID position of MariaDB, which lists the last GTID of each
+    domain."""
+    gtids = [gtid_parts(gtid.strip()) for gtid in position.split(",") if gtid.strip()]
+    return GtidSet.parse(",".join(f"{source}:1-{number}" for source, number in gtids))
+
+
+def newest_of_each_domain(executed: GtidSet) -> dict[str, tuple[int, str]]:
+    """Maps each domain to the highest sequence number in ``executed`` and to the server that logged it."""
+    found: dict[str, tuple[int, str]] = {}
+    for source, intervals in executed.intervals():
+        domain, _, server = source.partition("-")
+        found[domain] = max(found.get(domain, (0, "")), (intervals[-1][1], server))
+    return found
+
+
+def mariadb_position(executed: GtidSet) -> str:
+    """The GTID position of MariaDB at which ``executed`` are the transactions before: the last GTID of each domain."""
+    newest = sorted(newest_of_each_domain(executed).items())
+    return ",".join(f"{domain}-{server}-{number}" for domain, (number, server) in newest)
+
+
+def lacking(needed: GtidSet, held: GtidSet) -> GtidSet:
+    """The transactions of ``needed`` that a copy with ``held`` lacks. In a domain of MariaDB the sequence numbers grow,
+    whichever server logs a transaction."""
+    missing = {}
+    last = newest_of_each_domain(held)
+    for source, intervals in needed.minus(held).intervals():
+        held_up_to, _ = last.get(source.partition("-")[0], (0, "")) if _DOMAIN_AND_SERVER.fullmatch(source) else (0, "")
+        missing[source] = [each for each in intervals if each[1] > held_up_to]
+    return GtidSet(missing)
+
+
+def given_gtid(text: str) -> str | None:
+    """The GTID that a user gives as ``text``, in lower case; None if it is none. A date is none, although it looks like
+    MariaDB's ``domain-server-sequence``."""
+    gtid = text.lower()
+    return gtid if is_gtid(gtid) and not _DATE.fullmatch(gtid) else None
+
+
 def _names_nothing(parts: list[str]) -> bool:
-    """Whether a tag among ``parts`` is followed by no interval."""
+    """Whether a tag among ``parts`` has no interval after it."""
     tags = [bool(_TAG.fullmatch(part)) for part in parts]
     return any(one and next_ for one, next_ in zip(tags, [*tags[1:], True], strict=True))
 
@@ -166,7 +213,7 @@ def _interval(text: str, *, source: str) -> tuple[int, int]:
 
 
 def _merged(intervals: Intervals) -> Intervals:
-    """Merges ``intervals`` into sorted, disjoint intervals with a gap between any two."""
+    """Merges ``intervals``: the result is sorted, and there is a gap between any two intervals."""
     merged: Intervals = []
     for low, high in sorted(intervals):
         if merged and low <= merged[-1][1] + 1:
@@ -177,7 +224,8 @@ def _merged(intervals: Intervals) -> Intervals:
 
 
 def _inside(intervals: Intervals, others: Intervals) -> bool:
-    """Whether each of ``intervals`` lies within one of ``others``; both are merged."""
+    """Whether each of ``intervals`` lies within one of the intervals ``others``. Both lists must be merged
+    (``_merged``)."""
     rest = iter(others)
     around = next(rest, None)
     for low, high in intervals:
@@ -189,14 +237,15 @@ def _inside(intervals: Intervals, others: Intervals) -> bool:
 
 
 def _outside(intervals: Intervals, others: Intervals) -> Intervals:
-    """The parts of ``intervals`` that are in none of ``others``; both are merged."""
+    """The parts of ``intervals`` that are in no interval of ``others``. Both lists must be merged (``_merged``)."""
     found: Intervals = []
     at = 0
     for first, high in intervals:
         low = first
         while at < len(others) and others[at][1] < low:
             at += 1
-        inside = at  # the last one of ``others`` may reach into the next interval
+        # the last overlapping interval of ``others`` may reach into the next of ``intervals``, so ``at`` stays
+        inside = at
         while inside < len(others) and others[inside][0] <= high:
             if low < others[inside][0]:
                 found.append((low, others[inside][0] - 1))

@@ -6,12 +6,12 @@ __all__ = ["Position", "file_number"]
 
 
 def file_number(file: str) -> int:
-    """A binlog file's number: binlog.1000000 comes after binlog.999999."""
+    """The number in a binlog file's name. Numbers must be compared, not names: binlog.1000000 follows binlog.999999."""
     return int(file.rpartition(".")[2])
 
 
 class Position(NamedTuple):
-    """A binlog file and the offset in bytes of an event's start."""
+    """A binlog file, and the offset in bytes at which an event begins."""
 
     file: str
     offset: int
@@ -27,5 +27,5 @@ class Position(NamedTuple):
 
     @property
     def place(self) -> tuple[int, int]:
-        """The position as numbers, to compare two positions of one server: binlog.1000000 comes after binlog.999999."""
+        """The position as two numbers, to compare positions on one server: binlog.1000000 follows binlog.999999."""
         return int(self.file.rpartition(".")[2]), self.offset

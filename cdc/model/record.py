@@ -1,4 +1,4 @@
-"""Parses a record, the JSON of one statement or rows event of the leader (docs/record-format.md)."""
+"""Parses a record: the JSON of one statement or of one rows event of the leader (docs/record-format.md)."""
 
 import re
 from base64 import b64decode
@@ -29,30 +29,31 @@ __all__ = [
     "position_in_head",
 ]
 
-SKIPPED = "Skipped"  # an event that the producer left out because the operator named it with --skip
-COPY = "Copy"  # a chunk of a table: all rows that the leader has in a range of the key, or a piece of all its rows
-# Chunks of chosen keys have another name in Kafka, so that readers that know only ranges do not take such a chunk for a
-# whole range.
+SKIPPED = "Skipped"  # the producer left out an event that the operator had named with --skip
+# a chunk of a table: all rows of a range of the key on the leader, or a piece of a table that is copied whole
+COPY = "Copy"
+# A chunk of chosen keys has this name in Kafka, so that readers that know only ranges do not mistake it for a chunk of
+# a range.
 REPAIR = "Repair"
 OPERATIONS = frozenset({"Query", "Add", "Update", "Delete", COPY, REPAIR, SKIPPED})
 
 
 _WITHOUT_ROWS = ("Query", SKIPPED)
-_OF_COPY = "copy:"  # the beginning of the id of a transaction that is not the leader's
+_OF_COPY = "copy:"  # the id of a transaction begins with this if the producer made the transaction, for a table copy
 
 _LARGE = 4_000_000  # bytes
-# No string inside JSON can contain this text, since its quotes would be escaped with backslashes.
+# This pattern matches only the real key: inside a JSON string the quotes would be escaped with backslashes.
 _POSITION = re.compile(rb'"bn_file":(\{[^{}]*\})')
 _LARGE_BLOB = re.compile(rb'\{"Blob":"([A-Za-z0-9+/=]{1000000,})"\}')
 
-# A stream names few tables, and each of them in many records.
+# The cache helps because a stream names few tables, each of them in many records.
 _uri = lru_cache(maxsize=10_000)(Uri.parse)
 
 
 def position_in_head(text: bytes, *, where: str) -> Position:
     """Reads the leader position of a record from ``text``, the first bytes of its JSON.
 
-    ``where`` is for the error. Raises PromiseError if the position is not among them.
+    ``where`` is for the error. Raises PromiseError if ``text`` does not contain the position.
     """
     found = _POSITION.search(text)
     if found is None:
@@ -62,20 +63,21 @@ def position_in_head(text: bytes, *, where: str) -> Position:
 
 
 class Row(NamedTuple):
-    """One row's images, with a value per column; an Add has no ``before``, and a Delete has no ``after``."""
+    """The images of one row, with a value for each column. The row of an Add has no ``before``, the row of a Delete no
+    ``after``."""
 
     before: list[Value] | None
     after: list[Value] | None
 
 
 class KeyRange(NamedTuple):
-    """The range of keys that come after the key ``after``, up to and including the key ``through``; None means the
-    table's beginning or end.
+    """The keys that a chunk covers: those behind the key ``after``, up to and including the key ``through``. None means
+    the table's beginning or end.
 
     ``collations`` contains, for each column of the key, the collation that orders it on the leader, or None for a
     column without a collation; it is None if the record contains no collations. With a ``piece`` (numbered from 0) the
-    table is copied as a whole and consists of the rows of all pieces; the ends are then keys of no columns. With
-    ``keys`` the chunk covers exactly these keys, and has no ends.
+    table is copied as a whole: the rows of all pieces are the table. ``after`` and ``through`` are then empty keys.
+    With ``keys`` the chunk covers exactly these keys, and ``after`` and ``through`` are None.
     """
 
     after: list[Value] | None
@@ -85,7 +87,7 @@ class KeyRange(NamedTuple):
     keys: tuple[list[Value], ...] | None = None
 
 
-# Does the same as Row(), but without a call of a Python function.
+# Creates a Row as Row() does, but without the call of a Python function.
 _row: Callable[[tuple[list[Value] | None, list[Value] | None]], Row] = partial(tuple.__new__, Row)
 
 
@@ -94,11 +96,11 @@ _row: Callable[[tuple[list[Value] | None, list[Value] | None]], Row] = partial(t
 class Record:
     """A parsed record. ``key`` is None for a table without a key; ``flags`` are MySQL's flags of the rows event.
 
-    ``exact`` contains a statement's bytes, in the character set of its context, if ``query`` is not enough to restore
-    them. ``sql_mode`` is the mode under which the rows were written, None for the usual mode. For an event that was
-    left out, ``query`` names the event and the reason, and ``affects`` names the objects that it may have changed.
-    ``types`` are the types of the columns, if the record contains them. ``has_stored`` is true if BLOBs in its rows may
-    be StoredBlobs.
+    ``exact`` contains the bytes of a statement, in the character set of its ``context``, if they can't be restored from
+    ``query``. ``sql_mode`` is the mode under which the rows were written, None for the usual mode. For an event that
+    the producer left out, ``query`` contains the event and the reason, and ``affects`` lists the objects that the event
+    may have changed. ``types`` are the types of the columns, if the record contains them. ``has_stored`` is true if
+    BLOBs in its rows may be StoredBlobs.
     """
 
     uri: Uri
@@ -125,19 +127,20 @@ class Record:
 
     @property
     def of_copy(self) -> bool:
-        """Whether the record is of a table copy: the producer made it, so it belongs to no
-        transaction of the leader."""
+        """Whether the record belongs to a table copy. Then the producer made it, and it belongs to no transaction of
+        the leader."""
         return self.transaction.startswith(_OF_COPY)
 
     def emptied(self) -> "Record":
-        """The record without its rows and without an effect: a chunk without rows would empty its range."""
+        """The record without rows and without effect: it has no range either, because a chunk without rows would empty
+        its range."""
         return replace(self, operation="Add" if self.range else self.operation, rows=(), range=None)
 
     @classmethod
     def parse(cls, text: bytes | LargeRecord, *, where: str) -> Self:
-        """Parses one message's value; ``where`` (topic, partition, offset) is for the error.
+        """Parses the value of a message; ``where`` (topic, partition, offset) is for the error.
 
-        Raises PromiseError if the message is not a record: skipping it could lose a change.
+        Raises PromiseError if the value is not a record, because skipping the message could lose a change.
         """
         try:
             if isinstance(text, LargeRecord):
@@ -192,7 +195,7 @@ class Record:
 
 
 def _large(text: bytes) -> Any:
-    """Parses a large record without passing its large BLOBs through the parser, which would copy them once more."""
+    """Parses a large record. Its large BLOBs are cut out first, since the JSON parser would copy them once more."""
     found: list[str] = []
 
     def taken(match: re.Match[bytes]) -> bytes:
@@ -206,7 +209,7 @@ def _large(text: bytes) -> Any:
         for value in chain.from_iterable(row.values()):
             if isinstance(value, dict) and value.get("Blob") in waiting:
                 value["Blob"] = waiting.pop(value["Blob"])
-    # The mark of a large BLOB may also be part of a document, which is plain JSON.
+    # Some BLOBs were not found among the values: what looked like a large BLOB may be a part of a JSON document.
     return orjson.loads(text) if waiting else body
 
 
@@ -249,8 +252,8 @@ def _flag(value: Any) -> bool:
 
 
 def is_event(text: bytes) -> bool:
-    """Whether a message of ``mysql_binlog_events`` contains a binlog event that is part of no record, and that no
-    consumer applies.
+    """Whether a message of ``mysql_binlog_events`` contains a binlog event that belongs to no record, so that no
+    consumer applies it.
     """
     try:
         body = orjson.loads(text)

@@ -1,8 +1,9 @@
-"""Computes the GTIDs under which a consumer executes the leader's statements, and finds the statements for such GTIDs.
+"""Computes the GTID under which a consumer executes a statement of the leader, and finds the statement that was
+executed under a GTID.
 
-The leader's statements are numbered 1, 2, 3 … in the order in which a follower executes them, so that they are one
-interval in its ``gtid_executed``. The ledger maps statements to numbers. Earlier versions of ``cdc`` used the record's
-sequence as the number, under another UUID: such GTIDs keep their meaning.
+The leader's statements are numbered 1, 2, 3 … in the order in which a follower executes them, so that their GTIDs are
+one interval in the follower's ``gtid_executed``. The ledger maps statements to numbers. Earlier versions of ``cdc``
+used the record's sequence as the number, under another UUID; these GTIDs are still understood.
 """
 
 import uuid
@@ -18,36 +19,40 @@ LAST = (1 << 63) - 2  # the highest number that MySQL accepts
 
 
 def ddl_uuid(resource: str) -> str:
-    """The GTID source under which an earlier version executed the statements of the leader called ``resource``."""
+    """The source (UUID) of the GTIDs under which an earlier version executed the statements of the leader
+    ``resource``."""
     return str(uuid.uuid5(_NAMESPACE, resource))
 
 
 def former_gtid(resource: str, sequence: int) -> str:
-    """The GTID under which an earlier version executed the statement ``sequence`` (from 0) of ``resource``."""
+    """The GTID under which an earlier version executed the statement with this ``sequence`` (from 0) of the leader
+    ``resource``."""
     return f"{ddl_uuid(resource)}:{sequence + 1}"
 
 
 def statement_uuid(resource: str) -> str:
-    """The GTID source under which a consumer executes the statements of the leader called ``resource``."""
+    """The source (UUID) of the GTIDs under which a consumer executes the statements of the leader ``resource``."""
     return str(uuid.uuid5(_NUMBERED, resource))
 
 
 def statement_gtid(resource: str, number: int) -> str:
-    """The GTID of the ``number``-th statement (from 1) of ``resource``. A server executes each GTID only once."""
+    """The GTID of the ``number``-th statement (from 1) of the leader ``resource``. A server executes each GTID only
+    once."""
     return f"{statement_uuid(resource)}:{number}"
 
 
 @dataclass(frozen=True, slots=True)
 class StatementSequences:
-    """Finds which of the statements of the leader ``resource`` a follower executed under a GTID.
+    """Finds which statement of the leader ``resource`` a follower executed under a GTID.
 
-    ``noted`` maps the GTIDs of numbered statements to their sequences, as the ledger contains them.
+    ``noted``, read from the ledger, maps the GTIDs of numbered statements to the statements' sequences.
     """
 
     resource: str
     noted: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, gtid: str) -> int | None:
-        """The leader's sequence of the statement, None for any other transaction."""
+        """The sequence of the statement that was executed under ``gtid``; None if the transaction was no statement of
+        this leader."""
         source, _, number = gtid.rpartition(":")
         return int(number) - 1 if source == ddl_uuid(self.resource) else self.noted.get(gtid)

@@ -11,7 +11,8 @@ _SCHEME = "flv://"
 
 
 class Uri(NamedTuple):
-    """``flv://<resource>/<database>[/<table>]``; names are percent-encoded in text and keep their case."""
+    """A URI ``flv://<resource>/<database>[/<table>]``. In its text, names are percent-encoded; upper and lower case are
+    kept."""
 
     resource: str
     database: str
@@ -22,7 +23,7 @@ class Uri(NamedTuple):
         return _SCHEME + "/".join(quote(name, safe="") for name in names)
 
     def folded(self) -> "Uri":
-        """The URI with the names as a server with ``lower_case_table_names = 1`` stores them."""
+        """The URI with its names as a server with ``lower_case_table_names = 1`` stores them."""
         return Uri(self.resource, folded(self.database), None if self.table is None else folded(self.table))
 
     @classmethod

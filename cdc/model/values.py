@@ -1,14 +1,14 @@
-"""Defines the JSON form of each MySQL value in a record, and its text for people.
+"""Defines the JSON form of each MySQL value in a record, and formats values for display.
 
 A value is ``"Null"`` or an object with one key, its tag:
 
     SignedInteger, UnsignedInteger, Bit, Year   a whole number
-    Float, Double                               a number; Float is written as the exact double of its 24 bits
+    Float, Double                               a number; a Float is written as the double with the same value
     Decimal                                     text, with the column's number of digits after the point
     String                                      text
     Text                                        {"charset", "base64"}: text of a character set that has no exact codec
-    Enum                                        the member's text; its number where its charset has no codec, 0 = error
-    Set                                         a list of member texts; the bit mask where the charset has no codec
+    Enum                                        the member's text, or its number if its charset has no codec; 0 = error
+    Set                                         a list of member texts, or the bit mask if the charset has no codec
                                                 or a member is empty
     Blob                                        base64; BINARY(n) padded to n bytes
     Date                                        {"year", "month", "day"}, zeros included
@@ -35,13 +35,13 @@ from typing import Any
 
 __all__ = ["NULL", "UNSEEN", "Value", "display", "visible"]
 
-# Control characters, surrogates, and characters that change the direction of the text around them.
+# Control characters, surrogates, and characters that change the direction of the surrounding text.
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def visible(text: str, *, keep: str = "") -> str:
-    """``text`` on one line, with a picture (␀ … ␡) or an escape for each invisible character except those
-    in ``keep``.
+    """Returns ``text`` as one line: each invisible character, except those in ``keep``, is replaced by a picture (␀ …
+    ␡) or an escape.
     """
     return UNSEEN.sub(lambda match: match[0] if match[0] in keep else _picture(ord(match[0])), text)
 
@@ -52,7 +52,7 @@ def _picture(code: int) -> str:
     return "␡" if code == 0x7F else f"\\u{code:04x}"
 
 
-Value = Any  # JSON as above; a narrower type would cost a check per value
+Value = Any  # JSON as described above; with a narrower type, each access would need a check
 NULL = "Null"
 
 
@@ -66,7 +66,7 @@ def _day(parts: dict[str, int]) -> str:
 
 
 def display(value: Value) -> str:
-    """One value as text on one line: ``NULL``, ``'text'``, ``1999-03-30``, ``x'00ff'``."""
+    """Writes one value as text on one line, such as ``NULL``, ``'text'``, ``1999-03-30``, ``x'00ff'``."""
     if value == NULL:
         return "NULL"
     ((tag, content),) = value.items()

@@ -32,8 +32,8 @@ _FORMER_FILTERS = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The queries to the leader about changed filters. ``objects`` returns the leader's objects; ``require_copyable``
-    raises UserError if the objects that only the new filters include can't be copied.
+    """The queries that the producer sends to the leader if the filters were changed. ``objects`` returns the leader's
+    objects; ``require_copyable`` raises UserError if the objects that only the new filters include can't be copied.
     """
 
     objects: Callable[[], Objects]
@@ -43,7 +43,8 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class FilterEffect:
     """The effect of changed filters. ``widened`` selects the objects to copy before the new filters hold, None if the
-    new filters hold at once. ``lets_in``: an object may pass now that did not pass before.
+    new filters hold at once. ``lets_in`` is true if there may be an object that passes the new filters and did not pass
+    the old filters.
     """
 
     lets_in: bool = False
@@ -111,8 +112,8 @@ def _globs(listed: list[str]) -> str:
 
 
 def newly_included(widened: FilterChange, objects: Objects) -> Iterator[str]:
-    """The tables that pass the new filters and did not pass the old filters, and the databases that pass only the new
-    filters and contain no such table.
+    """Yields the tables that pass the new filters and did not pass the old filters. Also yields the databases that pass
+    only the new filters and contain no such table.
     """
     databases = {name for name in objects.databases if widened.wants_database(name)}
     for database, table in objects.tables:
@@ -124,7 +125,9 @@ def newly_included(widened: FilterChange, objects: Objects) -> Iterator[str]:
 
 @contextmanager
 def former_filters_named(they_hold: Callable[[], bool]) -> Iterator[None]:
-    """Adds to the hint of each PromiseError that the former filters still hold, if ``they_hold`` returns true."""
+    """While the block runs, each PromiseError gets a hint that the former filters still hold, if ``they_hold`` returns
+    true.
+    """
     try:
         yield
     except PromiseError as reason:

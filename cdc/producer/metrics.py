@@ -6,13 +6,14 @@ Nothing here is called per record. Other threads read the attributes without a l
 import time
 from collections.abc import Callable, Collection, Iterator
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from cdc.kafka.broker_checks import Brokers
 from cdc.model.commit_entry import Entry
 from cdc.model.position import file_number
 from cdc.producer.binlog.source import BinlogSource
 from cdc.producer.copy.progress_log import Copying
+from cdc.service.histogram import Histogram
 from cdc.service.http_endpoint import Check
 from cdc.service.retry import Retry
 from cdc.service.seconds_behind import Behind
@@ -33,7 +34,8 @@ class ProducerMetrics:
         self._brokers = brokers
         self._topics = topics
         self._longest_silence = float(_HEARTBEATS * heartbeat_seconds)
-        # Each heartbeat of an idle leader shows that there are no more events. Two intervals, since one may come late.
+        # Each heartbeat of an idle leader shows that there are no more events. The time is two intervals, since a
+        # heartbeat may come late.
         self._behind = Behind(look_seconds=2.0 * heartbeat_seconds)
         self._source: BinlogSource | None = None
         self._entry: Entry | None = None
@@ -42,8 +44,7 @@ class ProducerMetrics:
         self._copied = self._known_copied = (0, 0)  # rows, bytes
         self._tables_left = 0
         self._copying: Callable[[], Copying | None] = lambda: None
-        self._commits = self._delays = 0
-        self._commit_seconds = self._delay_seconds = 0.0
+        self._commits, self._delays = Histogram(), Histogram()
         self._committed_at = 0.0
         self._bytes = self._transactions = self._filtered = 0
         self.records = 0
@@ -70,15 +71,13 @@ class ProducerMetrics:
         before = self._entry.next_sequence if self._entry else 0
         self.records += entry.next_sequence - before
         if through_us is not None and entry.next_sequence > before and transactions > self._known_transactions:
-            self._delays += 1
-            self._delay_seconds += max(0.0, time.time() - through_us / 1_000_000)
+            self._delays.observe(max(0.0, time.time() - through_us / 1_000_000))
         self._transactions += transactions - self._known_transactions
         self._filtered += filtered - self._known_filtered
         self._known_transactions, self._known_filtered = transactions, filtered
         self._bytes += size
         self._entry = entry
-        self._commits += 1
-        self._commit_seconds += seconds
+        self._commits.observe(seconds)
         self._committed_at = time.monotonic()
         if through_us is not None:
             self._behind.through_us = through_us
@@ -95,26 +94,21 @@ class ProducerMetrics:
         self._behind.drained_at = time.monotonic()
 
     def seconds_behind(self) -> float | None:
-        """An upper bound of the delay between leader and topics, see ``Behind``."""
+        """An upper bound of the delay, in seconds, between the leader and the topics (see ``Behind``)."""
         return self._behind.seconds(wall=time.time(), monotonic=time.monotonic())
 
     def metrics(self) -> Iterator[Metric]:
-        """The metrics for Prometheus; unknown values are left out."""
+        """Yields the metrics for Prometheus, without the metrics whose value is unknown."""
         yield _count("records", "Records committed to Kafka.", self.records)
         yield _count("record_bytes", "Bytes of their JSON, before compression.", self._bytes)
         yield _count("leader_transactions", "Transactions of the leader read to their end.", self._transactions)
         yield _count("filtered_events", "Rows events and statements that the filters left out.", self._filtered)
         yield from self._copies()
         yield _count("reconnects", "Times that both servers were connected again.", max(0, self._connections - 1))
-        yield SummaryMetricFamily(
-            "cdc_producer_commit_seconds", "Kafka transactions, and how long their commits took.",
-            count_value=self._commits, sum_value=self._commit_seconds,
-        )  # fmt: skip
-        yield SummaryMetricFamily(
-            "cdc_producer_delay_seconds",
-            "From the leader's commit to readable in Kafka, of the newest transaction in each Kafka transaction.",
-            count_value=self._delays, sum_value=self._delay_seconds,
-        )  # fmt: skip
+        what = "Kafka transactions, and how long their commits took."
+        yield self._commits.metric("cdc_producer_commit_seconds", what)
+        what = "From the leader's commit to readable in Kafka, of the newest transaction in each Kafka transaction."
+        yield self._delays.metric("cdc_producer_delay_seconds", what)
         yield _value("waiting", "1 while the producer waits for a server that is away.", bool(self._retry.trouble))
         if self._entry is not None and self._source is not None:
             position = self._entry.position
@@ -161,7 +155,7 @@ class ProducerMetrics:
         yield self._brokers.check(self._topics)
 
     def line(self, *, rate: float) -> str:
-        """The status line for a terminal."""
+        """Formats the status line for a terminal."""
         if self._entry is None:
             return "connecting"
         behind = self.seconds_behind()
@@ -180,7 +174,7 @@ class ProducerMetrics:
         return "  ".join((["waiting for a server"] if self._retry.trouble else []) + words)
 
     def totals(self) -> dict[str, object]:
-        """The fields of the log message at the program's end."""
+        """Returns the fields of the log message that the program writes when it ends."""
         if self._entry is None:
             return {}
         return {

@@ -40,7 +40,7 @@ from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.table_map import CHARACTERS
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.filter_changes import Asked
-from cdc.producer.flavor import mariadb_columns, mariadb_leader, mariadb_statements
+from cdc.producer.flavor import mariadb_columns, mariadb_history, mariadb_statements
 from cdc.producer.flavor.inspection import inspect
 from cdc.producer.flavor.mariadb_events import Translator
 from cdc.producer.metrics import ProducerMetrics
@@ -80,7 +80,7 @@ def find_leader(profile: Profile, problems: list[UserError] | None = None) -> Le
 
 
 def as_on_leader(profile: Profile, leader: Leader) -> Profile:
-    """The profile with names in the form in which the leader's records contain them."""
+    """Returns the profile with its names in the form in which the leader's records contain them."""
     return profile.folded() if leader.folds_names else profile
 
 
@@ -114,7 +114,8 @@ def make_dumps(profile: Profile, leader: Leader) -> Dumps:
 def start_of(
     profile: Profile, leader: Leader, newest: Entry | None, filters: dict[str, list[str]], *, stop: threading.Event
 ) -> Entry:
-    """The entry after which the producer continues, or the first entry; it is checked against the leader.
+    """Returns the entry after which the producer continues, or the first entry of a new stream, after checking that it
+    matches the leader.
 
     ``filters`` are in the form of ``Filters.listed``.
     """
@@ -122,7 +123,8 @@ def start_of(
     entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters, named=named)
     if leader.session is None:
         return entry
-    return mariadb_leader.with_history(profile.database.settings(), leader, newest, entry)
+    begins = newest is None or Pending.from_json(newest.copy).structure or Pending.from_json(entry.copy).structure
+    return mariadb_history.with_history(profile.database.settings(), leader, entry, begins=begins)
 
 
 def make_decoder(
@@ -134,8 +136,8 @@ def make_decoder(
     read_again: Callable[[PreparedXa], Iterable[RawEvent]],
     log: Callable[..., None],
 ) -> Decoder:
-    """The decoder for the events after ``entry`` that pass ``filters``; ``read_again`` returns the events of a prepared
-    XA transaction.
+    """Builds the decoder for the events after ``entry`` that pass ``filters``. ``read_again`` returns the events of a
+    prepared XA transaction.
     """
     database = profile.database
     ask = partial(update_triggers, database.settings(), name=str(database))
@@ -160,7 +162,7 @@ def make_decoder(
 
 
 def make_router(profile: Profile, entry: Entry, filters: Filters, skips: Skips) -> Router:
-    """The router for the changes after ``entry`` that pass ``filters``."""
+    """Builds the router for the changes after ``entry`` that pass ``filters``."""
     made = Router(
         resource=profile.mysql_resource_name,
         topics=profile.kafka.topics(),
@@ -175,12 +177,14 @@ def make_router(profile: Profile, entry: Entry, filters: Filters, skips: Skips) 
 
 
 def former_filters(newest: Entry | None) -> dict[str, list[str]] | None:
-    """The filters that held up to ``newest``; None if they are not known, or the stream is empty."""
+    """Returns the filters that held up to the entry ``newest``. Returns None if they are not known, or if the stream is
+    empty.
+    """
     return None if newest is None or Pending.from_json(newest.copy).structure else newest.filters
 
 
 def asked(profile: Profile, leader: Leader) -> Asked:
-    """The queries to ``leader`` that are needed if the filters were changed."""
+    """Builds the queries that are sent to ``leader`` if the filters were changed."""
     settings = profile.database.settings()
 
     def require(widened: FilterChange) -> None:
@@ -192,7 +196,9 @@ def asked(profile: Profile, leader: Leader) -> Asked:
 def make_copier(
     profile: Profile, leader: Leader, entry: Entry, widened: FilterChange | None, *, log: Callable[..., None]
 ) -> Copier:
-    """The copier for the tables that ``entry`` names; before them it copies the objects that ``widened`` includes."""
+    """Builds the copier for the tables that ``entry`` lists. Before these tables, it copies the objects that
+    ``widened`` includes.
+    """
     settings = profile.database.settings()
     limits = profile.producer
     followers = _followers(profile, log)
@@ -223,14 +229,14 @@ def _followers(profile: Profile, log: Callable[..., None]) -> Followers:
 
 
 def make_event_messages(profile: Profile, shown: Position | None) -> EventMessages:
-    """The writer of messages about binlog events after ``shown``, which is used if the decoder yields such events."""
+    """The writer of messages about binlog events after ``shown``; it is used only if the decoder yields such events."""
     return EventMessages(resource=profile.mysql_resource_name, topic=profile.kafka.topics().events, shown=shown)
 
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
     """The options of a start: ``instance``, the name of this process, and the options of its command line. ``skips``
-    decides which events are not sent.
+    decides which refused events are skipped.
     """
 
     instance: str
@@ -290,7 +296,7 @@ class _Producer:
         return find_leader(self.profile)
 
     def named_as(self, leader: Leader) -> "_Producer":
-        """The producer with the names in its profile in the form in which the leader's records contain them."""
+        """Returns the producer with the names in its profile in the form in which the leader's records contain them."""
         return replace(self, profile=as_on_leader(self.profile, leader))
 
     def open_sink(self) -> KafkaSink:
@@ -318,7 +324,8 @@ class _Producer:
         connection.
         """
         if sink.entry is not None and sink.entry.instance != self.options.instance:
-            # Another producer may have committed until it was fenced just now: the leader's state must be newer.
+            # Another producer may have committed entries until it was fenced just now: the leader's state must be newer
+            # than these entries, so it is queried again.
             leader = self.leader()
         entry, widened = self._entry(leader, sink.entry)
         sink.start(entry)

@@ -25,9 +25,9 @@ _QUIET_SECONDS = 5.0  # seconds between two commits of the position while no cha
 class Progress:
     """The progress from ``entry`` on.
 
-    ``alive_seconds``: an unchanged position is committed at this interval, as a sign of life. ``transactions`` counts
-    the transactions read to their end, ``through_us`` is the commit time of the newest of them. ``copy`` is the state
-    of table copies.
+    An unchanged position is committed every ``alive_seconds``, as a sign of life. ``transactions`` counts the
+    transactions read to their end, ``through_us`` is the commit time of the newest of these transactions. ``copy`` is
+    the state of table copies.
     """
 
     def __init__(self, entry: Entry, *, alive_seconds: float = 60.0) -> None:
@@ -55,8 +55,7 @@ class Progress:
             self._advance(file, end)
         elif isinstance(change, Begin):
             self._open = change
-            # With a GTID set that lacks transactions without GTIDs, the producer would request the wrong transactions
-            # from the leader.
+            # A transaction without a GTID is in no GTID set, so the next transactions can't be requested by GTIDs.
             self._gtids_complete = self._gtids_complete and change.gtid is not None
         elif isinstance(change, Commit):
             if self._open is not None:
@@ -84,15 +83,14 @@ class Progress:
         self.copy, self._is_due = state.entry, self._is_due or state.at_once
         if state.filters is not None:
             # The topic begins here for objects that pass from now on: a copy of the leader must contain all changes
-            # before.
+            # before this place.
             origin = self.gtid_text or self._entry.origin
             self._entry = replace(self._entry, filters=state.filters.listed(), origin=origin)
 
     def _executed(self, gtid: str | None) -> None:
         """Adds the GTID of a transaction that is read to its end."""
         if gtid is None:
-            # With a GTID set that lacks transactions without GTIDs, the producer would request the wrong transactions
-            # from the leader.
+            # A transaction without a GTID is in no GTID set, so the next transactions can't be requested by GTIDs.
             self._gtids_complete = False
         else:
             self._gtids.add(gtid)
@@ -104,8 +102,8 @@ class Progress:
             self._partial = None
 
     def _advance(self, file: str, offset: int) -> None:
-        # With GTIDs the leader starts at the beginning of a file and leaves out the transactions that are replicated
-        # already; the position must not go back then.
+        # With GTIDs the leader begins to send at the start of a file and leaves out the transactions that are
+        # replicated already; the position must not go back then.
         if (offset > self._offset) if file == self._file else (file_number(file) > file_number(self._file)):
             self._file, self._offset, self._moved = file, offset, True
 
@@ -115,9 +113,15 @@ class Progress:
         return Position(self._file, self._offset)
 
     def read_without(self, gtid: str | None) -> GtidSet | None:
-        """The GTIDs of all transactions read except ``gtid``; None if ``gtid`` is None or some transactions have no
-        GTID."""
+        """Returns the GTIDs of all transactions read except the transaction ``gtid``. Returns None if ``gtid`` is None
+        or if some transactions have no GTID.
+        """
         return self._gtids.without(gtid) if gtid and self._gtids_complete else None
+
+    @property
+    def prepared(self) -> frozenset[str]:
+        """The XA transactions that are prepared at this place, and not ended."""
+        return frozenset(self._prepared)
 
     @property
     def gtid_text(self) -> str:
@@ -130,17 +134,17 @@ class Progress:
 
     @property
     def filters(self) -> dict[str, list[str]] | None:
-        """The filters that hold at this place, in the form of ``Filters.listed``."""
+        """The filters that hold at this place of the stream, in the form of ``Filters.listed``."""
         return self._entry.filters
 
     @property
     def has_partial(self) -> bool:
-        """Whether a transaction is partially committed, so that its rest must come next."""
+        """Whether only a part of a transaction is committed, so that the rest of this transaction must come next."""
         return self._partial is not None
 
     @property
     def has_prepared(self) -> bool:
-        """Whether XA transactions are prepared; when one commits, its earlier events are decoded."""
+        """Whether XA transactions are prepared; when such a transaction commits, its earlier events are decoded."""
         return bool(self._prepared)
 
     @property
@@ -148,7 +152,8 @@ class Progress:
         return self._open is None
 
     def is_stale(self, now: float) -> bool:
-        """Whether the last commit is so long before ``now`` (``time.monotonic()``) that another commit is due.
+        """Whether another commit is due, since so much time has passed between the last commit and ``now``
+        (``time.monotonic()``).
 
         After a ``CopyState`` with ``at_once`` a commit is due at once.
         """
@@ -161,8 +166,8 @@ class Progress:
         return file_number(self._file) >= file_number(target.file)
 
     def entry(self, *, next_sequence: int, partial: Partial | None = None) -> Entry:
-        """The entry to commit now. Its position is after the last complete transaction; ``partial`` is the part of an
-        open transaction that is in the same commit.
+        """Builds the entry to commit now. Its position is after the last complete transaction; ``partial`` is the part
+        of an open transaction that is in the same commit.
         """
         # A transaction that was partially committed before remains so until its end has been read again.
         partial = partial or self._partial

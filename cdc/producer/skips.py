@@ -14,7 +14,8 @@ _HINT = "give the position that the producer's error names; to continue, start w
 
 
 class Skips:
-    """Skips only events that are refused: a position given by mistake loses no change.
+    """Skips only events that are refused: if an operator gives the position of another event by mistake, no change is
+    lost.
 
     Each of ``events`` is ``FILE:OFFSET``, with ``/NUMBER`` appended for an event inside a compressed transaction.
     ``log(event, **fields)`` is called for each event that is skipped. Raises UserError for any other text.
@@ -37,8 +38,8 @@ class Skips:
         return event in self._asked
 
     def refusal(self, error: PromiseError, event: str) -> PromiseError:
-        """Returns ``error``, which the event named ``event`` caused, with the command that skips this event. Every
-        error about an event that can be skipped is built here.
+        """Returns ``error``, which the event named ``event`` caused, with the command that skips this event. This
+        method builds every error about an event that can be skipped.
         """
         where = error.where if error.where.startswith(event) else event
         options = " ".join(f"--skip {each}" for each in dict.fromkeys([*self._open, event]))
@@ -63,7 +64,9 @@ class Skips:
                 )
 
     def check_end(self, reached: Position) -> None:
-        """Raises UserError if the binlog ended, at ``reached``, before an event that was to be skipped."""
+        """Raises UserError if the binlog, which ends at ``reached``, does not contain an event yet that was to be
+        skipped.
+        """
         for event in self._asked.keys() - self._used:
             raise UserError(
                 f"there is no event at {event} yet: the leader's binlog ends at {reached}",

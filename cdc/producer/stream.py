@@ -34,8 +34,8 @@ _MAX_OPEN_SECONDS = 10.0  # how long a Kafka transaction may stay open inside on
 
 
 def must_commit(change: Change, sink: KafkaSink, progress: Progress, limits: Limits) -> bool:
-    """Whether to commit after ``change``: the leader has no more events, or a limit is reached at the end of a
-    transaction.
+    """Whether to commit after ``change``, because the leader has no more events, or because a limit is reached at the
+    end of a transaction.
 
     A leader transaction that alone reaches the limits is split; the commit log counts its committed part.
     """
@@ -73,7 +73,7 @@ class Stream:
             for change in changes:
                 self._write(change)
                 if type(change) is OtherEvent:
-                    continue  # it does not advance the position, and commits with the next change
+                    continue  # such an event does not advance the position; the next commit contains it
                 self.progress.note(change)
                 if skips:
                     self._check_skips(change)
@@ -111,14 +111,14 @@ class Stream:
             self.sink.make_ready(topics)
 
     def _check_skips(self, change: Change) -> None:
-        # The rows of a prepared XA transaction are refused when it commits.
+        # The rows of a prepared XA transaction can be refused only when it commits.
         if isinstance(change, Commit | RowsTransaction | PositionAdvanced) and not self.progress.has_prepared:
             self.router.skips.check_passed(self.progress.position)
 
     def _commit(self, sent: int) -> None:
         """Commits the written records with the position after them.
 
-        The last ``sent`` of them belong to a leader transaction that is still open.
+        The last ``sent`` records belong to a leader transaction that is still open.
         """
         size, started = self.sink.bytes, time.monotonic()
         partial = self.router.partial if sent else None
@@ -135,7 +135,7 @@ class Stream:
 
     @contextmanager
     def _complete_transactions_committed(self) -> Iterator[None]:
-        """Commits the complete transactions at the end, also at an event that can't be replicated."""
+        """Commits the complete transactions at the end, also if an event can't be replicated."""
         try:
             yield
         except PromiseError as reason:
@@ -148,7 +148,7 @@ class Stream:
         self._commit_complete()
 
     def _commit_complete(self) -> None:
-        # A commit can't leave out the records that an open transaction has written already: if there are any, nothing
-        # is committed, and all is read again next time.
+        # A commit can't leave out the records that an open transaction has written already: if there are such records,
+        # nothing is committed, and all is read again next time.
         if not self.router.sent:
             self._commit(0)

@@ -1,2 +1,2 @@
-"""The program cdc-repair: requests that the leader's producer sends drifted rows again, so that followers correct
-them."""
+"""The program cdc-repair: requests the drifted rows of followers from the leader's producer, which sends them again, so
+that the followers correct them."""

@@ -1,5 +1,5 @@
-"""The program cdc-repair: requests that the leader's producer sends the rows again that drifted according to an
-audit."""
+"""The program cdc-repair: requests the rows that drifted according to an audit from the leader's producer, which sends
+them again."""
 
 import argparse
 import sys
@@ -9,7 +9,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cdc import __version__
 from cdc.config import profile
 from cdc.config.filters import Filters
 from cdc.config.profile import Profile
@@ -24,6 +23,7 @@ from cdc.producer.copy.selection import base_tables, definitions, require_copyab
 from cdc.repair.plan import Plan, planned, requests, statement_of
 from cdc.repair.report import DriftedTable, Report, read_report
 from cdc.service import process
+from cdc.service.command_line import add_common_options
 from cdc.service.logs import setup_logging
 from cdc.spark.report.printable import cut, differing, value_text
 
@@ -34,7 +34,7 @@ _NO_ROW = "no such row"
 
 
 def row_lines(table: DriftedTable) -> Iterator[str]:
-    """The lines for the rows in the report, with the leader's row above the follower's row."""
+    """Yields lines of text for the drifted rows in the report, with the leader's row above the follower's row."""
     for row in table.shown:
         yield visible(f"  {row['kind']}: {_image(row['identity'])}")
         ours, theirs = row["leader_image"], row["follower_image"]
@@ -52,8 +52,8 @@ def row_lines(table: DriftedTable) -> Iterator[str]:
 
 
 def definition_lines(drift: dict[str, Any]) -> Iterator[str]:
-    """Describes an object whose definition differs from the leader's, with the statement that corrects it if the
-    statement is known."""
+    """Yields lines about an object whose definition differs from the leader's, and, if it is known, the statement that
+    corrects the definition."""
     name = ".".join(part for part in (drift["database"], drift["name"]) if part)
     yield visible(f"{drift['kind']} {name}: NOT repaired: {drift['cause']}: {drift['evidence']}")
     if (statement := statement_of(drift)) is not None:
@@ -82,6 +82,10 @@ exit status:
   2  something must be changed first: the report, the profile, a grant
   4  Kafka or the leader can't be reached
 """
+_EXAMPLES = """
+cdc-repair producer_profile.toml --report report --dry-run
+cdc-repair producer_profile.toml --report report
+"""
 
 
 def main() -> int:
@@ -90,12 +94,11 @@ def main() -> int:
         prog="cdc-repair",
         description="Have the rows that cdc-audit found drifted copied again, through the stream.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("profile", type=Path, metavar="PROFILE", help="TOML file of the leader's cdc-producer")
     parser.add_argument("--report", type=Path, required=True, metavar="DIR", help="folder that cdc-audit wrote")
     parser.add_argument("--dry-run", action="store_true", help="show the rows side by side, and ask for nothing")
-    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
+    add_common_options(parser, examples=_EXAMPLES)
     arguments = parser.parse_args()
     return process.exit_status(
         lambda: _run(arguments.profile, arguments.report, dry_run=arguments.dry_run), program="cdc-repair"
@@ -109,7 +112,7 @@ def _run(path: Path, folder: Path, *, dry_run: bool) -> int:
     plans = _plans(settings, report)
     asked = [plan for plan in plans if plan.keys or plan.whole]
     if asked and not dry_run:
-        _ask(settings, asked)  # requested before anything is printed, since printing may fail
+        _ask(settings, asked)  # the request is sent before anything is printed, since printing may fail
         outcome = 'asked: the producer logs "rows are sent again", the consumer "rows repaired"; then audit again'
     else:
         outcome = "nothing is asked for" if plans or report.schema_drift else "no row drifted"
@@ -150,9 +153,10 @@ def _plans(settings: Profile, report: Report) -> list[Plan]:
 
 
 def _as_on_leader(settings: Profile, report: Report) -> tuple[Profile, Report]:
-    """Converts the names in the profile and the report to the leader's names. The names in the profile become lower
-    case if the leader has names in lower case. The report of an audit whose follower has names in lower case gets the
-    leader's spelling.
+    """Converts the names in the profile and in the report to the leader's names.
+
+    If the leader stores names in lower case, the names in the profile become lower case. If the audited follower stores
+    names in lower case, the names in the report get the leader's spelling.
     """
     database = settings.database
     there = base_tables(database.settings(), str(database), Filters())

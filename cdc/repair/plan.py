@@ -1,4 +1,5 @@
-"""Decides how a table's drifted rows are requested: as a list of their keys, with the whole table, or not at all."""
+"""Decides how the drifted rows of a table are requested: with a list of their keys, with the whole table, or not at
+all."""
 
 import re
 from collections.abc import Iterator
@@ -12,16 +13,16 @@ from cdc.repair.report import DriftedTable, Table
 __all__ = ["Plan", "planned", "requests", "statement_of"]
 
 _MOST_KEYS = 100_000
-_ALWAYS = 1_000  # keys that may always be requested, however few rows the table has
-_A_REQUEST = 500  # keys in one request
+_ALWAYS = 1_000  # this number of keys may always be requested, even from a table with few rows
+_A_REQUEST = 500  # the largest number of keys in one request
 _REQUEST_LENGTH = 200_000  # characters
 _LACKS = re.compile(r"(?:only the leader has|skipped by an operator): (.+) \(sequence \d+ at [^();]+, [^();]+\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The request for ``table``: some ``keys``, the ``whole`` table, or nothing; ``why`` is the reason if it is not a
-    request for keys."""
+    """What is requested for ``table``: the rows with some ``keys``, the ``whole`` table, or nothing. If no keys are
+    requested, ``why`` is the reason."""
 
     table: DriftedTable
     keys: Keys | None = None
@@ -30,7 +31,7 @@ class Plan:
 
     @property
     def summary(self) -> str:
-        """A line about the plan, for a terminal."""
+        """One line about the plan, for a terminal."""
         table = self.table
         of = f"{table.missing:,} missing, {table.extra:,} extra, {table.different:,} different"
         if self.keys is not None:
@@ -47,7 +48,8 @@ class Plan:
 def planned(
     table: DriftedTable, definition: TableDefinition, *, differently_defined: set[Table], is_wanted: bool
 ) -> Plan:
-    """Plans the request for the drifted rows of ``table``, whose definition on the leader is ``definition``."""
+    """Decides how the drifted rows of ``table`` are requested; ``definition`` is the table's definition on the
+    leader."""
     if not is_wanted:
         return Plan(table, why="the profile's filters leave the table out")
     if table.name in differently_defined:
@@ -70,7 +72,7 @@ def planned(
 
 
 def requests(keys: Keys) -> Iterator[Keys]:
-    """Divides ``keys`` into requests of limited size."""
+    """Splits ``keys`` into requests of limited size."""
     part: list[tuple[str, ...]] = []
     length = 0
     for key in keys.values:
@@ -85,7 +87,7 @@ def requests(keys: Keys) -> Iterator[Keys]:
 
 
 def statement_of(drift: dict[str, Any]) -> str | None:
-    """The statement that is missing on the follower; None if it is not the only one, or if the report does not contain
-    its whole text."""
+    """The statement that the follower lacks, from the evidence of ``drift``; None if more than one statement is
+    missing, or if the report does not contain the statement's whole text."""
     found = _LACKS.fullmatch(drift["evidence"])
     return found[1] if found and not found[1].endswith("…") and " (sequence " not in found[1] else None

@@ -1,4 +1,4 @@
-"""Reads the drifted rows in an audit's report (``cdc-audit --report``), and checks that the report is about this
+"""Reads the drifted rows from the report of an audit (``cdc-audit --report``), and checks that the report is about this
 leader."""
 
 import json
@@ -19,12 +19,12 @@ _AUDIT_AGAIN = "run cdc-audit again, and name its report"
 
 @dataclass(frozen=True, slots=True)
 class DriftedTable:
-    """The drifted rows of a table; ``rows`` is the number of all rows on the leader, and ``shown`` are some drifted
-    rows.
+    """The drifted rows of a table. ``rows`` is the number of all rows of the table on the leader, and ``shown``
+    contains some of the drifted rows.
 
-    ``columns`` are the key's columns, and ``keys`` are the keys of all drifted rows as JSON texts of their values, None
-    if the report does not contain all keys. ``accepted`` is the number of further rows, which differ, but which
-    ``cdc-audit --accept`` accepts.
+    ``columns`` are the columns of the key. ``keys`` contains the key of each drifted row, with each value as JSON text;
+    it is None if the report does not contain all keys. ``accepted`` is the number of further rows that differ, but that
+    the operator has accepted with ``cdc-audit --accept``.
     """
 
     name: Table
@@ -45,7 +45,10 @@ class DriftedTable:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The contents of report.json: the tables with drifted rows, and the objects that are defined differently."""
+    """The content of report.json: the tables with drifted rows, and the objects whose definitions differ.
+
+    ``schema_drift`` is the number of all such objects; ``schema`` may contain only some of them.
+    """
 
     tables: list[DriftedTable]
     schema: list[dict[str, Any]]
@@ -90,7 +93,8 @@ def read_report(folder: Path, *, resource: str, topic: str) -> Report:
 
 
 def _listed(folder: Path) -> Iterator[dict[str, Any]]:
-    """The keys of drifted rows, from the file with keys in the report; empty if the file does not exist."""
+    """Yields the keys of the drifted rows from the report's file of keys; yields nothing if that file does not
+    exist."""
     if (folder / KEYS).exists():
         with (folder / KEYS).open(encoding="utf-8") as lines:
             yield from map(json.loads, lines)
@@ -112,7 +116,7 @@ def _table(line: dict[str, Any], known: list[dict[str, Any]], body: dict[str, An
     counts = line["missing"], line["extra"], line["different"], line.get("accepted", 0)
     table = DriftedTable(name, line["leader_rows"], *counts, shown=shown)
     columns = tuple(known[0]["identity"]) if known else ()
-    # In a table without a key all columns identify a row, and several rows may be equal.
+    # In a table without a key, all columns together identify a row, and several rows may be equal.
     keyed = all(each["keyed"] and set(each["identity"]) == set(columns) for each in known)
     keys = dict.fromkeys(tuple(each["identity"][column] for column in columns) for each in known) if keyed else {}
     if len(keys) != table.drifted:

@@ -1,5 +1,5 @@
-"""Runs the demo: replicates the tutorial statement by statement, audits the follower, and then finds and repairs a row
-that was written on the follower by hand."""
+"""Runs the demo. It replicates the tutorial, one statement after another, and audits the follower. Then it writes a row
+on the follower by hand, and finds and repairs that row."""
 
 import json
 import tempfile
@@ -38,8 +38,8 @@ _NO_SUCH_TABLE = (pymysql.constants.ER.NO_SUCH_TABLE, pymysql.constants.ER.BAD_D
 
 
 class Topic:
-    """Reads a topic's committed records in order, from the first one on; calls ``check``, which may raise, while
-    waiting."""
+    """Reads the committed records of a topic in order, from the first record on. While it waits, it calls ``check``,
+    which may raise an error."""
 
     def __init__(self, name: str, *, bootstrap_servers: str, check: Callable[[], None]) -> None:
         self.name = name
@@ -61,7 +61,8 @@ class Topic:
         self._consumer.close()
 
     def next(self) -> dict[str, Any]:
-        """The next record. Raises PromiseError if no record arrives within a minute, ServerGone if Kafka fails."""
+        """Waits for the next record and returns it. Raises PromiseError if no record arrives within a minute,
+        ServerGone if Kafka fails."""
         deadline = time.monotonic() + _SECONDS
         while time.monotonic() < deadline:
             self._check()
@@ -72,7 +73,8 @@ class Topic:
             if error is None and value is not None:
                 record: dict[str, Any] = json.loads(value)
                 return record
-            # The producer creates the topic, perhaps only after this program begins to read it.
+            # The topic may be missing at first, because the producer creates it, perhaps after this program begins to
+            # read.
             if error is not None and error.code() not in NO_TOPIC:
                 raise ServerGone(error.str(), where=f"topic {self.name}")
         raise PromiseError(
@@ -80,8 +82,8 @@ class Topic:
         )
 
     def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """The first record from here on for which ``wanted`` is true. Raises PromiseError if no further record
-        arrives within a minute."""
+        """Reads up to the first record for which ``wanted`` is true, and returns it. Raises PromiseError if no further
+        record arrives within a minute."""
         return next(record for record in self._rest() if wanted(record))
 
     def _rest(self) -> Iterator[dict[str, Any]]:
@@ -102,8 +104,8 @@ class Checkpoint:
         self._connection.close()
 
     def reached(self, sequence: int) -> float:
-        """Waits until the follower has applied the record ``sequence``; returns the time (seconds since 1970) at which
-        the checkpoint showed it.
+        """Waits until the checkpoint shows that the follower has applied the record ``sequence``; returns the time of
+        that, in seconds since 1970.
 
         Raises PromiseError if the follower has not applied the record within a minute.
         """
@@ -127,15 +129,15 @@ class Checkpoint:
         except pymysql.err.MySQLError as error:
             if error.args[0] not in _NO_SUCH_TABLE:
                 raise
-            return None  # the consumer has not created its table yet
+            return None  # the consumer has not created the table of the checkpoint yet
         return None if row is None else row[0]
 
 
 def demo(folder: Path | None) -> int:
-    """Runs the demo in an empty ``folder``, or in a temporary folder (None), and prints its steps.
+    """Runs the demo in the empty ``folder``, or in a temporary folder if ``folder`` is None, and prints each step.
 
-    All servers and programs are stopped when the demo ends. Raises PromiseError if a result differs from the promised
-    result.
+    All servers and programs are stopped when the demo ends. Raises PromiseError if a result of the demo differs from
+    the expected result.
     """
     started = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="cdc-demo-")) if folder is None else folder.absolute()
@@ -225,13 +227,13 @@ def _tutorial(leader: MySql, records: Topic, checkpoint: Checkpoint) -> None:
 
 
 def _shown(record: dict[str, Any]) -> str:
-    """The JSON of a record as in Kafka, but without a statement's session settings, which would fill a screen."""
+    """The JSON of a record as in Kafka, but without the session settings of a statement, which would fill a screen."""
     short = record | ({"context": "…"} if "context" in record else {})
     return json.dumps(short, ensure_ascii=False, separators=(",", ":"))
 
 
 def _statements() -> Iterator[str]:
-    """The tutorial's statements, one per line."""
+    """Yields the statements of the tutorial, whose file has one statement per line."""
     for line in _TUTORIAL.read_text().splitlines():
         if line and not line.startswith("--"):
             yield line.rstrip(";")
@@ -257,8 +259,8 @@ def _compare(leader: MySql, follower: MySql) -> None:
 
 
 def _is_checkpoint_of(sequence: int) -> Callable[[dict[str, Any]], bool]:
-    """Returns a function that recognizes the record in the follower's topic that moves the checkpoint to the leader's
-    ``sequence``."""
+    """Returns a function that checks whether a record of the follower's topic is the update of the checkpoint to the
+    leader's ``sequence``."""
 
     def is_checkpoint(record: dict[str, Any]) -> bool:
         if not record["uri"].endswith("/cdc/checkpoint") or "Update" not in record["operation"]:
@@ -278,7 +280,8 @@ def _keyed_table(leader: MySql, records: Topic, checkpoint: Checkpoint) -> None:
 
 
 def _repair(programs: Programs, report: Path, records: Topic, checkpoint: Checkpoint) -> int:
-    """Repairs the drifted rows in ``report``; returns the sequence of the record that repairs them."""
+    """Repairs the drifted rows in ``report``; returns the sequence of the record with which the producer repairs
+    them."""
     print(programs.repair(report))
     record = records.next()
     if "Repair" not in record["operation"] or record["sequence"] != _LAST_KEYED + 1:
@@ -291,8 +294,8 @@ def _repair(programs: Programs, report: Path, records: Topic, checkpoint: Checkp
 
 
 def _write_by_hand(follower: MySql, echoes: Topic) -> list[str]:
-    """Writes a row on the follower by hand; returns the binlog file and offset of the write, which are in the
-    follower's own topic.
+    """Writes a row on the follower by hand; returns the binlog file and offset of the write, as the topic of the
+    follower's own producer shows them.
     """
     print(f"follower> {_FOREIGN};")
     with follower.connect() as connection, connection.cursor() as cursor:

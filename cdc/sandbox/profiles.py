@@ -1,4 +1,4 @@
-"""Writes the three profiles for a sandbox's ports; for the default ports they equal the profiles in the repository."""
+"""Writes the three profiles for a sandbox. With the default ports they equal the profiles in the repository."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ _TOPIC = "rust-mysql-cdc"
 
 @dataclass(frozen=True, slots=True)
 class ProfileFiles:
-    """The files of three profiles: those of the leader's producer, the consumer, and the follower's producer."""
+    """The files of three profiles: for the leader's producer, for the consumer, and for the follower's producer."""
 
     producer: Path
     consumer: Path

@@ -1,4 +1,4 @@
-"""Runs the programs of this package as users do: as console scripts with a profile."""
+"""Runs the programs of this package as a user runs them: as console scripts with a profile."""
 
 import importlib.metadata
 import os
@@ -18,8 +18,8 @@ _REPAIR_SECONDS = 60
 
 
 class Programs:
-    """Runs a producer on each server and the consumer between them, and audits and repairs, with their logs in
-    ``folder``."""
+    """Runs a producer on each server, and the consumer between the servers; also runs audits and repairs. The logs of
+    all programs are in ``folder``."""
 
     def __init__(self, folder: Path, profiles: ProfileFiles) -> None:
         self._folder = folder
@@ -27,8 +27,8 @@ class Programs:
         self._running: list[Process] = []
 
     def start(self) -> None:
-        """Starts both producers and the consumer; they end with this process. Raises UserError if a program is not
-        installed."""
+        """Starts both producers and the consumer, which end together with this process. Raises UserError if a program
+        is not installed."""
         for script, name, profile in (
             ("cdc-producer", "producer", self._profiles.producer),
             ("cdc-producer", "follower-producer", self._profiles.follower),
@@ -39,14 +39,15 @@ class Programs:
             self._running.append(process)
 
     def check(self) -> None:
-        """Raises PromiseError if a program has ended, with the last line of its output."""
+        """Raises PromiseError, with the last line of the program's output, if a program has ended."""
         for process in self._running:
             if not process.running():
                 said = process.said().rpartition("\n")[2]
                 raise PromiseError(f"{process.name} ended: {said}", code="CDC-DEMO-NO-PROGRESS", where=str(process.log))
 
     def stop(self) -> None:
-        """Stops the programs in order. Raises PromiseError if a program does not end by itself within 30 s."""
+        """Stops the programs in the order in which they were started. Raises PromiseError if a program does not end by
+        itself within 30 s."""
         slow = [process.name for process in self._running if not process.stop(seconds=30)]
         self._running.clear()
         if slow:
@@ -61,7 +62,7 @@ class Programs:
         self._running.clear()
 
     def audit(self, report: Path) -> tuple[int, str]:
-        """Runs the audit with its report in the folder ``report``; returns its exit status and output."""
+        """Runs the audit, which writes its report to the folder ``report``; returns its exit status and output."""
         process = Process(report.name, folder=self._folder)
         files = ("--leader", self._profiles.producer, "--follower", self._profiles.follower, "--report", report)
         jars = ",".join(map(str, spark_jars()))
@@ -69,8 +70,8 @@ class Programs:
         return process.wait(seconds=_AUDIT_SECONDS), process.said()
 
     def repair(self, report: Path) -> str:
-        """Runs cdc-repair on ``report``; returns its output. Raises PromiseError if not all drifted rows are
-        requested.
+        """Runs cdc-repair on ``report``; returns its output. Raises PromiseError if it fails, because not all drifted
+        rows were requested.
         """
         process = Process("repair", folder=self._folder)
         process.start([_script("cdc-repair"), self._profiles.producer, "--report", report])
@@ -82,8 +83,8 @@ class Programs:
 
 
 def spark_jars() -> list[Path]:
-    """The jars with which Spark reads Kafka; the first call fetches them. Raises UserError if there is no JDK or no
-    PySpark, or if the jars can't be fetched."""
+    """Fetches the jars with which Spark reads Kafka, if they are not in the cache yet. Raises UserError if there is no
+    JDK or no PySpark, or if the jars can't be fetched."""
     java()
     try:
         version = importlib.metadata.version("pyspark")

@@ -25,8 +25,8 @@ _MYSQL, _MARIADB = "mysql", "mariadb"
 
 
 class Servers:
-    """The leader, the follower and the broker in folders below ``folder``; port 0 means any free port. ``leader`` is
-    "mysql" or "mariadb"."""
+    """The leader, the follower and the broker, each in its own folder below ``folder``; port 0 means any free port.
+    ``leader`` is "mysql" or "mariadb"."""
 
     def __init__(
         self,
@@ -47,7 +47,8 @@ class Servers:
 
     @classmethod
     def found(cls, folder: Path) -> Self:
-        """The servers that a process started in ``folder``. Raises UserError if the folder is no sandbox."""
+        """Finds the servers that a process, perhaps another one, started in ``folder``. Raises UserError if the folder
+        is no sandbox."""
         if not (folder / _MARKER).exists():
             raise UserError(
                 "there is no sandbox", code="CDC-SANDBOX-MISSING", where=str(folder), hint="start one: cdc-sandbox up"
@@ -59,7 +60,7 @@ class Servers:
         yield from zip(_NAMES, (self.leader, self.follower, self.kafka), strict=True)
 
     def start(self, *, outlive: bool = False, say: Callable[[str], None]) -> Self:
-        """Starts all three servers, or none: if a server does not start, the others are stopped again. Raises
+        """Starts all three servers, or none: if a server does not start, the started servers are killed. Raises
         UserError."""
         for name, server in self._each():
             if server.running():
@@ -70,7 +71,7 @@ class Servers:
                     hint="cdc-sandbox down, or another --dir",
                 )
         self._claim()
-        java()  # checked before anything is fetched or started
+        java()  # checks for Java before anything is fetched or started
         started: list[MySql | Kafka] = []
         try:
             for name, server in self._each():
@@ -102,8 +103,8 @@ class Servers:
             server.kill()
 
     def _claim(self) -> None:
-        """Marks the folder as a sandbox. Raises UserError if it contains other files with the sandbox's names, which
-        ``wipe`` would remove.
+        """Marks the folder as a sandbox. Raises UserError if it is no sandbox but contains files with the sandbox's
+        names, which ``wipe`` would remove.
         """
         existing = [name for name in _NAMES if (self.folder / name).exists()]
         if existing and not (self.folder / _MARKER).exists():
@@ -117,7 +118,7 @@ class Servers:
         (self.folder / _MARKER).touch()
 
     def wipe(self) -> None:
-        """Removes the files of the servers, and no other files in the folder. The servers must not run."""
+        """Removes the files of the servers, but no other files in the folder. The servers must not run."""
         if not (self.folder / _MARKER).exists():
             return
         for name in _NAMES:

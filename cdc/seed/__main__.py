@@ -10,9 +10,9 @@ from importlib import util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdc import __version__
 from cdc.config.profile import BOTH_SERVERS, KAFKA_ONLY, load
 from cdc.errors import UserError
+from cdc.service.command_line import add_common_options
 from cdc.service.java import require_java, with_spark
 from cdc.service.logs import event, print_error, setup_logging
 from cdc.service.private_files import MASK
@@ -32,6 +32,10 @@ it. Then cdc-consumer goes on. Stopped or killed at any time, cdc-seed goes on w
 exit status: 0 the follower is as the leader was then; 2 something must be changed first, or it was stopped; 3 the
 follower refuses a row or a statement; 4 a server is unreachable for longer than consumer.retry_seconds
 """
+_EXAMPLES = """
+cdc-seed --leader producer_profile.toml --follower consumer_profile.toml
+cdc-seed --leader producer_profile.toml --follower consumer_profile.toml --at 2026-03-01T12:30:00+01:00
+"""
 
 
 def main() -> int:
@@ -40,7 +44,6 @@ def main() -> int:
         prog="cdc-seed",
         description="Make an empty follower equal to the leader, of the topics alone, with Spark.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--leader", type=Path, required=True, metavar="PROFILE", help="profile of cdc-producer")
     parser.add_argument("--follower", type=Path, required=True, metavar="PROFILE", help="profile of cdc-consumer")
@@ -49,7 +52,7 @@ def main() -> int:
         metavar="SEQUENCE|GTID|TIME",
         help="as the leader was then; a time without a zone is UTC (default: as it is now)",
     )
-    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
+    add_common_options(parser, examples=_EXAMPLES)
     arguments = parser.parse_args()
     try:
         return exit_status(lambda: _run(arguments), program="cdc-seed")
@@ -61,21 +64,21 @@ def main() -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    # Spark writes rows to temporary files, which other users must not read.
+    # Spark writes rows to temporary files, which other users must not be able to read.
     os.umask(MASK)
     leader, follower = load(arguments.leader, servers=KAFKA_ONLY), load(arguments.follower, servers=BOTH_SERVERS)
     setup_logging(level=follower.log.level, form=follower.log.format)
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", code="CDC-SEED-NO-PYSPARK", hint=with_spark())
     require_java(os.environ)
-    # These modules are imported only now, since they can't be imported without PySpark.
+    # These modules are imported only here, after the check for PySpark, since importing them without PySpark fails.
     from cdc.seed.pipeline import run
     from cdc.spark.input.spans import span
     from cdc.spark.job.in_process import cancelling, started
     from cdc.spark.job.launch import FIRST_COMPILER, FOR_MUCH
     from cdc.spark.job.options import SMALL
 
-    gc.set_threshold(1_000_000, 50, 1000)  # as in cdc-consumer
+    gc.set_threshold(1_000_000, 50, 1000)  # the same thresholds as in cdc-consumer
     stop = stop_on_signals()
     log = partial(event, logging.getLogger("cdc.seed"))
     retry = Retry(seconds=follower.consumer.retry_seconds, log=log, stop=stop)
@@ -90,7 +93,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except Exception as error:
         if not (stop.is_set() and _is_of_spark(error)):
             raise
-        loaded = None  # Spark's job was cancelled
+        loaded = None  # the error is only that Spark's job was cancelled
     if loaded is None:
         raise UserError(
             "stopped before the follower was whole", code="CDC-SEED-STOPPED", hint="run cdc-seed again, which goes on"
@@ -103,7 +106,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _is_of_spark(error: Exception) -> bool:
-    # Other connections translate their errors; only Py4J's connections to the JVM raise ConnectionError.
+    # A ConnectionError comes from Py4J's connection to the JVM: errors of all other connections are translated before.
     return type(error).__module__.startswith(("pyspark", "py4j")) or isinstance(error, ConnectionError)
 
 

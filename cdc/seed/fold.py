@@ -1,34 +1,36 @@
 """Folds a leader's changes with Spark to the rows that its tables contain, in the order of their last changes.
 
-First only numbers are grouped: the hash of each row's identity, and the place of the row's last change. Spark does this
-in compiled code, without sorting. Then the rows at these places are read from their records. Only records with a row
-that is loaded pass through Python. A row's image is an array of the JSON texts of its values, as the record contains
-them, or only of the leading values that the fold needs.
+In the first step, only numbers are grouped: the hash of the identity of each row, and the place of the row's last
+change. Spark does this in compiled code, without sorting. In the second step, the rows at these places are read from
+their records. Only records that contain a row to load pass through Python. A row's image is an array of the JSON texts
+of its values, as the record contains them, or only of the leading values that the fold needs.
 
-``spark.frames.rows`` folds one table, and lets Spark shuffle its images. This module folds all tables of the stream
-together, and shuffles only numbers (``spark.streams.row_places``).
+``spark.frames.rows`` also folds, but only one table, and lets Spark shuffle the images of its rows. This module folds
+all tables of the stream together, and lets Spark shuffle only numbers (``spark.streams.row_places``).
 
 Two identities count as the same if both of their 64-bit hashes are equal; the seeds of the hashes are random in each
-run. The probability is 1 in 3e38 (2¹²⁸) for each pair of rows of a table.
+run. The probability that two different rows of a table get equal hashes is 1 in 3e38 (2¹²⁸).
 
-The module also reads the values of messages by their places in Kafka, with one bit of memory for each message.
+The module also reads the messages at given places in Kafka (partition and offset), with one bit of memory for each
+message.
 
-Each task gets bitmaps of the wanted offsets of all partitions. A bitmap for 32,768 offsets has 4 kB, so a thousand
-million messages need 122 MB. A join by the offsets would write the values of all messages to disk.
+Each task receives bitmaps of the wanted offsets of all partitions. A bitmap for 32,768 offsets has 4 kB, so bitmaps for
+a thousand million messages need 122 MB. A join on the offsets would instead write the values of all messages to disk.
 
-The module also extracts the leading values of rows from the texts of their records, and whole rows by their numbers,
-without parsing.
+The module also extracts values from the texts of records without parsing them: the leading values of all rows, and
+whole rows with given numbers.
 
-To fold rows, only the values that identify them are needed, in most tables the first value. A regular expression finds
-it in a tenth of the time in which Spark parses all values. Only plain records are read this way:
+To fold rows, only the values that identify a row are needed. In most tables, that is the first value, and a regular
+expression finds it in a tenth of the time in which Spark parses all values. Only records with the following properties,
+called plain records, are read this way:
 
 - The record is compact JSON with its fields in the order in which cdc-producer writes them.
-- No value is a JSON document, so every text that looks like the begin of an image is the begin of an image: in a
-  string, each quote follows a backslash.
+- No value is a JSON document, so every text that looks like the beginning of an image is one: in a string,
+  each quote follows a backslash.
 - The leading values are whole numbers, dates and times, or texts without backslashes. Such a value has only one JSON
   text, which is also the text that Spark's parser returns.
 
-All other records are parsed.
+Spark parses all other records.
 """
 
 import secrets
@@ -48,11 +50,12 @@ from cdc.spark.streams.row_places import PLACE, row_at, sequence_at, steps
 
 __all__ = ["Line", "image_texts", "leading_values", "lines", "pattern", "values_at"]
 
-# Spark's parser escapes characters above U+FFFF with backslashes.
+# Characters above U+FFFF don't match, because Spark's parser writes them with backslashes.
 _VALUE = r'\{"[A-Za-z]+":(?:-?[0-9]+|"[^"\\\x{10000}-\x{10FFFF}]*+"|\{[^{}\\]*+\})\}'
 _OR_NULL = rf'(?:{_VALUE}|"Null")'
-# The ends of a chunk are no rows, but objects with values of the key; they are not in an array, so they do not match.
-# If a value does not match _VALUE, the group does not match, and the text that is found is empty.
+# Each match begins with the text before an image. The group contains the image's leading values; it is empty if one of
+# them does not match _VALUE. The ends of a chunk's range are no images: they are objects, not in an array, so they
+# don't match.
 _IMAGE = r'cols":\[(?<=[,\[]\{{"cols":\[|"(?:before|after)_cols":\[)({})?'
 _HEAD_BYTES, _LARGE = 16_384, 16 << 20
 _HEAD = r'^(\{"uri":.*?),"operation":\{"(Add|Update|Delete|Copy)":\{'
@@ -81,20 +84,21 @@ _UPDATED, _AFTER, _NEXT_UPDATED = b'{"before_cols":[', b'],"after_cols":[', b']}
 
 
 def pattern(known: Collection[int], width: int) -> str:
-    """The regular expression that finds the first ``width`` values of each image in a record. The columns with the
-    indexes ``known`` are never NULL."""
+    """The regular expression that finds the first ``width`` values of each image in a record. The columns whose indexes
+    are in ``known`` are never NULL."""
     return _IMAGE.format(",".join(_VALUE if at in known else _OR_NULL for at in range(width)))
 
 
 def leading_values(messages: DataFrame, patterns: DataFrame, *, uris: Collection[str], upto: int) -> DataFrame:
-    """Adds columns to the ``messages`` (side, partition, offset, value): ``plain``, which is true if the record is
-    plain, and for plain records uri, sequence, file, position, transaction, ts_us, columns, key, sql_mode, and rows in
-    the form of ``spark.input.records``, but only with the leading values of their images.
+    """Adds columns to ``messages``, which has the columns side, partition, offset and value. The new column ``plain``
+    is true if the record is plain. For plain records, the columns uri, sequence, file, position, transaction, ts_us,
+    columns, key and sql_mode are added, and rows in the form of ``spark.input.records``, but with only the leading
+    values of each image.
 
-    ``patterns`` contains the ``pattern`` and its ``width`` for records of the table ``uri`` with sequences from
-    ``first`` up to but not including ``end``; the pattern is empty if all these records must be parsed. Further columns
-    of ``patterns`` are added to plain records. Compact records after sequence ``upto``, and compact records of ``uris``
-    for which ``patterns`` contains no row, are left out.
+    Each row of ``patterns`` contains the ``pattern`` and its ``width`` for the records of the table ``uri`` with
+    sequences from ``first`` up to but not including ``end``; the pattern is empty if all these records must be parsed.
+    Further columns of ``patterns`` are added to plain records. Records of ``uris`` to which no row of ``patterns``
+    applies, and records after sequence ``upto``, are left out if their sequence can be read without parsing.
     """
     prefix = F.substring("value", 1, _HEAD_BYTES).cast("string")
     head, operation = (F.regexp_extract(prefix, _HEAD, at) for at in (1, 2))
@@ -103,7 +107,8 @@ def leading_values(messages: DataFrame, patterns: DataFrame, *, uris: Collection
     fields = headed.select(*_MESSAGE, "operation", *record_columns(*_OF_HEAD))
     is_known = F.col("uri").isin(list(uris)) & F.col("sequence").isNotNull()
     fields = fields.withColumn("known", F.coalesce(is_known, F.lit(False)))
-    # This is the join's condition, since Spark would move a filter to where it must compute the columns a second time.
+    # This condition is part of the join, because Spark would move a filter to a place where it must compute the columns
+    # a second time.
     within = f"known AND uri = of AND sequence >= first AND sequence < end AND sequence <= {upto}"
     found = fields.join(F.broadcast(patterns.withColumnRenamed("uri", "of")), F.expr(within), "left")
     found = found.where("NOT known OR of IS NOT NULL").drop("known", "of", "first", "end")
@@ -114,10 +119,11 @@ def leading_values(messages: DataFrame, patterns: DataFrame, *, uris: Collection
 
 
 def image_texts(value: bytes | None, rows: Sequence[int], *, of: int, sequence: int) -> list[str]:
-    """The values of ``rows`` after the change, as JSON texts separated by commas. ``rows`` are the numbers of rows in a
-    plain record that contains ``of`` rows.
+    """Extracts the images after the change of some rows of a plain record: for each row, the JSON texts of its values,
+    separated by commas. ``rows`` are the numbers of these rows in the record, which contains ``of`` rows.
 
-    Raises ValueError if the record was deleted (None), has another sequence or number of rows, or is not UTF-8.
+    Raises ValueError if the record was deleted (``value`` is None), has another ``sequence`` or another number of rows,
+    or is not UTF-8.
     """
     if value is None or f'","sequence":{sequence},'.encode() not in value[:_HEAD_BYTES]:
         raise ValueError("it is gone, or another one, when it is read again")
@@ -131,13 +137,14 @@ def image_texts(value: bytes | None, rows: Sequence[int], *, of: int, sequence: 
     return [images[row].decode() for row in rows]
 
 
-# Offsets begin at 0, while the numbers in bitmaps begin at 1.
+# Offsets begin at 0, but the numbers in Spark's bitmaps begin at 1.
 _BUCKET, _BIT = "bitmap_bucket_number(offset + 1)", "bitmap_bit_position(offset + 1)"
 _IS_SET = f"getbit(CAST(conv(hex(substr(bits, int({_BIT} div 8) + 1, 1)), 16, 10) AS BIGINT), int({_BIT} % 8)) = 1"
 
 
 def values_at(messages: DataFrame, places: DataFrame) -> DataFrame:
-    """The ``messages`` (partition, offset, value) whose partition and offset are in ``places``; each message once."""
+    """Selects those ``messages`` (partition, offset, value) whose partition and offset are in ``places``; each message
+    occurs once."""
     wanted = places.groupBy(F.col("partition").alias("of"), F.expr(_BUCKET).alias("bucket"))
     bitmaps = wanted.agg(F.expr(f"bitmap_construct_agg({_BIT})").alias("bits"))
     within = F.expr(f"partition = of AND {_BUCKET} = bucket AND {_IS_SET}")
@@ -158,8 +165,8 @@ _FAILS = (
     f"raise_error(concat('record ', sequence, ', table ', name, ': ', {_WHY}, '; start cdc-producer again, which tells "
     "them with the next row of the table, or copy the table again'))"
 )
-# The generator itself checks whether the rows can be read, since Spark may move a filter on rows before the filter on
-# the part's sequences.
+# The generator itself checks whether the rows can be read: Spark may apply a filter on rows too early, before the
+# filter on the sequences of the part.
 _CHECKED = f"""
     posexplode(IF(refused = '' AND names = columns, rows,
         CAST({_FAILS} AS ARRAY<STRUCT<before: ARRAY<STRING>, after: ARRAY<STRING>>>)))
@@ -171,7 +178,7 @@ _KEYED = steps(
     added=_STEP.format("new", "false", "place + 1", "true", "0L"),
     both=_STEP.format("coalesce(new, old)", "false", "IF(new IS NULL, place, place + 1)", "new IS NOT NULL", "0L"),
 )
-# In a table without a key, equal rows are counted, and all are loaded at the place of the last equal row.
+# In a table without a key, equal rows are only counted, and all of them are loaded at the place of the last one.
 _BARE = f"""
     array({_STEP.format("old", "true", "-1L", "false", "-1L")},
         {_STEP.format("new", "true", "place + 1", "true", "1L")})
@@ -180,11 +187,11 @@ _LOST = (
     "raise_error(concat('a row was deleted that the stream does not have, of table ', owned, "
     "': copy the table again (cdc-producer --copy)'))"
 )
-# The row with the highest number of an AUTO_INCREMENT column is kept, too: the follower must count on from this number
-# even if the row was deleted.
+# The row with the highest number in an AUTO_INCREMENT column is kept, even if it was deleted, because the follower must
+# continue after that number.
 _DIGITS = "regexp_extract(image.after[i], '^[{]\"[A-Za-z]+\":([0-9]+)', 1)"
 _NUMBER = f"IF({_DIGITS} = '', NULL, coalesce(try_cast({_DIGITS} AS BIGINT), {(1 << 63) - 1}L))"
-# One value contains the number and the place, so that the maximum is found without sorting.
+# Number and place are combined into one value, so that the row with the highest number is found without sorting.
 _NUMBERED = f"CAST({_NUMBER} AS DECIMAL(19, 0)) * {1 << 63}BD + {PLACE}"
 _PARTITION_BYTES = 32 << 20
 _BYTES = "coalesce(octet_length(value), aggregate(texts, 0L, (sum, text) -> sum + octet_length(text)))"
@@ -194,11 +201,11 @@ _TEXTS = """
 
 
 class Line(NamedTuple):
-    """Rows whose last change is in one record: ``texts`` is the JSON of each row, ``rows`` are their numbers in the
-    record.
+    """Rows whose last change is in the same record: ``texts`` is the JSON of each row, ``rows`` are the numbers of
+    these rows in the record.
 
-    ``is_left`` is true for rows that remain, false for rows that were kept for the highest number of an AUTO_INCREMENT
-    column and may have been deleted later.
+    ``is_left`` is true for rows that remain. It is false for rows that are kept because of the highest number of an
+    AUTO_INCREMENT column; these may have been deleted later.
     """
 
     sequence: int
@@ -215,8 +222,8 @@ class Line(NamedTuple):
 
 
 def lines(source: Source, parts: Sequence[Part], *, after: int, upto: int) -> Iterator[Line]:
-    """Yields the rows of ``parts`` that remain after sequence ``upto`` and whose last change was after ``after``,
-    ordered by the sequences of these changes.
+    """Yields the rows of ``parts`` that remain after sequence ``upto``, if their last change has a sequence after
+    ``after``, in the order of these last changes.
 
     Spark raises an error if a message is not a record, or if the stream lacks rows.
     """
@@ -228,7 +235,7 @@ def lines(source: Source, parts: Sequence[Part], *, after: int, upto: int) -> It
         kept = kept.unionByName(_highest(records))
     grouped = kept.where(f"sequence > {after}").groupBy("sequence", "is_left")
     found = cached(grouped.agg(F.array_sort(F.collect_list("kept")).alias("found")))
-    # ``found`` is computed before the join is planned, so that Spark broadcasts it if it is small.
+    # ``found`` is computed before Spark plans the join, so that Spark broadcasts ``found`` if it is small.
     found.count()
     for row in _sorted(_chosen(source, parts, records, found)).toLocalIterator(prefetchPartitions=True):
         *told, plain, parsed, of, value = row
@@ -237,9 +244,11 @@ def lines(source: Source, parts: Sequence[Part], *, after: int, upto: int) -> It
 
 
 def _chosen(source: Source, parts: Sequence[Part], records: DataFrame, found: DataFrame) -> DataFrame:
-    """Selects the ``records`` that are in ``found``. The columns are the fields of a Line up to its rows, ``plain``,
-    the texts of parsed records, the number of rows in the record, and the value of plain records, for which messages
-    are read once more."""
+    """Selects those ``records`` that are in ``found``.
+
+    The columns are the fields of a Line up to its rows, ``plain``, the texts of parsed records, the number of rows in
+    the record, and the value of plain records, for which the messages are read once more.
+    """
     texts = F.expr(f"IF(plain, NULL, {_TEXTS})").alias("texts")
     chosen = cached(
         records.join(found, "sequence").select(
@@ -266,7 +275,8 @@ def _images(value: bytes | None, rows: Sequence[int], *, of: int, sequence: int)
 
 
 def _sorted(chosen: DataFrame) -> DataFrame:
-    """Sorts the rows by sequence, in partitions that are small enough for the driver to fetch one after the other."""
+    """Sorts the rows by sequence, in partitions that are small enough for the driver to fetch them one after
+    another."""
     chosen = cached(chosen)
     [size] = chosen.agg(F.coalesce(F.sum(F.expr(_BYTES)), F.lit(0))).collect()
     count = int(size[0]) // _PARTITION_BYTES + 1
@@ -274,9 +284,12 @@ def _sorted(chosen: DataFrame) -> DataFrame:
 
 
 def _records(source: Source, parts: Sequence[Part], upto: int) -> DataFrame:
-    """The records with rows. Plain records contain only the leading values of their rows, parsed records contain the
-    result of ``parse``. Each record has columns about its part: ``part`` (the number), ``owner``, ``owned`` (the
-    owner's name), ``shape``, ``numbers``, ``names`` (of the columns), and ``refused``."""
+    """Reads the records with rows.
+
+    Plain records contain only the leading values of their rows, other records contain the result of ``parse``. Each
+    record has columns about its part: ``part`` (the part's number), ``owner`` (a number), ``owned`` (the owner's name),
+    ``shape``, ``numbers``, ``names`` (of the columns), and ``refused``.
+    """
     uris = {part.name: source.uri(part.name) for part in parts}
     owners = {owner: at for at, owner in enumerate(sorted({part.owner for part in parts}))}
     shapes = _shapes(parts)
@@ -286,7 +299,7 @@ def _records(source: Source, parts: Sequence[Part], upto: int) -> DataFrame:
     ]
     within = local_frame(source.spark, told, _PARTS)
     found = leading_values(source.of_tables(uris), within, uris=uris.values(), upto=upto)
-    # Cached, since Spark would search the values again for each use.
+    # Cached, because Spark would otherwise search the values again at each use.
     found = cached(found.withColumn("value", F.expr("IF(plain, NULL, value)")))
     parsed = _parsed(found.where("NOT plain").drop("plain"), within.drop("uri", "pattern", "width"), upto)
     parsed = parsed.withColumn("plain", F.lit(False))
@@ -297,7 +310,8 @@ def _parsed(messages: DataFrame, within: DataFrame, upto: int) -> DataFrame:
     invalid = "raise_error(concat('not a record: partition ', partition, ', offset ', offset, '; see cdc-audit'))"
     records = parse(messages.select("side", "partition", "offset", "value"), also=["sql_mode"])
     records = records.withColumn("database", F.expr(f"IF(valid, database, CAST({invalid} AS STRING))"))
-    # Cached, since Spark would parse a record again for each of its fields and rows, and once more for a filter.
+    # The records are cached, because Spark would otherwise parse a record again for each of its fields and rows, and
+    # once more for a filter.
     records = cached(records).where(f"sequence <= {upto} AND size(rows) > 0")
     return records.join(F.broadcast(within), ["database", "table"]).where("sequence >= first AND sequence < end")
 
@@ -313,7 +327,8 @@ def _told(at: int, part: Part) -> dict[str, Any]:
 
 
 def _known(part: Part) -> tuple[int, ...] | None:
-    """The indexes of the columns that identify a row; None if all columns identify it."""
+    """The indexes of the columns that identify a row; None if only all columns together identify a row. Empty for a
+    part whose rows can't be read."""
     return part.known if not part.refused else ()
 
 
@@ -322,9 +337,12 @@ def _shapes(parts: Sequence[Part]) -> list[tuple[int, ...] | None]:
 
 
 def _changes(records: DataFrame, shapes: Sequence[tuple[int, ...] | None]) -> DataFrame:
-    """One output row for each identity that a row had before or after a change. The columns are owner, owned, bare
-    (true if the table has no key), id (two hashes), place, adds (true if the row has this id from this place on), and n
-    (in a table without a key, the number of rows with this id that the change adds, -1 if it removes a row)."""
+    """Returns an output row for each identity that a row had before or after a change.
+
+    The columns are owner, owned, bare (true if the table has no key), id (two hashes), place, adds (true if the row has
+    this id from this place on), and n (in a table without a key: the number of rows with this id that the change adds,
+    -1 if it removes one).
+    """
     rows = records.select("owner", "owned", "shape", "sequence", F.expr(_CHECKED).alias("row", "image"))
     bare = F.col("shape") == shapes.index(None) if None in shapes else F.lit(False)
     known = rows.select(
@@ -336,7 +354,7 @@ def _changes(records: DataFrame, shapes: Sequence[tuple[int, ...] | None]) -> Da
 
 
 def _identity(image: str, shapes: Sequence[tuple[int, ...] | None]) -> Column:
-    """Two hashes of the values that identify the row with this image; NULL if there is no image."""
+    """Computes two hashes of the values that identify a row, from its image; NULL if there is no image."""
     hashes = []
     for seed in _SEEDS:
         cases = ""
@@ -358,8 +376,8 @@ def _left(changes: DataFrame) -> DataFrame:
 
 
 def _highest(records: DataFrame) -> DataFrame:
-    """Finds the row with the highest number of each AUTO_INCREMENT column; the columns are those of ``_left``, and
-    is_left is false."""
+    """Finds the row with the highest number of each AUTO_INCREMENT column. The result has the columns of ``_left``, in
+    which is_left is false."""
     rows = records.select("owner", "numbers", "sequence", F.expr(_CHECKED).alias("row", "image"))
     rows = rows.where("image.after IS NOT NULL")
     columns = rows.select("owner", "sequence", "row", "image", F.posexplode("numbers").alias("at", "i")).where("i >= 0")

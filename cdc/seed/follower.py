@@ -1,4 +1,5 @@
-"""Marks the follower while it is loaded: before, the follower is empty; afterwards, it is an ordinary follower."""
+"""Marks a follower while cdc-seed loads it. Before the mark, the follower is empty; after the mark is removed, it is an
+ordinary follower."""
 
 from cdc.consumer.errors import Interrupted, Refused, Stopped
 from cdc.consumer.follower.session import Session
@@ -18,28 +19,29 @@ _EMPTY = (
 
 
 class SeedBeginning:
-    """Begins or continues a follower with ``seed``; see ``range.base_copy.Attachment``."""
+    """Begins to load a follower, or continues, according to ``seed``; see ``range.base_copy.Attachment``."""
 
     def __init__(self, resource: str, seed: Seed) -> None:
         self._resource = resource
         self._seed = seed
 
     def begin(self, session: Session) -> list[bytes]:
-        """Creates the table of marks; returns the statement that writes the mark. It commits with the first checkpoint,
-        so no consumer finds a mark without a checkpoint, or a checkpoint without a mark."""
+        """Creates the table of marks, and returns the statement that writes the mark. The mark commits together with
+        the first checkpoint, so that a consumer never finds one of them without the other."""
         session.run([SEEDS.create(session.schema).encode()])
         seed = self._seed
         return [SEEDS.insert(session.schema, self._resource, upto=seed.upto, scope=seed.scope, now="at").encode()]
 
     def copied(self, session: Session, *, now: bool) -> BaseCopy:
-        """Returns no base copy, since a follower that is loaded begins empty."""
+        """Returns no base copy, since a follower that cdc-seed loads is empty at first."""
         return BaseCopy()
 
 
 def seed_in(session: Session, resource: str, *, name: str) -> Seed | None:
-    """The seed that loads the follower; None for an empty follower.
+    """Reads from the follower which seed is loading it; None if the follower is empty.
 
-    Raises UserError for any other follower, and Disconnected; ``name`` is the follower's name in errors.
+    Raises UserError if the follower is not empty and no seed is loading it; raises Disconnected. ``name`` is the
+    follower's name in errors.
     """
     try:
         seed = seed_of(session, resource)
@@ -69,7 +71,7 @@ def seed_in(session: Session, resource: str, *, name: str) -> Seed | None:
 
 
 def finish(session: Session, resource: str) -> None:
-    """Removes the mark: from now on the follower is equal to the leader at the checkpoint. Raises Disconnected."""
+    """Removes the mark, since the follower now equals the leader as of the checkpoint. Raises Disconnected."""
     try:
         session.run([SEEDS.delete(session.schema, resource).encode(), b"COMMIT"])
     except (Interrupted, Refused) as error:

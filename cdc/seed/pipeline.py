@@ -1,4 +1,4 @@
-"""Connects the stages of a seed: folds the leader's topics, and loads the remaining rows into a follower."""
+"""Connects the stages of cdc-seed: folds the leader's topics, and loads the remaining rows into a follower."""
 
 import logging
 import threading
@@ -49,7 +49,8 @@ _ROWS_OF_A_RECORD = 20
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The follower is equal to the leader after ``sequence``; this run loaded ``rows`` and ``statements``."""
+    """The result of a run: the follower equals the leader after ``sequence``, and this run loaded ``rows`` rows and
+    executed ``statements`` statements."""
 
     sequence: int
     rows: int
@@ -65,14 +66,15 @@ def run(
     retry: Retry,
     stop: threading.Event,
 ) -> Loaded | None:
-    """Makes an empty follower equal to the leader as of ``at``, or continues a load that was stopped; None if ``stop``
-    was set.
+    """Makes an empty follower equal to the leader as of ``at``, or continues a load that was stopped. Returns None if
+    ``stop`` is set before the load is complete.
 
     ``leader`` is the profile of cdc-producer, ``follower`` is the profile of cdc-consumer. ``spark`` starts Spark.
     Raises UserError, PromiseError or ServerGone; the next start continues where this run stopped.
     """
     require_one_stream(leader, follower)
-    # No other client has written to the follower, so there is nothing to compare and nothing to overwrite.
+    # No other client has written to the follower, so rows need not be compared, and there are no conflicts to
+    # overwrite.
     settings = replace(follower.consumer, on_conflict="stop", before_images="ignore")
     follower = replace(follower, consumer=settings)
     try:
@@ -88,11 +90,12 @@ def _load(startup: Startup, spark: Callable[[], SparkSession], leader: Profile, 
     begun = seed_in(session, resource, name=str(follower.database))
     topic = startup.topic(wait=False)
     if topic is None:
-        return None  # stopped while the brokers were away
+        return None  # the program was stopped while the brokers did not answer
     source = Source.of(spark(), leader)
     require_whole(source)
     configure_for(source.spark, source.span.size)
-    # A record may contain hundreds of rows, and the rows are not counted yet.
+    # The number of rows is estimated here: the rows have not been counted yet, and a record may contain hundreds of
+    # them.
     set_tiny(source.spark, records=source.span.size * _ROWS_OF_A_RECORD)
     startup.require_same_names(leader_folds=source.folds_names)
     seed = _seed(begun, source, at, listed(follower))
@@ -108,7 +111,7 @@ def _load(startup: Startup, spark: Callable[[], SparkSession], leader: Profile, 
 def _applied(
     startup: Startup, source: Source, stream: Stream, checkpoint: Checkpoint, copied: BaseCopy
 ) -> Loaded | None:
-    """Loads the records after the checkpoint; returns None if the load was stopped."""
+    """Loads the records after the checkpoint. Returns None if the load is stopped before its end."""
     stages = Stages.of(
         startup, checkpoint, copied=copied, skips=Skips(), others=lambda uri: uri.database != NO_DATABASE
     )
@@ -126,13 +129,13 @@ def _applied(
                     logged_at = time.monotonic()
                     event(_LOG, "loading", sequence=applied.last.sequence, rows=rows, statements=ledger.applied)
         except Reread:
-            pass  # another server is the follower now, and lacks the rows that were loaded last
+            pass  # another server is the follower now, and it lacks the newest of the loaded rows
     return Loaded(stream.upto, rows, ledger.applied) if applier.checkpoint.sequence == stream.upto else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Loading:
-    """Loads the stream as batches, from any checkpoint on."""
+    """Prepares the stream for loading, as batches, from any checkpoint on."""
 
     source: Source
     stream: Stream
@@ -151,13 +154,14 @@ class _Loading:
         )
 
     def _renamed(self, transaction: Transaction) -> Transaction:
-        """Renames the tables in the transaction's rows to their names on the follower; statements are renamed when they
-        run."""
+        """Renames the tables in the transaction's rows to their names on the follower; the tables in statements are
+        renamed when the statements are executed."""
         return transaction._replace(records=[self.renaming.of_stream(record) for record in transaction.records])
 
 
 def _seed(begun: Seed | None, source: Source, at: Moment, scope: str) -> Seed:
-    """The seed to begin or to continue. Raises UserError if the follower is being loaded with another seed."""
+    """Returns the seed to begin, or the seed ``begun``, which is to be continued. Raises UserError if the follower is
+    being loaded with another seed."""
     if begun is None:
         seed = Seed(sequence_at(source, at), scope)
         if seed.upto < 0:
@@ -193,8 +197,8 @@ def _seed(begun: Seed | None, source: Source, at: Moment, scope: str) -> Seed:
 
 
 def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream:
-    """The stream to load, up to sequence ``upto``. Raises UserError if tables can't be loaded; if there are several,
-    logs each of them."""
+    """Reads the stream to load, up to sequence ``upto``. Raises UserError if tables can't be loaded; if there are
+    several such tables, logs an error for each."""
     follower = startup.profile
     outline = source.outline().persist()
     messages = outline.where("told").select("partition", "offset", "value")
@@ -222,13 +226,13 @@ def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream
 
 
 def _passes(startup: Startup) -> Callable[[Uri], bool]:
-    """Returns the condition, on the leader's URI of a table, that decides whether the table is loaded."""
+    """Returns the function that decides whether a table is loaded; its argument is the leader's URI of the table."""
     wanted = replicated(startup.scope)
     return (lambda uri: wanted(uri.folded())) if startup.session.folds_names else wanted
 
 
 def _told(found: Iterator[Line]) -> Iterator[Line]:
-    """Yields the lines in ``found``; raises UserError for errors that Spark found in the stream."""
+    """Yields the lines in ``found``. Raises UserError for an error that Spark finds in the stream."""
     try:
         yield from found
     except PySparkException as error:

@@ -1,8 +1,8 @@
-"""Finds the places of records in the topics: of the records to which the loaded follower's checkpoint moves, and of the
-records after the seed.
+"""Finds the places of records in the topics: of the records to which the checkpoint moves while a follower is loaded,
+and of the first records after the seed.
 
-Also checks the requirements of a seed: both profiles name the same stream, and the stream is complete from its first
-record.
+The module also checks the requirements of a seed: both profiles name the same stream, and the topics contain the stream
+from its first record on.
 """
 
 from collections.abc import Collection, Mapping
@@ -26,7 +26,7 @@ __all__ = ["Places", "places", "require_one_stream", "require_whole"]
 
 
 def require_one_stream(leader: Profile, follower: Profile) -> None:
-    """Raises UserError for profiles of different streams, and for settings that a seed does not support."""
+    """Raises UserError if the profiles name different streams, or contain a setting that a seed does not support."""
     for key, ours, theirs in (
         ("mysql_resource_name", leader.mysql_resource_name, follower.mysql_resource_name),
         ("kafka.topic", leader.kafka.topic, follower.kafka.topic),
@@ -50,7 +50,7 @@ def require_one_stream(leader: Profile, follower: Profile) -> None:
 
 
 def require_whole(source: Source) -> None:
-    """Raises UserError if the stream does not begin with its first record."""
+    """Raises UserError if retention has deleted the first records of the stream."""
     if source.cut:
         raise UserError(
             "retention has deleted the oldest records, among them statements that made the leader's tables",
@@ -62,8 +62,9 @@ def require_whole(source: Source) -> None:
 
 
 class Places(NamedTuple):
-    """The records to which the checkpoint moves without rows (``heads``), the offsets from which a consumer continues
-    after the seed (``offsets``), and the sequence of the ``newest`` rows of each table, by the name of the table.
+    """The places of records: ``heads`` are the records without rows to which the checkpoint moves, ``offsets`` are the
+    offsets from which a consumer continues after the seed, and ``newest`` maps the name of each table to the sequence
+    of its newest rows.
     """
 
     heads: dict[int, Head]
@@ -101,9 +102,11 @@ def places(
 
 
 def _of_partitions(outline: DataFrame, upto: int, wanted: Collection[int]) -> DataFrame:
-    """Aggregates each partition. The columns are ``count``, the number of records through ``upto``; ``next``, the first
-    offset after these records, or NULL; ``heads``, the sequence, file, position, transaction and ts_us of records with
-    ``wanted`` sequences; and ``newest``, the URI and the newest sequence of each table with rows through ``upto``.
+    """Aggregates the records of each partition.
+
+    The columns are ``count``, the number of records through ``upto``; ``next``, the first offset after these records,
+    or NULL; ``heads``, the sequence, file, position, transaction and ts_us of the records with the ``wanted``
+    sequences; and ``newest``, the URI and the newest sequence of each table with rows through ``upto``.
     """
     numbers = [{"sequence": each} for each in sorted(wanted)]
     marked = local_frame(outline.sparkSession, numbers, "sequence BIGINT").withColumn("marked", F.lit(True))

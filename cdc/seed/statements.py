@@ -1,5 +1,5 @@
-"""Reads the records without rows from a leader's stream: statements, and notes about events that the producer
-skipped."""
+"""Reads the records without rows from a leader's stream: statements, and notes about events that the producer left
+out."""
 
 from dataclasses import replace
 
@@ -14,8 +14,8 @@ _MARKS = (b'"Query":', f'"{SKIPPED}":'.encode())
 
 
 def read_statements(messages: DataFrame, upto: int) -> dict[int, Record]:
-    """Finds the records without rows in ``messages`` (partition, offset, value), through sequence ``upto``; maps their
-    sequences to the records.
+    """Reads the records without rows in ``messages`` (partition, offset, value) through sequence ``upto``; returns them
+    by their sequences.
 
     Raises PromiseError for a message that is not a record.
     """
@@ -34,8 +34,8 @@ def read_statements(messages: DataFrame, upto: int) -> dict[int, Record]:
 
 
 def on_part_of_rows(record: Record) -> Record:
-    """Adapts a statement to a follower that contains only some of the rows: ALTER TABLE must not check foreign keys,
-    since parent rows may be loaded later.
+    """Adapts a statement to a follower that contains only some of the rows. ALTER TABLE must not check foreign keys
+    there, because parent rows may be loaded later than their children.
     """
     if not any(affect["action"] == "AlterTable" for affect in record.affects):
         return record

@@ -1,7 +1,8 @@
 """Makes the stream that loads a follower: transactions with the remaining rows and the statements, ordered by sequence.
 
 Each transaction ends at a record of the leader's stream, to which the checkpoint moves. A statement in the follower's
-binlog means that all records before it were applied, so before a statement the checkpoint moves to the previous record.
+binlog proves that all records before the statement were applied. So before a statement is executed, the checkpoint
+moves to the record before it.
 """
 
 import json
@@ -31,7 +32,7 @@ _PLACE = "the topics, folded"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The fields of a record except its contents."""
+    """The fields of a record that a checkpoint needs, without its rows."""
 
     sequence: int
     file: str
@@ -42,7 +43,8 @@ class Head:
 
 @dataclass(slots=True)
 class _Unit:
-    """The contents of one transaction: its ``lines``, the number of ``rows``, and their ``size`` in characters."""
+    """The content of one transaction: its ``lines``, the number of ``rows`` in them, and the ``size`` of the rows in
+    characters."""
 
     lines: list[Line] = field(default_factory=list)
     rows: int = 0
@@ -56,8 +58,8 @@ class _Unit:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The stream up to sequence ``upto``: ``statements`` by sequence, the ``parts`` with rows, and the ``heads`` of
-    records to which the checkpoint moves without rows.
+    """The stream up to sequence ``upto``. ``statements`` maps sequences to statements, ``parts`` are the parts with
+    rows, and ``heads`` are the records without rows to which the checkpoint moves.
 
     ``offsets`` are the offsets from which a consumer continues after ``upto``; each checkpoint of the load contains
     them. One transaction loads about ``most_rows`` rows.
@@ -73,7 +75,8 @@ class Stream:
     parser: RecordParser = field(default_factory=RecordParser)
 
     def transactions(self, lines: Iterable[Line], *, after: int) -> Iterator[Transaction]:
-        """Yields the transactions after sequence ``after``; ``lines`` are the rows, ordered by sequence."""
+        """Yields the transactions after sequence ``after``; ``lines`` contain the rows, in the order of their
+        sequences."""
         statements = deque(sequence for sequence in self.statements if sequence > after)
         unit, last = _Unit(), after
         for sequence, found in groupby(lines, key=attrgetter("sequence")):
@@ -101,7 +104,7 @@ class Stream:
         yield Transaction([on_part_of_rows(self.statements[sequence])], dict(self.offsets), 0, statement=True)
 
     def _empty(self, sequence: int) -> Transaction:
-        """A transaction that only moves the checkpoint."""
+        """Builds a transaction without rows, which only moves the checkpoint to ``sequence``."""
         head = self.heads[sequence]
         position = Position(head.file, head.position)
         uri = Uri(self.resource, NO_DATABASE)
@@ -109,11 +112,11 @@ class Stream:
         return Transaction([record], dict(self.offsets), 0, statement=False)
 
     def _rows(self, unit: "_Unit") -> Transaction:
-        """A transaction that loads the rows of ``unit``.
+        """Builds the transaction that loads the rows of ``unit``.
 
-        Rows that were kept only for their AUTO_INCREMENT numbers come first; each is inserted and deleted at once,
-        since later rows may have the same unique key. Each record has the head of the newest line, to which the
-        checkpoint moves.
+        Rows that are needed only for their AUTO_INCREMENT numbers come first. Each of them is inserted and immediately
+        deleted, since later rows may have the same unique key. All records have the sequence and position of the newest
+        line, to which the checkpoint moves.
         """
         tables: dict[tuple[int, str | None], list[Line]] = {}
         for line in unit.lines:
@@ -138,7 +141,8 @@ class Stream:
             "transaction": {"id": head.transaction, "index": 0, "last": True, "ts_us": head.ts_us},
             "columns": part.columns, **({"key": line.key} if line.key else {}),
             **({"sql_mode": line.mode} if line.mode is not None else {}),
-            # A row may be loaded before its parent, if the parent was changed later.
+            # A row is loaded before its parent row if the parent was changed later, so foreign keys must not be
+            # checked.
             "flags": NO_FOREIGN_KEY_CHECKS,
         }  # fmt: skip
         begin = json.dumps(body, ensure_ascii=False)[:-1]
@@ -146,7 +150,8 @@ class Stream:
 
 
 def without_repeated(lines: Sequence[Line]) -> list[Line]:
-    """The lines of one record. A row that was kept only for its highest number is left out if it remains anyway."""
+    """Returns the lines of one record without repeated rows: a row that is needed for its AUTO_INCREMENT number, and
+    that also remains, is only in the lines of remaining rows."""
     left = {(line.part, row) for line in lines if line.is_left for row in line.rows}
     found = [line if line.is_left else _without(left, line) for line in lines]
     return [line for line in found if line.rows]

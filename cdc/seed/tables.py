@@ -1,8 +1,8 @@
-"""Decides which tables are loaded, and finds the parts of the stream with their rows. Pure.
+"""Decides which tables are loaded, and finds the parts of the stream that contain the rows of these tables. Pure.
 
-Each row is loaded at the sequence of its last change, into the table as it was then: later statements change the row as
-they did on the leader. So at each sequence the follower contains a subset of the rows that the leader contained, so
-that no unique key can refuse a row.
+Each row is loaded at the sequence of its last change, into the table as it was defined then; later statements change
+the row as they did on the leader. So at each sequence the follower contains only rows that the leader contained, too,
+and no unique key can refuse a row.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,13 +26,13 @@ _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "flo
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The records of table ``name`` with sequences from ``first`` up to but not including ``end``, whose rows belong to
-    table ``owner`` now.
+    """The records of table ``name`` with sequences from ``first`` up to but not including ``end``. The table is now
+    called ``owner``.
 
-    Rows have these ``columns``. The columns with the indexes ``known`` identify a row; if ``known`` is None, the table
-    has no key, and all values identify a row. ``numbers`` are the indexes of the columns that may be AUTO_INCREMENT, in
-    the same order in all parts of a table, -1 for a column that does not exist yet. ``refused`` is the reason why the
-    rows of these records can't be read, or empty.
+    The rows have these ``columns``. ``known`` are the indexes of the columns that identify a row; it is None if the
+    table has no key, so that only all values together identify a row. ``numbers`` are the indexes of the columns that
+    may be AUTO_INCREMENT, in the same order in all parts of a table, with -1 for a column that does not exist in this
+    part. ``refused`` is the reason why the rows of these records can't be read; it is empty if they can be read.
     """
 
     name: Name
@@ -50,8 +50,9 @@ def parts_of(
     passes: Callable[[Uri], bool], resource: str,
 ) -> tuple[list[Part], list[UserError]]:  # fmt: skip
     """Returns the parts of all tables that exist after sequence ``upto`` and pass the filters, and an error for each
-    table that can't be loaded. ``newest`` maps each name under which rows were logged to the sequence of its newest
-    rows.
+    table that can't be loaded.
+
+    ``newest`` maps each name under which rows were logged to the sequence of the newest of these rows.
     """
     found: list[Part] = []
     refused: list[UserError] = []
@@ -90,7 +91,7 @@ def _of_table(
     """Yields the parts of one table. Raises UserError if the table can't be loaded."""
     if not any(_tells(told.name, told.sequence, segments) for told in history.told if told.sequence <= upto):
         require_no_exchange(segments, history.upto(upto), name, f"table {'.'.join(name)}")
-        # The table has no rows, or an earlier version wrote the stream.
+        # No record contains the table's columns: the table has no rows, or an earlier version of cdc wrote the stream.
         for each in segments:
             yield Part((each.database, each.table), name, each.first, each.end, refused="no record tells its columns")
         return
@@ -111,7 +112,8 @@ def _is_on(uri: str, segments: Sequence[Segment]) -> bool:
 
 
 def _may_number(record: Record | None) -> bool:
-    """Whether a statement may add AUTO_INCREMENT to a column; with LIKE it copies the attribute from another table."""
+    """Whether a statement may add the attribute AUTO_INCREMENT to a column; LIKE copies the attribute from another
+    table."""
     words = record.query.upper() if record is not None else ""
     return "AUTO_INCREMENT" in words or "SERIAL" in words or "LIKE" in words
 
@@ -138,7 +140,8 @@ def _part(planned: Plan, stretch: Stretch, *, numbered: bool) -> Part:
 
 
 def _require_same_rows(planned: Plan, statements: Mapping[int, Record]) -> None:
-    """Raises UserError if a statement numbered existing rows: the follower loads some of these rows later, or never."""
+    """Raises UserError if a statement numbered the rows of the table. On the follower it would number other rows,
+    because some rows are loaded only later, and deleted rows are never loaded."""
     for before, stretch in zip(planned.stretches, planned.stretches[1:], strict=False):
         record = statements.get(stretch.first)
         if record is None:
@@ -148,7 +151,7 @@ def _require_same_rows(planned: Plan, statements: Mapping[int, Record]) -> None:
         try:
             numbers = numbering(record) is not None
         except ValueError:
-            numbers = False  # the consumer refuses the statement
+            numbers = False  # the consumer will refuse the statement itself
         if numbers:
             raise UserError(
                 f"the statement at sequence {record.sequence} numbered the rows that were there, and a seed has others",

@@ -1,1 +1,1 @@
-"""Services for every program: logging, signals, retries, health, metrics over HTTP, private files."""
+"""Services for every program: logging, signals, retries, health checks, metrics over HTTP, private files."""

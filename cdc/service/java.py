@@ -1,4 +1,4 @@
-"""Finds ``java`` in a version that Spark supports, through ``JAVA_HOME`` or PATH, and the command that installs
+"""Finds a ``java`` whose version Spark supports, through ``JAVA_HOME`` or PATH; composes the command that installs
 PySpark.
 """
 
@@ -20,10 +20,10 @@ _OLDEST = 17
 
 
 def with_spark() -> str:
-    """The command that installs PySpark for the running Python, in the way that cdc was installed there.
+    """The command that installs PySpark for the Python that runs this program.
 
-    The command does not name cdc's own package: no registry contains the package, and anybody may register its name
-    there.
+    The command does not contain the name of cdc's own package: no package registry contains the package, so anybody
+    could register its name there.
     """
     try:
         needed = metadata.requires(_PACKAGE) or []
@@ -36,8 +36,8 @@ def with_spark() -> str:
 
 
 def require_java(environment: Mapping[str, str]) -> Path:
-    """The path of the ``java`` that a process with this ``environment`` runs. Raises UserError if there is no Java, or
-    if it is older than 17.
+    """Finds the ``java`` that a process with this ``environment`` runs. Raises UserError if there is no Java, or if its
+    version is older than 17.
     """
     home = environment.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home, "bin")) if home else environment.get("PATH", ""))

@@ -1,4 +1,5 @@
-"""Writes a program's events and its last error to standard error, as ``key=value`` text or as JSON lines."""
+"""Writes the events of a program, and the error with which it ends, to standard error, as ``key=value`` text or as JSON
+lines."""
 
 import json
 import logging
@@ -14,13 +15,13 @@ from cdc.model.values import UNSEEN, visible
 
 __all__ = ["LIBRDKAFKA", "LastLine", "event", "print_error", "setup_logging"]
 
-# librdkafka logs each failed attempt to connect, and fatal errors; the errors that matter reach the user as errors of
-# cdc.
+# librdkafka logs each failed attempt to connect, and fatal errors. Its log is turned off, since cdc reports the errors
+# that matter itself.
 LIBRDKAFKA = logging.getLogger("cdc.librdkafka")
 LIBRDKAFKA.setLevel(logging.CRITICAL + 1)
 
-_ERASE = "\r\x1b[K"  # go to the start of the line, and clear to its end (ECMA-48, EL)
-_COLUMNS = 80  # the width of a terminal that does not report it
+_ERASE = "\r\x1b[K"  # moves to the start of the line and clears it to its end (ECMA-48, EL)
+_COLUMNS = 80  # the width of a terminal that does not report its width
 
 
 class _JsonFormatter(logging.Formatter):
@@ -28,14 +29,14 @@ class _JsonFormatter(logging.Formatter):
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
         body = {"time": stamp, "level": record.levelname.lower(), "event": record.getMessage()}
         fields = {name: _plain(value) for name, value in getattr(record, "fields", {}).items()}
-        # JSON allows some unescaped characters that control a terminal; escaping them leaves the meaning of the JSON
-        # the same.
+        # JSON allows some characters without escaping that control a terminal. They are escaped, which does not change
+        # the meaning of the JSON.
         return UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(body | fields, ensure_ascii=False))
 
 
 def _plain(value: object) -> object:
-    """Leaves strings, numbers and None unchanged; all else becomes text as in the text format: a position is
-    ``file:offset``.
+    """Returns strings, numbers and None unchanged, and other values as the text that the text format contains: a
+    position becomes ``file:offset``.
     """
     return value if isinstance(value, str | int | float | None) else str(value)
 
@@ -51,21 +52,22 @@ class _TextFormatter(logging.Formatter):
 
 
 class LastLine(logging.StreamHandler[TextIO]):
-    """Writes log lines to a terminal, with a progress line below them that is rewritten in place."""
+    """Writes log lines to a terminal, and below them a progress line that is rewritten in place."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         self._line = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes a log line over the last line, and the last line again below it. Called with the lock held."""
+        """Writes a log line in place of the progress line, and the progress line again below it. Called with the
+        handler's lock held."""
         if self._line:
             self.stream.write(_ERASE)
         super().emit(record)
         self._draw()
 
     def show(self, line: str) -> None:
-        """Replaces the last line; an empty ``line`` removes it."""
+        """Replaces the progress line; an empty ``line`` removes it."""
         columns = os.get_terminal_size(self.stream.fileno()).columns or _COLUMNS
         self.acquire()
         try:
@@ -85,7 +87,7 @@ class LastLine(logging.StreamHandler[TextIO]):
 def setup_logging(*, level: str, form: str) -> LastLine | None:
     """Sets up logging to standard error, one line per event, as ``key=value`` text or as JSON lines.
 
-    On a terminal, returns the handler that can show a last line below the log.
+    If standard error is a terminal, returns the handler that can show a progress line below the log.
     """
     last_line = LastLine(sys.stderr) if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else None
     handler = last_line or logging.StreamHandler(sys.stderr)
@@ -100,12 +102,13 @@ def setup_logging(*, level: str, form: str) -> LastLine | None:
 
 
 def event(logger: logging.Logger, name: str, /, *, level: int = logging.INFO, **fields: object) -> None:
-    """Logs one event with its fields."""
+    """Logs the event ``name`` with its fields."""
     logger.log(level, name, extra={"fields": fields})
 
 
 def print_error(program: str, error: CdcError | str) -> None:
-    """Writes why ``program`` ends, or what failed, to standard error: one line, in the format of the log."""
+    """Writes the error with which ``program`` ends, or a failure that it survives, to standard error: one line, in the
+    format of the log."""
     root = logging.getLogger("cdc")
     if not any(isinstance(handler.formatter, _JsonFormatter) for handler in root.handlers):
         code = f"[{error.code}] " if isinstance(error, CdcError) and error.code else ""
@@ -121,6 +124,6 @@ def print_error(program: str, error: CdcError | str) -> None:
 
 
 def _log_defect(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Logs an error that cdc did not expect as one JSON line, instead of Python's lines of text."""
+    """Logs an error that cdc did not expect as one JSON line, in place of Python's traceback in several lines."""
     text = "".join(traceback.format_exception(kind, error, trace))
     event(logging.getLogger("cdc"), "defect", level=logging.CRITICAL, error=repr(error), traceback=text)

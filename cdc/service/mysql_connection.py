@@ -1,4 +1,4 @@
-"""Connects to a MySQL server, never without TLS if the settings require it."""
+"""Connects to a MySQL server; never without TLS if the settings require TLS."""
 
 import ssl
 from functools import cache
@@ -10,16 +10,19 @@ from pymysql.constants import CLIENT, CR
 __all__ = ["TLS_FAILED", "connected"]
 
 TLS_FAILED: int = CR.CR_SSL_CONNECTION_ERROR
-# The server closed the connection, which is no evidence about certificates.
+# These errors mean that the connection was closed; they are no evidence about certificates.
 _BROKEN_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError, ssl.SSLWantReadError)
 
 
 def connected(**settings: Any) -> Any:
-    """Connects with ``settings``, the arguments of pymysql.connect.
+    """Connects with ``settings``, the arguments of pymysql.connect; the ``password`` may be a function that returns it.
 
-    Without ``ssl`` among them the connection uses TLS if the server supports it, and no certificate is checked. Raises
-    pymysql's errors, with the number TLS_FAILED if TLS fails or the server does not support it.
+    A program connects anew for as long as it runs, and by then the password may have changed. Without ``ssl`` among the
+    settings the connection uses TLS if the server supports it, and no certificate is checked. Raises pymysql's errors,
+    with the number TLS_FAILED if TLS fails or the server does not support it, and the errors of the function.
     """
+    if callable(settings.get("password")):
+        settings["password"] = settings["password"]()
     try:
         connection: Any = pymysql.connect(**settings) if settings.get("ssl") else _with_tls_if_offered(settings)
     except pymysql.OperationalError as error:
@@ -27,9 +30,9 @@ def connected(**settings: Any) -> Any:
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, _BROKEN_OFF):
             raise pymysql.OperationalError(TLS_FAILED, f"TLS failed: {cause}") from None
         raise
-    # pymysql before 1.2 continues in plain text if the server, or an attacker in between, claims to have no TLS. The
-    # version in pyproject.toml refuses before the password is sent; this check is for installations with another
-    # version.
+    # pymysql before 1.2 continues in plain text if the server, or an attacker in between, claims to support no TLS. The
+    # version in pyproject.toml raises an error before it sends the password; this check is for installations with
+    # another version of pymysql.
     if settings.get("ssl") and not isinstance(connection._sock, ssl.SSLSocket):
         connection.close()
         raise pymysql.OperationalError(TLS_FAILED, "TLS is required, and the server does not have it")
@@ -37,8 +40,8 @@ def connected(**settings: Any) -> Any:
 
 
 def _with_tls_if_offered(settings: dict[str, Any]) -> Any:
-    # pymysql does the same without ``ssl``, but reads the machine's CA certificates for each connection, which takes
-    # longer than the rest of connecting, and then does not use these certificates.
+    # Without ``ssl``, pymysql does the same. But for each connection it first reads this machine's CA certificates,
+    # which takes longer than the rest of connecting, and then does not use them.
     connection: Any = pymysql.Connection(**settings | {"ssl": _unchecked(), "defer_connect": True})
     connection._ssl_required = False
     connection.client_flag &= ~CLIENT.SSL

@@ -1,6 +1,6 @@
-"""Writes files and folders that only their owner can read, whatever the umask: they hold rows or passwords.
+"""Writes files and folders that only their owner can read, whatever the umask, because they contain rows or passwords.
 
-The module also replaces files as a whole, and flushes files to disk.
+The module also replaces whole files, and flushes files to disk.
 """
 
 import errno
@@ -21,12 +21,12 @@ __all__ = [
 ]
 
 _FOLDER, FILE = 0o700, 0o600
-MASK = 0o077  # the umask that leaves others no rights
+MASK = 0o077  # this umask leaves no rights to other users
 
 
 def make_folder(folder: Path) -> None:
-    """Creates ``folder`` for its owner alone (and its parents with the usual mode). An existing folder keeps its mode.
-    Raises OSError.
+    """Creates ``folder`` with access for its owner alone; its parents are created with the usual mode. An existing
+    folder keeps its mode. Raises OSError.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -38,13 +38,13 @@ def make_folder(folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes ``text`` to the file, replacing its content. Raises OSError."""
+    """Replaces the content of the file by ``text``. Raises OSError."""
     _make_file(path)
     path.write_text(text, encoding="utf-8")
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Writes ``lines`` to the file, replacing its content. Raises OSError."""
+    """Replaces the content of the file by ``lines``. Raises OSError."""
     _make_file(path)
     with path.open("w", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines)
@@ -57,16 +57,17 @@ def _make_file(path: Path) -> None:
 
 
 def _at_least(path: Path, mode: int) -> None:
-    # The umask may take rights from the owner, too.
+    # The umask may have removed rights of the owner, too.
     if path.stat().st_mode & mode != mode:
         path.chmod(mode)
 
 
 def tighten(path: Path) -> None:
-    """Removes the rights of others from a file, or a folder and everything in it. Raises OSError without permission."""
+    """Removes the rights of other users from a file, or from a folder and everything in it. Raises OSError if that is
+    not permitted."""
     if path.is_symlink():
         return
-    # The folder comes first: from then on no other user can reach its content.
+    # The folder comes first, since from then on no other user can reach its content.
     take_from_others(path)
     if path.is_dir():
         for below in path.iterdir():
@@ -74,16 +75,17 @@ def tighten(path: Path) -> None:
 
 
 def take_from_others(path: Path) -> None:
-    """Removes the rights of others from this file or folder alone. Raises OSError without permission."""
-    # The mode is changed only if needed: a mounted folder may be private and refuse chmod.
+    """Removes the rights of other users from this file or folder, but not from a folder's content. Raises OSError if
+    that is not permitted."""
+    # The mode is changed only if that is needed: a mounted folder may be private already and refuse chmod.
     mode = path.stat().st_mode & 0o7777
     if mode & MASK:
         path.chmod(mode & ~MASK)
 
 
 def replace_file(file: Path, text: str, *, private: bool) -> None:
-    """Writes the text to a new file, flushes that file, and renames it to ``file``: a crash leaves the old file or the
-    new one. Raises OSError.
+    """Writes the text to a new file, flushes that file, and renames it to ``file``. After a crash ``file`` is either
+    the old file or the new one. Raises OSError.
     """
     aside = file.with_name(f"{file.name}.new")
     if private:
@@ -96,7 +98,7 @@ def replace_file(file: Path, text: str, *, private: bool) -> None:
 
 
 def flush(path: Path) -> None:
-    """Flushes a file, or the names in a folder, to disk. Raises OSError."""
+    """Flushes the content of a file, or the list of names in a folder, to disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

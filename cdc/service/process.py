@@ -1,6 +1,7 @@
-"""Runs a program's work: signals set an event that stops it, errors become one line and an exit status.
+"""Runs the work of a program: signals set an event that stops the work, and an error becomes one line of output and an
+exit status.
 
-``process_name`` returns the name of a process in the commit log, which is unique and contains the host of the process.
+``process_name`` returns a unique name for a process, which the commit log contains; the name includes the host.
 """
 
 import errno
@@ -25,13 +26,15 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def stop_on_signals(log: Callable[..., None] | None = None) -> threading.Event:
-    """An event that SIGTERM and SIGINT set. A second signal ends the process at once, as users expect of Ctrl-C.
+    """Returns an event that SIGTERM and SIGINT set. A second signal ends the process at once, as users expect of
+    Ctrl-C.
 
-    ``log(event, **fields)`` is called for the first signal; programs that run until they are stopped pass it.
+    Programs that run until they are stopped pass ``log``; ``log(event, **fields)`` is called for the first signal.
     """
     stop = threading.Event()
-    # The handler runs in the main thread between any two instructions, also inside ``stop.wait``, which holds the
-    # event's lock: setting the event there would wait for that lock for ever. SimpleQueue.put is safe in a handler.
+    # The handler runs in the main thread between any two instructions, perhaps inside ``stop.wait``, which holds the
+    # event's lock: if the handler set the event, it would wait for that lock for ever. So the handler only calls
+    # SimpleQueue.put, which is safe in a handler.
     received: queue.SimpleQueue[int] = queue.SimpleQueue()
     first = True
 
@@ -44,7 +47,7 @@ def stop_on_signals(log: Callable[..., None] | None = None) -> threading.Event:
         received.put(number)
 
     def set_event() -> None:
-        # An operator who finds the program ended must see that nothing has failed.
+        # An operator who finds that the program has ended must see in the log that nothing has failed.
         number = received.get()
         if log is not None:
             log("ended by a signal", signal=signal.Signals(number).name)
@@ -57,7 +60,8 @@ def stop_on_signals(log: Callable[..., None] | None = None) -> threading.Event:
 
 
 def exit_status(work: Callable[[], int], *, program: str) -> int:
-    """Runs ``work`` and returns its exit status; a CdcError becomes one line on standard error and its exit status."""
+    """Runs ``work`` and returns its exit status. For a CdcError, prints one line to standard error and returns the
+    error's exit status."""
     _open_closed_streams()
     try:
         status = work()
@@ -65,7 +69,7 @@ def exit_status(work: Callable[[], int], *, program: str) -> int:
     except CdcError as error:
         return _said(program, error)
     except BrokenPipeError:
-        # The reader of our output (head, less) has closed it; Python would print a traceback at exit.
+        # The reader of the output (head, less) has closed it. Python would print a traceback about that at exit.
         _discard(1)
         return 0
     except OSError as error:
@@ -79,11 +83,11 @@ def exit_status(work: Callable[[], int], *, program: str) -> int:
 
 
 def printed(lines: Iterable[str], *, program: str, status: int = 0) -> int:
-    """Prints the result of a program's work, and returns ``status``, the exit status of the work: a failed output can't
-    undo the work.
+    """Prints the result of a program's work, and returns ``status``, the exit status of the work.
 
-    If the output can't be written, one line reports the error, and a status of 0 is replaced by the error's status. If
-    the reader has closed the output, nothing is reported, as in other programs.
+    If the output can't be written, the work is done nevertheless: one line on standard error reports the error, and a
+    ``status`` of 0 is replaced by the error's status. If the reader has closed the output, nothing is reported, as in
+    other programs.
     """
     try:
         for line in lines:
@@ -101,8 +105,8 @@ def printed(lines: Iterable[str], *, program: str, status: int = 0) -> int:
 
 
 def print_line(line: str) -> None:
-    """Prints a line of a program that runs until it is stopped. Raises UserError if the line can't be written, or if
-    the output has no reader.
+    """Prints a line of output of a program that runs until it is stopped. Raises UserError if the line can't be
+    written, or if the reader has closed the output.
     """
     try:
         print(line, flush=True)
@@ -116,17 +120,17 @@ def print_line(line: str) -> None:
 def _open_closed_streams() -> None:
     """Opens /dev/null for each closed standard stream.
 
-    Otherwise Python has None in place of the stream, and the next file that is opened gets its descriptor, to which a
-    library may write its log.
+    Otherwise Python has None in place of the stream, and the next opened file gets the stream's descriptor, to which a
+    library may then write its log.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            # In this order each stream gets its own descriptor, which is the lowest free descriptor.
+            # Each open returns the lowest free descriptor, so in this order each stream gets its own number.
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "w" if number else "r", encoding="utf-8"))
 
 
 def _said(program: str, error: CdcError) -> int:
-    """Prints the error, if that is possible; returns its exit status."""
+    """Prints the error to standard error, if that is possible; returns the error's exit status."""
     try:
         print_error(program, error)
     except OSError:
@@ -135,8 +139,8 @@ def _said(program: str, error: CdcError) -> int:
 
 
 def _discard(descriptor: int) -> None:
-    """Discards the data that Python still buffers for an output that can't be written: writing them would fail again at
-    exit, with another status.
+    """Discards the data that Python still buffers for an output that can't be written. Otherwise Python would try to
+    write them at exit, fail again, and replace the exit status.
     """
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
@@ -146,11 +150,11 @@ _PARTS = re.compile(r"(?P<host>.+) (?P<pid>\d+) [0-9a-f-]{36}", re.DOTALL)
 
 
 def process_name() -> str:
-    """A new unique name for this process at each call."""
+    """Returns a name for this process; each call returns a new, unique name."""
     return f"{socket.gethostname()} {os.getpid()} {uuid.uuid4()}"
 
 
 def described(name: str) -> str:
-    """The host and process id in ``name``, for a message; names of older versions do not contain them."""
+    """Describes the host and process id in ``name``, for a message; names from older versions do not contain them."""
     parts = _PARTS.fullmatch(name)
     return f"process {parts['pid']} on host {parts['host']}" if parts else "its version does not say where it runs"

@@ -15,12 +15,15 @@ Answer = TypeVar("Answer")
 _NEVER = "it has not answered since the start, so the address in the profile may be wrong"
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
-_HELD = 30.0  # seconds; after a connection that lasted longer, the next failure counts as the first
-_ATTEMPTS = 3  # attempts that must fail before giving up: a single attempt may take longer than all the seconds
+_HELD = 30.0  # seconds; if the last connection lasted longer, the next failure counts as the first
+# The program gives up only if more than this number of attempts have failed, since a single attempt may take longer
+# than the time limit.
+_ATTEMPTS = 3
 
 
 class Retry:
-    """Waits with backoff between attempts, in all for ``seconds`` since the last success, and at least three times.
+    """Waits between attempts, each time longer. Gives up ``seconds`` after the first failure since the last success,
+    but not before the fourth failure.
 
     ``log(event, **fields)`` is called for each wait; setting ``stop`` ends a wait early. ``waits`` counts the waits;
     ``trouble`` is the error of the newest wait until an attempt succeeds.
@@ -38,14 +41,15 @@ class Retry:
         self.succeeded = False
         self.waits = 0
         self.trouble = ""
-        self._without_hint = ""  # the hint is not needed once the trouble is over
+        self._without_hint = ""  # ``trouble`` without its hint, for the log message that the trouble is over
 
     def answered(self) -> None:
-        """Notes that the servers have answered, so the addresses are right."""
+        """Notes that the servers have answered, which shows that their addresses are right."""
         self._answered = True
 
     def connected(self) -> None:
-        """Notes a connection. The seconds start again only if the connection lasts for a while, or with ``success``."""
+        """Notes that a connection was made. The seconds are counted anew only if the connection then lasts for a while,
+        or after ``success``."""
         self.answered()
         self.succeeded = True
         self._connected_at = time.monotonic()
@@ -54,7 +58,7 @@ class Retry:
         self.trouble = ""
 
     def success(self) -> None:
-        """Notes that the servers did their work: with the next failure the seconds start again."""
+        """Notes that the servers have done their work: after the next failure the seconds are counted anew."""
         self.connected()
         self._reset()
 
@@ -64,10 +68,11 @@ class Retry:
         self._wait = _FIRST_WAIT
 
     def wait(self, error: Disconnected, *, last: bool = False) -> None:
-        """Waits before the next attempt after ``error``. Raises ServerGone when the seconds are used up.
+        """Waits before the next attempt, after ``error``. Raises ServerGone when the seconds are used up.
 
-        It waits before the first success, too, since servers may start later than this program; then the hint of
-        ServerGone doubts the address as well. ``last`` is true if this attempt has used up the seconds by itself.
+        It waits even if no attempt has ever succeeded, since servers may start later than this program; the hint of
+        ServerGone then includes that the address may be wrong. ``last`` is true if this attempt has used up the seconds
+        by itself.
         """
         now = time.monotonic()
         if self._connected_at is not None and now - self._connected_at > _HELD:
@@ -90,9 +95,10 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class RetriedCalls:
-    """Repeats calls that raise Unreachable, and waits between them with ``retry``.
+    """Repeats a call that raises Unreachable until it succeeds, and waits between the attempts with ``retry``.
 
-    ``keep_alive`` is called before each wait, for a connection that must not time out; setting ``stop`` ends the waits.
+    ``keep_alive`` is called before each wait, so that another connection does not time out; setting ``stop`` ends the
+    waits.
     """
 
     retry: Retry
@@ -100,7 +106,8 @@ class RetriedCalls:
     stop: threading.Event
 
     def call(self, function: Callable[[], Answer]) -> Answer | None:
-        """The result of ``function`` once the server is reachable; None when ``stop`` is set. Raises ServerGone."""
+        """Returns the result of ``function`` once the server is reachable; None if ``stop`` is set before. Raises
+        ServerGone."""
         waited = False
         while not self.stop.is_set():
             try:
@@ -116,7 +123,7 @@ class RetriedCalls:
         return None
 
     def pause(self, seconds: float) -> None:
-        """Waits before repeating a call that was answered."""
+        """Waits ``seconds`` before the caller repeats a call that the servers have answered."""
         self.retry.answered()
         self.keep_alive()
         self.stop.wait(seconds)

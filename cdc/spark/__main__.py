@@ -52,18 +52,20 @@ def _run(options: Sequence[str]) -> int:
     spans = {side: span(profile.kafka) for side, profile in by_side.items() if kafka_options(profile.kafka)}
     own = (consumer or profiles[1]).consumer.schema
     for reason in early_reasons(by_side, spans, own, kept=given.state is not None, max_age=given.max_age):
-        # The audit goes on, since its report names all reasons; meanwhile the user can already correct these.
+        # The audit goes on, since its report names all reasons. Meanwhile the user can correct the causes that are
+        # logged here.
         event(_LOG, "cannot judge", level=logging.WARNING, reason=reason)
     small = sum(each.size for each in spans.values()) <= SMALL and given.watch is None
     progress = not small and sys.stderr.isatty()
     java = FOR_LITTLE if small else ()
     archived = given.watch is None
     with launched(runtime, os.environ, java=java, progress=progress, archived=archived) as (jvm, keep):
-        # This import takes as long as the JVM takes to start.
+        # The modules are imported while the JVM starts, which takes about as long.
         from cdc.spark.audit import main as audit
 
         def started(settings: Mapping[str, str]) -> None:
-            # PySpark's handler of SIGINT calls the JVM in the middle of another call, and ends with a traceback.
+            # PySpark's handler of SIGINT is replaced: it calls the JVM in the middle of another call, and ends with a
+            # traceback.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             keep(settings)
 

@@ -55,14 +55,14 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class SideHistory:
-    """One side's ``records`` up to the last one that is compared, its tables' ``lineage``, and its ``marks``."""
+    """One side's ``records`` up to the last record that is compared, its tables' ``lineage``, and its ``marks``."""
 
     records: DataFrame
     lineage: Sequence[Segment]
     marks: DataFrame | None
 
     def segments(self, owners: Collection[Name] | None = None) -> DataFrame:
-        """The lineage of all tables, or only of the tables in ``owners``, for ``changes`` and ``carried``."""
+        """Builds the lineage of all tables, or only of the tables in ``owners``, for ``changes`` and ``carried``."""
         lineage = [each for each in self.lineage if owners is None or each.owner in owners]
         return segments(self.records.sparkSession, lineage)
 
@@ -75,11 +75,11 @@ class SideHistory:
         return fold(found)
 
     def hashes(self) -> DataFrame:
-        """The hashes of the rows that were changed."""
+        """Selects the hashes of the rows that were changed."""
         return changes(self.records, self.segments()).select("hash")
 
     def folded_where_open(self, agreed: Agreement) -> DataFrame:
-        """Folds the rows that ``agreed`` leaves open; there must be some."""
+        """Folds the rows that ``agreed`` leaves open; there must be open rows."""
         parts = []
         if agreed.whole:
             parts.append(changes(self.records, self.segments(agreed.whole), self.marks))
@@ -94,7 +94,7 @@ class Sides:
     """The ``records`` of both sides that are compared, and the history of each side.
 
     ``copied`` are the tables that were copied into the leader's stream, or are older than the stream; ``copied_before``
-    are the same tables when the state was kept.
+    were these tables when the state was kept.
     """
 
     records: DataFrame
@@ -111,11 +111,11 @@ class Sides:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The ``rows`` that were compared one by one, None if digests showed that all rows are equal; ``tally`` counts all
-    rows.
+    """The result of comparing rows. ``rows`` are the rows that were compared one by one, None if digests showed that
+    all rows are equal; ``tally`` counts all rows.
 
-    ``listed`` are the rows that the report lists, None if there are none. ``touched``: ``rows`` are only the rows that
-    were changed after the state was kept, or that were listed then.
+    ``listed`` are the rows that the report lists, None if there are none. ``touched`` is true if ``rows`` are only the
+    rows that were changed after the state was kept, or that were listed then.
     """
 
     rows: DataFrame | None
@@ -125,7 +125,7 @@ class Comparison:
 
 
 def extent(streams: Streams, scope: Scope) -> Extent:
-    """The part of ``streams`` that is compared; ``streams`` must have a watermark."""
+    """Determines the part of ``streams`` that is compared; ``streams`` must have a watermark."""
     assert streams.watermark.sequence is not None  # without a watermark, ``judge`` has returned already
     ends = {LEADER: streams.watermark.sequence, FOLLOWER: streams.last_whole}
     acts = {side: _acts_upto(streams.acts.get(side, []), end, scope) for side, end in ends.items()}
@@ -140,7 +140,7 @@ def extent(streams: Streams, scope: Scope) -> Extent:
 
 
 def histories(streams: Streams, within: Extent, held: Held | None, *, resource: str) -> Sides:
-    """Both sides' histories after the state ``held``, with the lineage of all tables that exist or existed."""
+    """Builds both sides' histories after the state ``held``, with the lineage of all tables that exist or existed."""
     # Most audits find neither the consumer's notes nor foreign writes; then no join is necessary.
     noted = streams.contents[FOLLOWER].conflicts or "skipped" in streams.not_run.values()
     foreign = bool(streams.watermark.foreign)
@@ -183,9 +183,9 @@ def _older(lineages: Mapping[str, Sequence[Segment]]) -> frozenset[Name]:
 def compared_rows(
     both: Sides, streams: Streams, held: Held | None, *, for_state: bool, exact: bool = False
 ) -> Comparison:
-    """Compares the rows of both histories, and of the state ``held``. ``for_state``: all rows are needed for a state.
+    """Compares the rows of both histories, and of the state ``held``. ``for_state`` is true if a state needs all rows.
 
-    ``exact``: all rows are compared one by one, without digests, including the rows of ``held``.
+    If ``exact`` is true, all rows, including the rows of ``held``, are compared one by one, without digests.
     """
     touched = False
     if for_state or held or exact:
@@ -202,8 +202,8 @@ def compared_rows(
     counted = others.plus(tally(rows))
     if not counted.drifted and not any(counted.breaks.values()):
         return Comparison(rows, counted, None, touched)
-    # Without a state the rows are compared a second time here. Few audits get here, and caching rows would cost every
-    # audit more.
+    # Without a state the rows are compared a second time here. Few audits reach this line, and caching rows would cost
+    # every audit more.
     return Comparison(rows, counted, cached(not_equal(rows)), touched)
 
 
@@ -211,16 +211,17 @@ def _few_touched(both: Sides, streams: Streams, held: Held, *, exact: bool) -> b
     """Whether only few rows were changed after ``held``, and no change affects a table's other rows; configures Spark
     for either case.
 
-    ``exact``: all rows are compared nevertheless.
+    If ``exact`` is true, all rows are compared nevertheless.
     """
     lineage = [each for history in both.sides.values() for each in history.lineage]
     names = {line.name for line in held.tally.lines} | both.copied.tables.keys()
     few = not exact and few_touched(held, streams.new_rows) and tables_unchanged(names, lineage)
-    # When a copy begins, all rows of its table become uncertain; when it completes, all rows are known.
+    # When a copy begins, all rows of its table become uncertain; when it completes, all rows are known. So all rows are
+    # compared in both cases.
     few = few and both.copied_before.tables == both.copied.tables
     # A CREATE changes the meaning of all rows, too: it shows that the stream has the table from its beginning.
     few = few and not any((both.copied_before.older ^ both.copied.older) & names)
-    # Each row that is looked up has two folds; if all rows are compared, so has each row of the state.
+    # Each row that is looked up is folded on both sides; if all rows are compared, each row of the state is, too.
     looked_up = 2 * (held.opened + streams.new_rows if few else held.rows + held.above)
     new_records = sum(each.records for each in streams.new_contents.values())
     spark = streams.new_records.sparkSession

@@ -26,7 +26,8 @@ __all__ = ["covered", "keep", "past_verdicts"]
 def covered(
     topics: Topics, streams: Streams, within: Extent, comparison: Comparison, times: Transit | None
 ) -> Covered | None:
-    """The part of ``topics`` that the audit covered; None if the next audit can't continue after it.
+    """Determines the part of ``topics`` that the audit covered. Returns None if the next audit can't continue after
+    this part.
 
     ``comparison`` and ``times`` must have been computed with ``for_state``.
     """
@@ -59,7 +60,7 @@ def keep(spark: SparkSession, state: StateStore, topics: Topics, found: Covered 
         print("cdc-audit: the state was not kept: the follower is inside of a transaction of the leader's; the next "
               "audit reads the same records again", file=sys.stderr, flush=True)  # fmt: skip
         return
-    # Spark would log a stack trace for each task that failed.
+    # Spark's log is off meanwhile: it would contain a stack trace for each task that failed.
     spark.sparkContext.setLogLevel("OFF")
     try:
         state.save(topics.held, found, topics.ids)

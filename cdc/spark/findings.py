@@ -66,16 +66,16 @@ __all__ = [
     "with_signs_of_life",
 ]
 
-_LISTED = 100  # entries of each list in the report
-_MOST_KEYS = 100_000  # keys that are listed for cdc-repair; of tables whose keys are not listed it requests all rows
+_LISTED = 100  # the most entries of each list in the report
+_MOST_KEYS = 100_000  # the most keys listed for cdc-repair; it requests all rows of a table whose keys are not listed
 
 AcceptedRows = Mapping[int, Mapping[Name, Mapping[str, int]]]
-"""The number of accepted rows of each kind, by the number of the entry and the table; or of rows not replicated."""
+"""Maps the number of an entry (or NOT_REPLICATED) and a table to the number of accepted rows of each kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowFindings:
-    """The section on rows that differ."""
+    """The section of a report on rows that differ."""
 
     tables: list[Table]
     drifted_rows: int = 0
@@ -91,7 +91,7 @@ class RowFindings:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedFindings:
-    """The section on drift that is accepted."""
+    """The section of a report on drift that ``--accept`` accepts."""
 
     accepted: list[AcceptedDrift]
     not_replicated: list[NotReplicated]
@@ -104,8 +104,9 @@ class AcceptedFindings:
         objects: Sequence[tuple[int, SchemaDrift]],
         rows: AcceptedRows,
     ) -> Self:
-        """The section on the drift that the ``entries`` accept; entries that are not ``in_force`` are listed as
-        expired."""
+        """Builds the section on the drift that the ``entries`` accept. It lists entries that are not ``in_force`` as
+        expired.
+        """
         names = {(each.database, each.name): 0 for number, each in objects
                  if number == NOT_REPLICATED and each.kind == "Table" and each.name is not None}  # fmt: skip
         names |= {name: sum(kinds.values()) for name, kinds in rows.get(NOT_REPLICATED, {}).items()}
@@ -172,8 +173,9 @@ def row_findings(
 
 
 def _queries(drifted: DataFrame, tables: int) -> list[Query[Any]]:
-    """Queries for the rows in ``drifted``: numbers of rows not accepted by cause, samples of these rows, and numbers of
-    accepted rows by entry, table and kind."""
+    """Builds three queries for the rows in ``drifted``: the number of rows by cause and samples of rows, both without
+    accepted rows, and the number of accepted rows by entry, table and kind.
+    """
     others = drifted.where("accepted IS NULL").drop("accepted")
     by_entry = drifted.where("accepted IS NOT NULL").groupBy("accepted", "database", "table", "kind")
     return [
@@ -227,7 +229,7 @@ def _place(row: DriftedRow) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StreamFindings:
-    """The section on each stream by itself, before the streams are compared."""
+    """The section of a report on each stream by itself, without a comparison of the streams."""
 
     audited_at: str
     leader: Topic
@@ -242,7 +244,9 @@ class StreamFindings:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The section on the follower's position, and on how long the leader's transactions took to reach the follower."""
+    """The section of a report on the follower's position, and on how long the leader's transactions took to reach the
+    follower.
+    """
 
     sequence: int
     waiting_us: int | None
@@ -251,7 +255,9 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class SchemaFindings:
-    """The section on objects that both sides define differently, and on tables whose copy is not complete."""
+    """The section of a report on objects that both sides define differently, and on tables whose copy is
+    not complete.
+    """
 
     schema_drift: int
     schema: list[SchemaDrift]
@@ -261,8 +267,9 @@ class SchemaFindings:
 def stream_findings(
     streams: Streams, integrity: Integrity, topics: Topics, replication: Replication, folder: Path
 ) -> StreamFindings:
-    """The section on each of ``streams`` by itself; its ``audited_at`` is now. All foreign writes are written to
-    ``folder``."""
+    """Builds the section on each of ``streams`` by itself, with the present time as ``audited_at``. Writes all foreign
+    writes to ``folder``.
+    """
     profiles = replication.profiles
     foreign, over_time, skipped = _listed(streams, replication)
     if streams.watermark.foreign:
@@ -281,9 +288,10 @@ def stream_findings(
 
 
 def progress(streams: Streams, topics: Topics, *, for_state: bool) -> tuple[Progress, Transit | None]:
-    """The section on the follower's position, and the transit times of the leader's transactions up to the watermark.
+    """Builds the section on the follower's position, and computes the transit times of the leader's transactions up to
+    the watermark.
 
-    The transit times are None without transactions. ``for_state``: they are cached.
+    The transit times are None without transactions. If ``for_state`` is true, they are cached.
     """
     assert streams.watermark.sequence is not None  # without a watermark, ``judge`` has returned already
     times = _transit_times(streams, topics, upto=streams.watermark.sequence)
@@ -300,7 +308,9 @@ def _transit_times(streams: Streams, topics: Topics, *, upto: int) -> Transit | 
 
 
 def compared_definitions(streams: Streams, within: Extent, replication: Replication) -> Definitions:
-    """The objects that the statements of both sides define differently, and the statements that only one side ran."""
+    """Determines the objects that the statements of both sides define differently, and the statements that only one
+    side ran.
+    """
     return definitions(
         within.acts[LEADER],
         within.acts[FOLLOWER],
@@ -312,7 +322,9 @@ def compared_definitions(streams: Streams, within: Extent, replication: Replicat
 
 
 def not_replicated(streams: Streams, within: Extent, defined: Definitions, replication: Replication) -> list[Entry]:
-    """Entries for tables and drifted objects of the follower that the filters of the leader's producer leave out."""
+    """Returns entries for those tables and drifted objects of the follower that the filters of the leader's producer
+    leave out.
+    """
     leader = streams.contents.get(LEADER)
     tables, acts = leader.tables if leader else (), [*streams.acts.get(LEADER, []), *streams.copy_ends]
     left_out = LeftOut.of(replication.profiles[LEADER].filters, tables, acts)
@@ -322,7 +334,8 @@ def not_replicated(streams: Streams, within: Extent, defined: Definitions, repli
 def schema_findings(
     defined: Definitions, streams: Streams, within: Extent, scope: Scope, entries: Sequence[Entry]
 ) -> tuple[SchemaFindings, list[tuple[int, SchemaDrift]]]:
-    """The section on ``defined`` objects, and on objects that may have changed in an event that a producer skipped.
+    """Builds the section on ``defined`` objects, and on objects that may have changed in an event that a producer
+    skipped.
 
     The section does not contain drift that one of the ``entries`` accepts. Accepted drift is returned as the second
     value, with the number of the entry.
@@ -335,8 +348,9 @@ def schema_findings(
 
 
 def tables_unknown_to_follower(counted: Tally, within: Extent) -> list[Name]:
-    """The tables with missing or extra rows that occur neither in a statement nor in the rows of the follower's
-    topic."""
+    """Lists the tables with missing or extra rows that occur neither in a statement nor in the rows of the follower's
+    topic.
+    """
     known = within.tables[FOLLOWER] | named_tables([*within.acts[FOLLOWER], *within.acts[LEADER]])
     return [each.name for each in counted.lines if (each.missing or each.extra) and each.name not in known]
 
@@ -368,7 +382,7 @@ def _topic(profile: Profile, span: Span, contents: Contents | None) -> Topic:
 def _listed(
     streams: Streams, replication: Replication
 ) -> tuple[list[ForeignWrite], list[tuple[int, int, int]], list[Skip]]:
-    """Foreign writes, their counts over time, and skipped records; in most audits all three are empty."""
+    """Lists foreign writes, their counts over time, and skipped records; in most audits all three are empty."""
     queries: dict[str, Query[Any]] = {}
     follower = streams.contents.get(FOLLOWER)
     if streams.watermark.foreign and follower and follower.first_us is not None and follower.last_us is not None:
@@ -382,8 +396,9 @@ def _listed(
 
 
 def _waiting(streams: Streams) -> int | None:
-    """The commit time, in µs since 1970, of the oldest leader record that the follower has not applied; None if it has
-    applied all."""
+    """The commit time, in µs since 1970, of the oldest leader record that the follower has not applied; None if the
+    follower has applied all records.
+    """
     sequence, leader = streams.watermark.sequence, streams.contents.get(LEADER)
     if sequence is None or leader is None or leader.end <= sequence:
         return None

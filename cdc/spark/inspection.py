@@ -33,7 +33,8 @@ __all__ = ["Streams", "inspected", "preconditions"]
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Both streams: the records that this audit read (``new_…``), and the same with the records of earlier audits.
+    """Both streams: the fields ``new_…`` describe the records that this audit read, the other fields also include the
+    records of earlier audits.
 
     ``records`` are the new records and the earlier records that the state keeps, which are statements and the
     consumer's notes. By side, ``acts`` are the effects of statements, and ``skipped_events`` are the possible effects
@@ -41,8 +42,8 @@ class Streams:
     ledger's state; ``sequences`` finds the leader's statements that the follower ran. For the new transactions,
     ``unreached`` are the starts that no transaction reached (``streams.watermark``), ``committed`` describes the
     leader's commits, and ``ids``, which are read only with a state, are the transactions' ids. ``base_copy`` is the
-    dump that the follower began with, None if it began empty; ``acts`` and ``skipped_events`` contain only what comes
-    after it, as do ``copy_ends``, the beginnings and ends of table copies.
+    dump that the follower began with, None if it began empty; ``acts``, ``skipped_events`` and ``copy_ends`` contain
+    only effects after the base copy. ``copy_ends`` are the beginnings and ends of table copies.
     """
 
     new_records: DataFrame
@@ -80,8 +81,8 @@ class Streams:
 
 
 def inspected(topics: Topics, replication: Replication, *, for_state: bool = False) -> Streams:
-    """Inspects both streams, and configures Spark for the number of new records. ``for_state``: a state will be
-    kept."""
+    """Inspects both streams, and configures Spark for the number of new records. ``for_state`` is true if a state will
+    be kept."""
     new, held = topics.records, topics.held
     # The records are not put into one part yet: two tasks read and parse both topics while the records are counted.
     everything = new.unionByName(held.records) if held else new
@@ -124,8 +125,9 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
 
 
 def _configured(new: DataFrame, contents: Mapping[str, Contents], held: Held | None) -> tuple[DataFrame, int]:
-    """Returns the ``new`` records, in as many parts as suit them, and their number. Configures Spark for their number,
-    and for the part of ``held`` that is read."""
+    """Returns the ``new`` records, in one part if they are few, and their number. Configures Spark for their number,
+    and for the part of ``held`` that is read.
+    """
     records, rows = sum(each.records for each in contents.values()), sum(each.rows for each in contents.values())
     before = lines_read(held, rows) if held else 0
     configure_for(new.sparkSession, records, rows=rows)
@@ -180,7 +182,7 @@ def _gap(streams: Streams, held: Held | None) -> tuple[int, int] | None:
     if begins is None or streams.unreached is None:
         return None
     low, high = streams.unreached
-    # This is nearly always so. The queries below cost two jobs, or four with a state.
+    # Nearly all audits return here. The queries below cost two jobs, or four with a state.
     if high <= begins or (held and low == high == held.mark.sequence):
         return None
     # Earlier transactions have no gap, so only the new transactions are searched, from the position that the earlier

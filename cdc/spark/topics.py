@@ -34,7 +34,7 @@ class Replication:
     consumer: Profile | None = None
 
     def folded(self) -> Self:
-        """The replication with all names in lower case, as they are on a server with lower_case_table_names = 1."""
+        """Returns the replication with all names in lower case, for a server with lower_case_table_names = 1."""
         profiles = {side: profile.folded() for side, profile in self.profiles.items()}
         return type(self)(profiles, self.consumer.folded() if self.consumer else None)
 
@@ -84,8 +84,8 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
     files of the state are missing or damaged.
     """
     profiles = replication.profiles
-    # The follower's end is read first. All records before it were applied from records that were in the leader's topic
-    # by then, so these records of the leader come before the leader's end, which is read later.
+    # The end of the follower's topic is read first, so that the leader's records that led to the follower's records are
+    # before the end of the leader's topic.
     spans = {side: span(profiles[side].kafka) for side in (FOLLOWER, LEADER)}
     if folds_names := any(each.folds_names for each in spans.values()):
         replication = replication.folded()

@@ -48,8 +48,8 @@ class Verdict:
     """The result of an audit. ``outcome`` contains everything that is in report.json, and ``report`` is the folder with
     the report.
 
-    The DataFrames read the files of the report. If the caller named no folder, the files exist only as long as this
-    object.
+    The DataFrames ``tables``, ``drift`` and ``foreign`` read the files of the report. If the caller named no folder for
+    the report, the files exist only as long as this object.
     """
 
     outcome: Audit
@@ -66,7 +66,7 @@ class Verdict:
 
     @property
     def reasons(self) -> list[str]:
-        """Why the audit could not judge; empty if it reached a verdict."""
+        """The reasons why the audit could not judge; empty if it reached a verdict."""
         return self.outcome.why
 
     @property

@@ -1,4 +1,4 @@
-"""Shortens an account statement to a text without secrets: its command and accounts."""
+"""Shortens a statement about accounts to its command and accounts, a text without secrets."""
 
 from cdc.model.client_text import NO_BLANKS, Blanks
 from cdc.sql.parser import SqlReader
@@ -6,7 +6,8 @@ from cdc.sql.tokens import tokens
 
 __all__ = ["accounts"]
 
-# Maps the first words of a statement to the word before its accounts (manual, "Account Management Statements").
+# Maps the first words of a statement to the word that precedes its accounts (manual, "Account Management Statements");
+# empty if the accounts follow the first words.
 _FORMS = {
     ("CREATE", "USER"): "", ("ALTER", "USER"): "", ("DROP", "USER"): "", ("RENAME", "USER"): "",
     ("CREATE", "ROLE"): "", ("DROP", "ROLE"): "",
@@ -16,7 +17,7 @@ _FORMS = {
 
 
 def accounts(text: str, *, ansi_quotes: bool, backslash_escapes: bool = True, blanks: Blanks = NO_BLANKS) -> str:
-    """A text such as ``CREATE USER a@b, c``; empty for a statement that is not about accounts."""
+    """Returns a text such as ``CREATE USER a@b, c``; empty for a statement that is not about accounts."""
     items = list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks))
     reader = SqlReader(items, "")
     words = next((words for words in _FORMS if reader.take(*words)), None)
@@ -35,7 +36,7 @@ def _named(reader: SqlReader, after: str) -> list[str]:
     if not reader.take("IF", "NOT", "EXISTS"):
         reader.take("IF", "EXISTS")
     found = []
-    # Only accounts and roles follow a comma here; passwords follow their account.
+    # Behind a comma there is always an account or a role; a password follows its account without a comma.
     for clause in reader.clauses():
         found.append(clause.account())
         if clause.take("TO"):

@@ -1,8 +1,7 @@
-"""Reads and writes column types as records contain them, once per version of a table: in SQL, with character sets.
-Pure.
+"""Reads and writes column types in SQL, with character sets. Records contain them once per version of a table. Pure.
 
-Integers have no display width, FLOAT and DOUBLE no digits: these change no value, and a table map does not contain
-them.
+Display widths of integers and digits of FLOAT and DOUBLE are omitted: they change no value, and a table map does not
+contain them.
 """
 
 import json
@@ -18,8 +17,8 @@ _MEMBER = re.compile(r"'((?:[^']|'')*)'")
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """A type: its ``name``, the ``numbers`` in brackets, the ``members`` of an ENUM or SET if they are known, and the
-    ``charset`` of text.
+    """A column type: its ``name``, the ``numbers`` in brackets, the ``members`` of an ENUM or SET if they are known,
+    and the ``charset`` of text.
     """
 
     name: str
@@ -30,7 +29,7 @@ class ColumnType:
 
 
 def read_type(text: str) -> ColumnType:
-    """Parses the type ``text`` of a record. Raises ValueError for a text that no record contains."""
+    """Parses a type from a record. Raises ValueError for a ``text`` that no record contains."""
     found = _TYPE.fullmatch(text)
     if found is None:
         raise ValueError(f"not a column's type: {text[:80]}")
@@ -44,16 +43,17 @@ def read_type(text: str) -> ColumnType:
 
 
 def character_type(name: str, charset: str) -> str:
-    """Writes a text type with its character set."""
+    """Writes the type of a text column with its character set."""
     return f"{name} character set {charset}"
 
 
 def members_type(name: str, members: Iterable[str] | None, charset: str) -> str:
-    """Writes an ENUM or SET type with its members, or without members if these cannot be decoded exactly (None)."""
+    """Writes an ENUM or SET type with its members; ``members`` is None if the members cannot be decoded exactly, and
+    then they are omitted."""
     listed = "" if members is None else "({})".format(",".join("'{}'".format(m.replace("'", "''")) for m in members))
     return f"{name}{listed} character set {charset}"
 
 
 def types_json(types: Iterable[str]) -> str:
-    """The JSON of a record's column types, to be added after the column names."""
+    """Writes the JSON of a record's column types, which is inserted after the column names."""
     return f',"types":{json.dumps(list(types), ensure_ascii=False)}'

@@ -1,7 +1,7 @@
 """Classifies a statement of the binlog: its kind and, for DDL, the full names of the objects that it affects.
 
-Only the head of a statement names its objects (in ALTER TABLE the clauses too), so only the head is parsed, with the
-grammar of MySQL 9.7. A statement outside of that grammar is ``unknown``, never guessed.
+Only the head of a statement names the affected objects, so only the head is parsed, and the clauses of ALTER TABLE. The
+grammar is that of MySQL 9.7. A statement outside of the grammar is ``unknown``; its kind is never guessed.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ _SERVER_OBJECTS = (
     ("SERVER",), ("TABLESPACE",), ("UNDO", "TABLESPACE"), ("LOGFILE", "GROUP"), ("RESOURCE", "GROUP"), ("INSTANCE",),
     ("SPATIAL", "REFERENCE", "SYSTEM"),
 )  # fmt: skip
-# Words between the verb and the object's kind, besides ALGORITHM, DEFINER and SQL SECURITY.
+# Words that may precede the kind of object, besides ALGORITHM, DEFINER and SQL SECURITY.
 _ADJECTIVES = {
     "UNIQUE", "FULLTEXT", "SPATIAL", "AGGREGATE", "EXTERNAL", "MATERIALIZED", "JSON", "RELATIONAL", "DUALITY",
 }  # fmt: skip
@@ -51,11 +51,12 @@ def classify(
     session_bound: bool = False,
     real: Callable[[tuple[Effect, ...]], bool] = lambda _: False,
 ) -> tuple[str, tuple[Effect, ...]]:
-    """The statement's kind and, for ``ddl``, its effects; CREATE TEMPORARY TABLE has an effect on the table it hides.
+    """Returns the statement's kind and, for ``ddl``, its effects. CREATE TEMPORARY TABLE has an effect, too: on the
+    table that it hides.
 
     The kinds are ``begin``, ``commit``, ``rollback``, ``rollback to``, ``savepoint``, ``xa``, ``ddl``, ``account``,
-    ``admin``, ``temporary``, ``dml`` and ``unknown``. ``session_bound``: the leader marked the statement as depending
-    on its session; ``real`` decides whether the log shows that the effects are not on a temporary table.
+    ``admin``, ``temporary``, ``dml`` and ``unknown``. ``session_bound`` is true if the leader marked the statement as
+    depending on its session. ``real`` decides whether the log proves that the effects are not on a temporary table.
     """
     found = tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks)
     reader = SqlReader(list(found), database)
@@ -131,7 +132,7 @@ def _renames(reader: SqlReader) -> Iterator[Effect]:
 
 
 def _object_kind(reader: SqlReader) -> str:
-    """Reads up to and including the object's kind. Raises ValueError for words that the grammar does not
+    """Reads the words up to and including the kind of object. Raises ValueError for words that the grammar does not
     allow there.
     """
     while True:
@@ -166,7 +167,8 @@ def _effects(verb: str, kind: str, reader: SqlReader) -> tuple[str, tuple[Effect
         return "ddl", tuple(Effect(action, *name) for name in reader.names())
     name = reader.name()
     if action == "CreateFunction" and reader.comes("RETURNS"):
-        return "admin", ()  # no brackets: a loadable function, which belongs to the server and not to a database
+        # Without brackets before RETURNS it is a loadable function, which belongs to the server and not to a database.
+        return "admin", ()
     if action == "AlterTable" and _is_of_this_server(reader):
         return "admin", ()
     if action == "AlterTable" and maintains_partitions(reader):
@@ -182,12 +184,13 @@ def _effects(verb: str, kind: str, reader: SqlReader) -> tuple[str, tuple[Effect
 
 
 def _database(reader: SqlReader) -> str:
-    """The database of ALTER DATABASE, which may omit the name: then a reserved word follows."""
+    """Reads the database of ALTER DATABASE. The statement may omit the name; a reserved word then follows
+    immediately."""
     return reader.database if reader.peek() in ("DEFAULT", "CHARACTER", "COLLATE", "READ") else reader.identifier()
 
 
 def _is_of_this_server(reader: SqlReader) -> bool:
-    """Whether an ALTER TABLE only inspects the table, or concerns its copy in a secondary engine."""
+    """Whether an ALTER TABLE only inspects the table, or concerns only the table's copy in a secondary engine."""
     return reader.peek() in ("SECONDARY_LOAD", "SECONDARY_UNLOAD") or reader.comes("CHECK", "PARTITION")
 
 

@@ -1,9 +1,10 @@
-"""Lists the tables that a change logged as a statement may have changed, from its text and its logged databases.
+"""Lists the tables that a statement may have changed (DML that was logged as a statement), from its text and the
+databases that were logged with it.
 
-The server logs with each such statement the databases of all tables it reads or writes, including the tables of
-triggers and functions (Q_UPDATED_DB_NAMES of the Query event), unless they are too many or a foreign key refers to one
-of these tables. The text names the written table, if its form allows only one. If a logged database is not named in the
-text, a trigger or function uses it, and may write there.
+With each such statement the server logs the databases of all tables that the statement reads or writes, including the
+tables of triggers and functions (Q_UPDATED_DB_NAMES of the Query event), unless these databases are too many or a
+foreign key refers to one of the tables. The text shows the written table, if a statement of this form can write to one
+table only. If a logged database is not named in the text, a trigger or function uses it, and may write there.
 
 Neither source reveals a trigger of the written table that writes to a database which the text names too. Such triggers
 are likely to write to the table's own database, so the router stops if a table of that database may pass the filters
@@ -23,7 +24,8 @@ __all__ = ["changed_by"]
 _OPEN, _DOT, _COMMA = Token("mark", "("), Token("mark", "."), Token("mark", ",")
 _OPTIONS = ("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE")
 _BEFORE_TABLES = {"FROM", "JOIN", "STRAIGHT_JOIN", "TABLE"}
-# Words before a bracket that are not stored functions. A function that is not listed may change any table.
+# Words that may precede a bracket without being the name of a stored function. A function that is not in this list may
+# change any table.
 _KNOWN = frozenset(
     """
     ALL AND ANY AS BETWEEN BINARY BY CASE CHAR COLLATE DATETIME DECIMAL DEFAULT DISTINCT DIV DUPLICATE ELSE EXCEPT
@@ -75,7 +77,8 @@ def changed_by(
 
 
 def _one_table(reader: SqlReader) -> tuple[str, str] | None:
-    """The only table that the statement writes, read up to and including its name; None if there may be several."""
+    """Reads up to the table that the statement writes to, and returns its name; None if the statement may write to
+    several tables."""
     verb = reader.identifier().upper()
     while reader.peek() in _OPTIONS:
         reader.identifier()
@@ -94,7 +97,8 @@ def _one_table(reader: SqlReader) -> tuple[str, str] | None:
 
 
 def _alone(reader: SqlReader, *, ends: tuple[str, ...]) -> tuple[str, str] | None:
-    """The next name, if only an alias stands between the name and the ``ends``; otherwise None."""
+    """Reads a table name, and returns it if only an alias stands between the name and one of the words ``ends``;
+    otherwise None."""
     name = reader.name()
     if reader.at < len(reader.items) and reader.peek() not in ends:
         reader.take("AS")
@@ -104,19 +108,19 @@ def _alone(reader: SqlReader, *, ends: tuple[str, ...]) -> tuple[str, str] | Non
 
 
 def _calls(items: list[Token]) -> bool:
-    """Whether a stored function may be called: the text does not show what a function changes."""
-    # The first brackets of an INSERT, right after the table's name, contain columns.
+    """Whether the statement may call a stored function, which may change tables that are not in the text."""
+    # The brackets right after the table's name are no call: in an INSERT they contain columns.
     return any(
         after == _OPEN
-        # A function named with its database is never a built-in function.
+        # A function whose name is qualified with a database is never a built-in function.
         and (item.kind == "quoted" or (item.kind == "word" and (before == _DOT or item.word() not in _KNOWN)))
         for before, item, after in zip([Token("mark", ""), *items], items, items[1:], strict=False)
     )
 
 
 def _named(items: list[Token], database: str) -> set[str]:
-    """The databases of the tables that the text names; ``database`` is the database of tables named without one."""
-    # Only places where a table may be named count: elsewhere a name before a dot may be an alias.
+    """The databases of the tables in the text; an unqualified table is in ``database``."""
+    # Only places where a table's name may stand are read: elsewhere a name before a dot may be an alias.
     found: set[str] = set()
     for before, item, after in zip(items, items[1:], [*items[2:], Token("mark", "")], strict=False):
         if before.word() in _BEFORE_TABLES and item.kind in ("word", "quoted"):

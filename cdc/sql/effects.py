@@ -1,4 +1,4 @@
-"""Describes the effect of a statement on one object; reads the effects of ALTER TABLE from its clauses.
+"""Describes the effect of a statement on one object, and reads the effects of ALTER TABLE from its clauses.
 
 A session with ``binlog_format`` STATEMENT or MIXED logs more than DDL: statements on its temporary tables, which hide
 tables of the same name, and queries that fill tables. A follower that executed these statements would differ from the
@@ -37,15 +37,16 @@ __all__ = [
 
 class Effect(NamedTuple):
     """The effect of a statement. ``action`` is Create, Alter, Drop, Rename, Truncate or Maintain, followed by the kind
-    of object; ``to`` is the new (database, name). Skip, followed by the kind, stands for objects that a left-out event
-    may have changed.
+    of object; ``to`` is the new (database, name). Skip, followed by the kind of object, means that an event that the
+    producer left out may have changed the object.
 
     ``like`` is the table whose definition CREATE TABLE … LIKE copies. ``unfaithful`` is the reason why a follower that
-    executes the statement would differ from the leader; mostly empty. ``numbered``: the statement numbers the rows in
-    the order of the primary key that it replaces, if the table is in InnoDB and the numbers grow by 1. ``filled`` is
-    the column whose zeros and NULLs the statement numbers, if the column was not AUTO_INCREMENT before. ``any_order``:
-    each server numbers the rows in its own order, so the table must not have two rows. If any of these three is set,
-    ``dropped`` are the columns that the statement drops.
+    executes the statement would differ from the leader; it is empty for most statements. ``numbered`` is true if the
+    statement replaces the primary key by a new AUTO_INCREMENT column. Its numbers follow the order of the old primary
+    key if the engine is InnoDB and the numbers grow by 1. ``filled`` is a column that the statement makes
+    AUTO_INCREMENT, so that its zeros and NULLs are replaced by numbers. ``any_order`` is true if each server numbers
+    the rows in its own order, so that the numbers are certain only if the table has at most one row. If ``numbered``,
+    ``filled`` or ``any_order`` is set, ``dropped`` lists the columns that the statement drops.
     """
 
     action: str
@@ -73,10 +74,11 @@ TEMPORARY = "it made a temporary table, so that later statements of its session 
 _HIDDEN = "its event does not show that it was on a table and not on a temporary table of its session with that name"
 _LIKE_HIDDEN = "its event does not show that it was LIKE a table and not LIKE a temporary table of its session"
 
-# Functions that MySQL 9.7 accepts in the default of an added column (it refuses UUID() and the like with error 1674).
+# The result of these functions depends on the session; MySQL 9.7 accepts them in the default of an added column (it
+# refuses UUID() and similar functions with error 1674).
 _OF_THE_SESSION = {"CONNECTION_ID", "CURRENT_ROLE", "PS_CURRENT_THREAD_ID", "ROLES_GRAPHML"}
-# Functions that MySQL refuses there (error 1674), except under binlog_format = STATEMENT, and two functions that depend
-# on the server's settings.
+# MySQL refuses these functions in the default of an added column (error 1674), except under binlog_format = STATEMENT.
+# The last two depend on the server's settings.
 _UNSAFE = {
     "UUID", "UUID_SHORT", "RAND", "RANDOM_BYTES", "SYSDATE", "CURRENT_USER", "USER", "SESSION_USER", "SYSTEM_USER",
     "AES_ENCRYPT", "AES_DECRYPT", "WAIT_FOR_EXECUTED_GTID_SET", "PS_THREAD_ID", "VALIDATE_PASSWORD_STRENGTH",
@@ -87,8 +89,8 @@ _CALL = [Token("mark", "("), Token("mark", ")")]
 
 
 def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
-    """The effects of ALTER TABLE on ``table``; ``reader`` is after the table's name. Raises ValueError if a name is
-    missing."""
+    """Yields the effects of ALTER TABLE on ``table``; ``reader`` has read up to the table's name. Raises ValueError if
+    a name is missing."""
     others: list[Effect] = []
     clauses = list(replace(reader).clauses())
     numbered, filled = in_order_of_key(clauses), filled_column(clauses)
@@ -104,7 +106,7 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
             clause.skip_to("TABLE")
             others.append(Effect("AlterTable", *clause.name()))
         elif clause.comes("DISCARD", "TABLESPACE") or clause.comes("DISCARD", "PARTITION", "ALL", "TABLESPACE"):
-            # All rows are removed, on a follower too. The IMPORT that brings new rows is refused.
+            # DISCARD removes all rows, on a follower, too. The later IMPORT, which brings new rows, is refused.
             others.append(Effect("TruncateTable", *table))
         elif any(clause.comes(verb, kind) for verb in ("DISCARD", "IMPORT") for kind in ("TABLESPACE", "PARTITION")):
             doubts.append(_NO_ROWS)
@@ -123,15 +125,16 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
 
 
 def adds_foreign_keys(effects: tuple[Effect, ...], text: str) -> bool:
-    """Whether a statement may be an ALTER that adds foreign keys."""
+    """Whether a statement may be an ALTER TABLE that adds foreign keys."""
     return any(effect.action == "AlterTable" for effect in effects) and "REFERENCES" in text.upper()
 
 
 def connects(reader: SqlReader) -> bool:
-    """Whether the table options that follow contain a CONNECTION, and the engine may be an engine that uses it.
+    """Whether the following table options contain a CONNECTION, and the engine may be one that uses the CONNECTION.
 
-    For engines other than FEDERATED the CONNECTION is a comment. Without ENGINE the table may be FEDERATED already, or
-    because of ``default_storage_engine``. In brackets CONNECTION and ENGINE are names of columns.
+    Only FEDERATED uses it; for other engines it is a comment. Without ENGINE in the text the table may still be
+    FEDERATED, if it was before or because of ``default_storage_engine``. In brackets CONNECTION and ENGINE are names of
+    columns.
     """
     found, engine, depth = False, "", 0
     rest = reader.items[reader.at :]
@@ -147,15 +150,15 @@ def connects(reader: SqlReader) -> bool:
 
 
 def made_like(reader: SqlReader) -> tuple[str, str] | None:
-    """The table after LIKE in a CREATE TABLE; None for other forms. ``reader`` is after the table's name, and does not
-    move."""
+    """Returns the table after LIKE in a CREATE TABLE; None for other forms. ``reader`` has read up to the table's name,
+    and is not moved."""
     ahead = replace(reader)
     return ahead.name() if ahead.take("LIKE") or (ahead.mark("(") and ahead.take("LIKE")) else None
 
 
 def folded_effect(effect: Effect) -> Effect:
-    """The effect on a server with ``lower_case_table_names = 1``: databases, tables and views have names in lower
-    case, other objects keep theirs.
+    """Returns the effect as on a server with ``lower_case_table_names = 1``: the names of databases, tables and views
+    are in lower case, other names are unchanged.
     """
     name = effect.name
     if name is not None and effect.action.endswith(("Table", "View", "Index")):
@@ -165,8 +168,10 @@ def folded_effect(effect: Effect) -> Effect:
 
 
 def has_query(reader: SqlReader) -> bool:
-    """Whether a CREATE TABLE, which is read up to the table's name, contains a query that fills the table."""
-    depth, outermost = 0, True  # outermost: only brackets lie between here and the outermost level
+    """Whether a CREATE TABLE contains a query that fills the table; ``reader`` has read up to the table's name."""
+    # ``outermost`` is true outside of brackets. It stays true if brackets open directly one after another, as in
+    # ((SELECT.
+    depth, outermost = 0, True
     for before, item in pairwise([_END, *reader.items[reader.at :]]):
         word = "" if before == Token("mark", ".") else item.word()
         if word == "SELECT" or (outermost and word in ("TABLE", "VALUES", "WITH")):
@@ -177,12 +182,13 @@ def has_query(reader: SqlReader) -> bool:
 
 
 def of_the_session(effect: Effect, *, real: bool = False) -> Effect:
-    """Returns ``effect`` with the doubt that follows from the leader's mark that the statement depends on its session.
+    """Returns ``effect`` with a doubt (``unfaithful``), if one follows because the leader marked the statement as
+    depending on its session.
 
-    The leader marks statements on temporary tables, which sessions with ``binlog_format = STATEMENT`` log, and in a
-    CALL or an event all statements after the first marked statement. ``real``: the log shows that the statement was not
-    on a temporary table; this proves nothing about the table after LIKE. In other formats, CREATE TABLE … LIKE a
-    temporary table is logged with the definition of that table.
+    The leader marks statements on temporary tables, which are logged in sessions with ``binlog_format = STATEMENT``; in
+    a CALL or an event it also marks all statements that follow the first marked one. ``real`` is true if the log proves
+    that the statement was not on a temporary table, which proves nothing about the table after LIKE. In other formats,
+    CREATE TABLE … LIKE a temporary table is logged with the definition of that table.
     """
     if effect.like:
         return effect._replace(unfaithful=effect.unfaithful or _LIKE_HIDDEN)
@@ -192,8 +198,8 @@ def of_the_session(effect: Effect, *, real: bool = False) -> Effect:
 
 
 def needing_more(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """Returns ``effects`` with a doubt: the leader logged the statement with its own values, a user variable or a seed
-    of RAND()."""
+    """Marks effects on tables as unfaithful: the leader logged the statement with values of its session (a user
+    variable, or a seed of RAND()) that the text does not contain."""
     return tuple(
         effect._replace(unfaithful=effect.unfaithful or _OWN_VALUES) if effect.action.endswith("Table") else effect
         for effect in effects
@@ -201,10 +207,10 @@ def needing_more(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
 
 
 def numbered_otherwise(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """Returns ``effects``; those that number rows are marked as unfaithful.
+    """Returns ``effects``, and marks those that number rows as unfaithful.
 
-    For a table that is not InnoDB, or with auto_increment_increment other than 1, servers may number the rows
-    differently.
+    Called for a table that is not in InnoDB, or if auto_increment_increment is not 1, since servers may then number the
+    rows differently.
     """
     return tuple(
         effect._replace(unfaithful=effect.unfaithful or _OWN_NUMBERS) if effect.numbered or effect.any_order else effect
@@ -213,7 +219,7 @@ def numbered_otherwise(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
 
 
 def way_out(doubt: str) -> str:
-    """The hint for a statement that stops the stream since ``unfaithful`` of its effect is ``doubt``."""
+    """The hint for a statement at which the stream stops because its effect has ``doubt`` as ``unfaithful``."""
     if doubt in (_HIDDEN, _LIKE_HIDDEN):
         instead = "with the definition in place of LIKE" if doubt == _LIKE_HIDDEN else "on a table of InnoDB"
         return (
@@ -230,7 +236,8 @@ def way_out(doubt: str) -> str:
 
 
 def _divides(items: list[Token], *, adds: bool) -> bool:
-    """Whether rows get values from a division in AS (…) STORED or, for an added column, in DEFAULT (…)."""
+    """Whether a division computes values of the rows, in AS (…) STORED or, for an added column (``adds``), in DEFAULT
+    (…)."""
     heads = {"DEFAULT"} if adds else set()
     heads |= {"AS"} if any(item.word() == "STORED" for item in items) else set()
     depth = 0

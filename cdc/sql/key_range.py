@@ -10,7 +10,8 @@ __all__ = ["keys_condition", "misplaced_rows", "range_condition"]
 
 
 def range_condition(columns: Sequence[str], after: Sequence[str] | None, through: Sequence[str] | None) -> str:
-    """The condition that a row is behind ``after`` and not behind ``through`` in the order of the key ``columns``.
+    """Writes the condition that a row comes after ``after``, and not after ``through``, in the order of the key
+    ``columns``.
 
     All arguments are SQL: quoted names, and a literal for each name. None means no bound. Raises ValueError for a bound
     with another number of values.
@@ -32,7 +33,7 @@ def _chain(columns: Sequence[str], bound: Sequence[str], strictly: str, at_last:
 
 
 def keys_condition(columns: Sequence[str], keys: Iterable[Sequence[str]]) -> str:
-    """The condition that a row has one of ``keys`` in ``columns``; there is at least one key, and all arguments are
+    """Writes the condition that a row has one of ``keys`` in ``columns``. ``keys`` must not be empty; all arguments are
     SQL."""
     rows = [" AND ".join(f"{column} = {value}" for column, value in zip(columns, key, strict=True)) for key in keys]
     return f"({' OR '.join(rows)})"
@@ -41,11 +42,12 @@ def keys_condition(columns: Sequence[str], keys: Iterable[Sequence[str]]) -> str
 def misplaced_rows(
     table: str, partition: str, columns: Sequence[str], *, index: str = "", nullable: bool = False
 ) -> str:
-    """The SELECT that finds a row of ``partition`` that belongs in another partition; all names are SQL.
+    """Writes the SELECT that finds a row in ``partition`` that belongs in another partition; all names are SQL.
 
     ``columns`` are the columns of a key; with a ``nullable`` key the SELECT finds only rows without NULLs in the key. A
-    condition on the key does not find a misplaced row, whatever partition is named: the server leaves out the
-    partitions that the condition rules out. So each row is looked up by its key in the partition that it was read from.
+    condition on the key never finds a misplaced row, even if the query names the partition of that row, because the
+    server does not read partitions in which the key cannot be. So the SELECT looks up each row by its key in the
+    partition from which the row was read, and returns rows that are not found.
     """
     source = f"{table} PARTITION ({partition})"
     same = " AND ".join(f"b.{name} = a.{name}" for name in columns)

@@ -1,13 +1,14 @@
 """Decides whether ALTER TABLE numbers existing rows, and whether the order of the numbers is certain. Pure.
 
 InnoDB reads the rows of a table in the order of its primary key, and numbers them as it reads. So two servers assign
-the same numbers if both tables have that key and the new rows are stored as they are read, without sorting, which is
-the case if the numbers are the new primary key. (Copying the table and rebuilding it in place begin with the same
-number only if the numbers start at 1 and grow by 1.) DROP PRIMARY KEY shows that there was a primary key. A primary key
-that contains only the new column shows that the table has no partitions: their columns would have to be in the key.
+the same numbers if both tables have the same primary key and the new rows are stored in the order in which they are
+read, without sorting. The latter is the case if the numbers are the new primary key. (A server may copy the table or
+rebuild it in place. Both begin with the same number only if the numbers start at 1 and grow by 1.) DROP PRIMARY KEY
+shows that there was a primary key. A new primary key that contains only the new column shows that the table has no
+partitions, since the partitioning columns would have to be in the key.
 
-If an existing column becomes AUTO_INCREMENT, its zeros and NULLs are numbered. If another column was AUTO_INCREMENT
-until now, and is not dropped, the numbers continue from its counter, which is in no log.
+If an existing column becomes AUTO_INCREMENT, its zeros and NULLs are replaced by numbers. If another column was
+AUTO_INCREMENT before and is not dropped, the numbers continue from the counter of that column, which no log contains.
 """
 
 from dataclasses import replace
@@ -20,15 +21,15 @@ __all__ = ["dropped_columns", "filled_column", "in_order_of_key", "numbers_rows"
 
 _KEYS = {"INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PARTITION"}
 _OPEN, _CLOSE = Token("mark", "("), Token("mark", ")")
-# Clauses that were tested together with the numbering; and words that change the order or the engine, wherever they
-# stand.
+# _BESIDE are the clauses that were tested together with the numbering. _OTHER_ORDER are words that may change the order
+# or the engine, in any clause.
 _BESIDE = {"ADD", "DROP", "MODIFY", "CHANGE", "ALTER", "ALGORITHM", "LOCK", "COMMENT"}
 _OTHER_ORDER = {"ENGINE", "ORDER", "PARTITION", "PARTITIONING"}
 
 
 def numbers_rows(clause: SqlReader) -> bool:
-    """Whether a clause, read up to ADD, adds an AUTO_INCREMENT column; neither AUTO_INCREMENT nor SERIAL is
-    reserved."""
+    """Whether a clause adds an AUTO_INCREMENT column; ``clause`` has read up to ADD. Neither AUTO_INCREMENT nor SERIAL
+    is a reserved word."""
     if not clause.take("COLUMN") and clause.peek() in _KEYS:
         return False
     words = clause.items[clause.at :]
@@ -41,8 +42,8 @@ def numbers_rows(clause: SqlReader) -> bool:
 
 
 def in_order_of_key(clauses: list[SqlReader]) -> bool:
-    """Whether ALTER TABLE with these clauses adds numbers that become the primary key, in the order of the
-    former key.
+    """Whether an ALTER TABLE with these clauses adds a numbered column as the new primary key, with numbers in the
+    order of the former primary key.
     """
     words = [item.word() for clause in clauses for item in clause.items[clause.at :]]
     drops = [clause for clause in clauses if clause.comes("DROP", "PRIMARY", "KEY")]
@@ -52,13 +53,15 @@ def in_order_of_key(clauses: list[SqlReader]) -> bool:
         and len(numbers) == 1
         and {clause.peek() for clause in clauses} <= _BESIDE
         and _OTHER_ORDER.isdisjoint(words)
-        and words.count("AUTO_INCREMENT") == 1  # as an option it sets the first number
+        # a second AUTO_INCREMENT would be the table option, which sets the first number
+        and words.count("AUTO_INCREMENT") == 1
         and _primary_key(clauses) == numbers
     )
 
 
 def filled_column(clauses: list[SqlReader]) -> str:
-    """Returns the old name of the column that a MODIFY or CHANGE clause makes AUTO_INCREMENT; empty without one."""
+    """Returns the old name of the column that a MODIFY or CHANGE clause makes AUTO_INCREMENT; empty if no clause does
+    so."""
     for clause in clauses:
         ahead = replace(clause)
         is_change = ahead.take("CHANGE")
@@ -66,7 +69,8 @@ def filled_column(clauses: list[SqlReader]) -> str:
             continue
         ahead.take("COLUMN")
         name = ahead.identifier()
-        ahead.at -= not is_change  # the new name, or the only name, comes before the definition
+        # numbers_rows expects the column's name before its definition: with CHANGE the new name, otherwise the only one
+        ahead.at -= not is_change
         if numbers_rows(ahead):
             return name
     return ""
@@ -83,7 +87,7 @@ def dropped_columns(clauses: list[SqlReader]) -> tuple[str, ...]:
 
 
 def _numbers(clause: SqlReader) -> str:
-    """The column of a clause ``ADD [COLUMN] name … AUTO_INCREMENT``, in capitals; empty for other clauses and for a
+    """The column, in capitals, of a clause ``ADD [COLUMN] name … AUTO_INCREMENT``; empty for other clauses and for a
     column in brackets."""
     ahead = replace(clause)
     if not ahead.take("ADD") or not numbers_rows(replace(ahead)):
@@ -94,7 +98,7 @@ def _numbers(clause: SqlReader) -> str:
 
 
 def _primary_key(clauses: list[SqlReader]) -> list[str]:
-    """The columns of the primary key that the clauses add, in capitals, from a column's or a key's definition."""
+    """The columns, in capitals, of the primary key that the clauses add, in the definition of a column or of a key."""
     found: list[str] = []
     for clause in clauses:
         items = clause.items[clause.at :]

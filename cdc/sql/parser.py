@@ -1,4 +1,4 @@
-"""Reads a statement's tokens in order: keywords, marks, names and accounts."""
+"""Reads the tokens of a statement in order: keywords, punctuation marks, names and accounts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ class SqlReader:
     at: int = 0
 
     def peek(self) -> str:
-        """The next keyword, in capitals; empty if something else or nothing comes next."""
+        """The next keyword, in capitals; empty at the end, and if the next token is not a keyword."""
         return self.items[self.at].word() if self.at < len(self.items) else ""
 
     def comes(self, *words: str) -> bool:
-        """Whether these keywords come next."""
+        """Whether the next tokens are these keywords."""
         return [item.word() for item in self.items[self.at : self.at + len(words)]] == list(words)
 
     def take(self, *words: str) -> bool:
@@ -40,37 +40,37 @@ class SqlReader:
             raise ValueError(f"{word} is missing")
 
     def mark(self, text: str) -> bool:
-        """Skips this mark if it comes next; returns whether it did."""
+        """Skips the punctuation mark ``text`` if it comes next; returns whether it did."""
         found = self.items[self.at : self.at + 1] == [Token("mark", text)]
         self.at += found
         return found
 
     def require_mark(self, text: str) -> None:
-        """Skips a mark that must come next."""
+        """Skips a punctuation mark that must come next."""
         if not self.mark(text):
             raise ValueError(f"{text} is missing")
 
     def identifier(self) -> str:
-        """The identifier that must come next."""
+        """Reads the identifier that must come next."""
         if self.at >= len(self.items) or self.items[self.at].kind not in ("word", "quoted"):
             raise ValueError("a name is missing")
         self.at += 1
         return self.items[self.at - 1].text
 
     def name(self) -> tuple[str, str]:
-        """``[database.]name``; the default is ``database`` if the text does not name a database."""
+        """Reads ``[database.]name``; returns the reader's ``database`` if the text does not contain a database."""
         first = self.identifier()
         return (first, self.identifier()) if self.mark(".") else (self.database, first)
 
     def names(self) -> list[tuple[str, str]]:
-        """One or more names, separated by commas."""
+        """Reads one or more names that are separated by commas."""
         found = [self.name()]
         while self.mark(","):
             found.append(self.name())
         return found
 
     def account(self) -> str:
-        """``user[@host]`` or ``CURRENT_USER[()]``: user and host may be identifiers or strings."""
+        """Reads ``user[@host]`` or ``CURRENT_USER[()]``; user and host may be identifiers or strings."""
         user = self._account_part()
         if self.mark("("):
             self.require_mark(")")
@@ -86,13 +86,13 @@ class SqlReader:
         return self.identifier()
 
     def skip_to(self, word: str) -> None:
-        """Skips everything up to and including this keyword."""
+        """Skips all tokens up to and including this keyword, which must occur."""
         while self.at < len(self.items) and self.peek() != word:
             self.at += 1
         self.require(word)
 
     def clauses(self) -> Iterator["SqlReader"]:
-        """The rest, split at commas outside of brackets."""
+        """Splits the remaining tokens at the commas that are outside of brackets."""
         depth, start = 0, self.at
         for at in range(self.at, len(self.items)):
             mark = self.items[at].text if self.items[at].kind == "mark" else ""

@@ -1,16 +1,17 @@
 """Converts a logged statement to one character set: the server writes parts of some statements in UTF-8, whatever the
 session's character set.
 
-These parts were found in the binlogs of MySQL 9.7, from a session in another character set:
+These parts were found in the binlogs of MySQL 9.7, in statements of a session in another character set:
 
-- the definition of a table that is made from a query, from a temporary table, or with a generated invisible key;
+- the definition of a table that is created from a query, from a temporary table, or with a generated invisible key;
 - the head of a view, up to its query; the definer of a trigger or event;
-- a routine's definer and name, and after its parameters the type that it returns, its comment, and its body in another
-  language;
+- the definer and the name of a routine, and, after the routine's parameters, the type that it returns, its comment, and
+  its body in another language than SQL;
 - the definition of a library.
 
-MySQL's own replicas read these parts in the session's character set, so such objects have other names there. In the
-DROP TABLE that the server writes itself, the second byte of a gb18030 character is doubled if it looks like a backtick.
+MySQL's own replicas read these parts in the session's character set, so the names of such objects differ there. In a
+DROP TABLE that the server itself generates, it doubles the second byte of a gb18030 character if that byte is the code
+of a backtick.
 """
 
 import re
@@ -56,10 +57,10 @@ _UNCERTAIN = "it is not certain whether the server wrote it, in UTF-8"
 def in_one_charset(
     data: bytes, charset: str, *, session_bound: bool, ansi_quotes: bool, backslash_escapes: bool
 ) -> tuple[bytes, str]:
-    """The statement with all of its text in one character set, and that character set: ``charset`` or utf8mb4.
+    """Returns the statement with all of its text in one character set, and that character set: ``charset`` or utf8mb4.
 
-    ``session_bound``: the leader marked the statement as depending on its session, as for a copied temporary table.
-    Raises ValueError if it is not certain which parts the server wrote.
+    ``session_bound`` is true if the leader marked the statement as depending on its session, as it marks CREATE TABLE …
+    LIKE a temporary table. Raises ValueError if it is not certain which parts the server wrote.
     """
     if charset in UTF8 or data.isascii():
         return data, charset
@@ -78,7 +79,7 @@ def in_one_charset(
 
 
 def _recoded(data: bytes, charset: str) -> bytes:
-    """Converts UTF-8 to ``charset``."""
+    """Converts text from UTF-8 to ``charset``."""
     return data if data.isascii() else client_encode(data.decode("utf-8"), charset)
 
 
@@ -92,7 +93,8 @@ def _with_single_backticks(data: bytes) -> bytes:
 
 
 def _routine(data: bytes, end: int, charset: str, quoting: dict[str, Any]) -> bytes:
-    """Converts a routine whose first ``end`` bytes, up to the bracket before the parameters, are in UTF-8."""
+    """Converts the statement of a routine. Its first ``end`` bytes, up to the bracket that opens the parameters, are in
+    UTF-8."""
     rest = data[end:]
     depth = length = 0
     for span in spans(client_decode(rest, charset), blanks=blanks(charset), **quoting):
@@ -109,8 +111,8 @@ def _routine(data: bytes, end: int, charset: str, quoting: dict[str, Any]) -> by
 
 
 def _is_generated(data: bytes, charset: str, quoting: dict[str, Any], *, session_bound: bool) -> bool:
-    """Whether the server wrote a CREATE TABLE that looks like the output of SHOW CREATE TABLE, which dumps contain,
-    too.
+    """Whether the server wrote this CREATE TABLE. It looks like the output of SHOW CREATE TABLE, but may also be a
+    statement from a dump.
     """
     text = data.decode("utf-8", "surrogateescape")
     found = list(spans(text, **quoting))
@@ -124,20 +126,22 @@ def _is_generated(data: bytes, charset: str, quoting: dict[str, Any], *, session
         (inside if depth else options).add(span.token.word())
     key = _GENERATED_KEY.match(data) is not None
     if key and {"ENGINE", "CHARSET"} <= options:
-        raise ValueError(_UNCERTAIN)  # a dump contains both, and the server also writes parts as they were typed
+        # uncertain, because a dump also contains both options, and because the server leaves parts of the text as they
+        # were typed
+        raise ValueError(_UNCERTAIN)
     if not ("START" in options or session_bound or key):
         if "ENGINE" in options and "INNODB" not in options and "CHARSET" not in options:
-            raise ValueError(_UNCERTAIN)  # for some engines the server writes no START TRANSACTION
+            raise ValueError(_UNCERTAIN)  # uncertain, because for some engines the server omits START TRANSACTION
         return False
     if session_bound and "CONNECTION_ID" in inside:
-        raise ValueError(_UNCERTAIN)  # the leader marks a statement that calls CONNECTION_ID() in the same way
+        raise ValueError(_UNCERTAIN)  # uncertain, because the leader also marks a statement that calls CONNECTION_ID()
     if charset in _UNSAFE and not _is_utf8(data):
         raise ValueError("it has literals whose backslashes may be parts of characters")
     return True
 
 
 def _is_readable(span: Span, before: Span | None) -> bool:
-    """Whether a token is UTF-8, or a string with an introducer that names its character set."""
+    """Whether a token is valid UTF-8, or a string after an introducer, which names the string's character set."""
     introduced = before is not None and span.token.kind == "string" and before.token.text.startswith("_")
     return introduced or _is_utf8(span.token.text.encode("utf-8", "surrogateescape"))
 

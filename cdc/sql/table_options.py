@@ -1,8 +1,9 @@
 """Finds the options of CREATE TABLE and ALTER TABLE in a statement's text, including the options of partitions. Pure.
 
-Words such as ENGINE and TABLESPACE are not reserved, so they may be names of columns, keys and tables, too. An option
-is found only where MySQL's grammar allows an option: after a table's columns, at the start of a clause of ALTER TABLE,
-after another option, and in a partition's definition ("CREATE TABLE Statement", "ALTER TABLE Statement" in the manual).
+Words such as ENGINE and TABLESPACE are not reserved, so they may be names of columns, keys and tables, too. So the
+module searches for options only where MySQL's grammar allows them: after a table's columns, at the start of a clause of
+ALTER TABLE, after another option, and in a partition's definition ("CREATE TABLE Statement", "ALTER TABLE Statement" in
+the manual).
 """
 
 from collections.abc import Iterator
@@ -26,26 +27,27 @@ _OPTIONS = [
         "STORAGE", "TABLESPACE", "TABLE_CHECKSUM", "UNION",
     )),
 ]  # fmt: skip
-# In a list of columns or partitions these words may follow a name, which then is not an option.
+# These words may follow a name in a list of columns or partitions; that name is then not an option.
 _AFTER_NAMES = {"ASC", "BY", "DESC", "INTO"}
 _OPEN, _CLOSE, _COMMA = (Token("mark", text) for text in "(),")
 
 
 class Option(NamedTuple):
-    """The last word of an option's name, and the first token of its value, with its place in the text."""
+    """An option: the last word of its name, and the first token of its value with the token's place in the text."""
 
     name: str
     value: Span
 
 
 def table_options(text: str, *, ansi_quotes: bool, backslash_escapes: bool, blanks: Blanks = NO_BLANKS) -> list[Option]:
-    """The options of a table and its partitions, in their order; empty for any other statement."""
+    """The options of a table and of its partitions, in the order of the text; empty for a statement that is not CREATE
+    TABLE or ALTER TABLE."""
     found = list(spans(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks))
     reader = SqlReader([span.token for span in found], "")
     try:
         options = _of_create(reader) if reader.take("CREATE", "TABLE") else _of_alter(reader)
     except ValueError:
-        return []  # a name is missing: no server has executed such a statement
+        return []  # a name is missing, so no server has executed this statement
     if not options and not reader.at:
         return []
     return [Option(name, found[at]) for at, name in sorted({*options, *_of_partitions(reader)})]
@@ -74,13 +76,13 @@ def _of_alter(reader: SqlReader) -> list[tuple[int, str]]:
 def _of_partitions(reader: SqlReader) -> list[tuple[int, str]]:
     """Finds the options of all partitions and subpartitions.
 
-    After a bracket or comma, the word PARTITION can only begin a partition: as a reserved word it can't be an unquoted
-    name.
+    If the word PARTITION follows a bracket or comma, it begins a partition: it is a reserved word, so it can't be an
+    unquoted name.
     """
     options: list[tuple[int, str]] = []
     for at, (before, item) in enumerate(pairwise(reader.items), 1):
         if before in (_OPEN, _COMMA) and item.word() in ("PARTITION", "SUBPARTITION"):
-            reader.at = at + 2  # after the partition's name
+            reader.at = at + 2  # behind the partition's name
             listed = reader.take("VALUES", "IN") or reader.take("VALUES", "LESS", "THAN")
             if listed and not _skip_brackets(reader):
                 reader.take("MAXVALUE")
@@ -89,7 +91,8 @@ def _of_partitions(reader: SqlReader) -> list[tuple[int, str]]:
 
 
 def _options(reader: SqlReader, *, commas: bool) -> Iterator[tuple[int, str]]:
-    """The options that come next, each with the index of its value; ``commas`` may separate them."""
+    """Reads the options that come next; yields the index of each option's value and the last word of its name. With
+    ``commas`` the options may be separated by commas."""
     while reader.at < len(reader.items):
         start = reader.at
         if reader.take("START", "TRANSACTION"):
@@ -113,7 +116,7 @@ def _options(reader: SqlReader, *, commas: bool) -> Iterator[tuple[int, str]]:
 
 
 def _skip_brackets(reader: SqlReader) -> bool:
-    """Skips everything in brackets, if a bracket comes next; returns whether a bracket came."""
+    """Skips a bracket and everything up to its end, if a bracket comes next; returns whether one came."""
     depth = int(reader.mark("("))
     found = depth > 0
     while depth and reader.at < len(reader.items):

@@ -1,9 +1,10 @@
-"""Decodes the text of a logged statement, in which bytes may be lost, and decides the form of the text in a record.
+"""Decodes the text of a logged statement, in which some bytes may have no character, and decides in which form a record
+contains the text.
 
-MySQL accepts bytes that are invalid in the session's character set, in comments and strings. A follower receives the
+In comments and strings, MySQL accepts bytes that are invalid in the session's character set. A follower receives the
 same bytes, so invalid bytes matter only in names. If it is not known how the server reads a statement, every character
-outside of ASCII counts as lost: marks and keywords are ASCII in every character set, so the objects that the statement
-may affect can still be found.
+outside of ASCII counts as lost. The objects that the statement may affect can still be found, because punctuation marks
+and keywords are ASCII in every character set.
 """
 
 import re
@@ -26,7 +27,7 @@ _LIKE_ASCII = "swe7"
 class StatementText:
     """A statement in one character set. ``known`` is its text, with lone surrogates for lost bytes.
 
-    ``problem`` is the reason why it is not known how the server reads the statement; else it is empty.
+    ``problem`` is the reason why it is not known how the server reads the statement, and empty if that is known.
     """
 
     known: str
@@ -40,12 +41,13 @@ class StatementText:
 
     @property
     def exact(self) -> bytes | None:
-        """The bytes to send; None if the record's text and character set are enough to restore them."""
+        """The bytes to send to a follower; None if they can be restored from the text and the character set in the
+        record."""
         return None if _sent(readable(self.known), self.charset) == self.data else self.data
 
     @property
     def misreads_marks(self) -> bool:
-        """Whether even ASCII may have another meaning, so that no name in the text is certain."""
+        """Whether even ASCII characters may have another meaning, so that no name in the text is certain."""
         return bool(self.problem) and self.charset == _LIKE_ASCII
 
     def unreadable(self, effects: Iterable[Effect]) -> str:
@@ -65,7 +67,7 @@ def statement_text(
 ) -> StatementText:
     """Decodes a statement that was logged from a session with this character set.
 
-    ``session_bound``: the leader marked the statement as depending on its session.
+    ``session_bound`` is true if the leader marked the statement as depending on its session.
     """
     if data.isascii() and charset != _LIKE_ASCII and charset not in _WIDE:
         return StatementText(data.decode("ascii"), data, charset)
@@ -80,7 +82,7 @@ def statement_text(
 
 
 def as_stored(effects: Iterable[Effect], charset: str) -> tuple[Effect, ...]:
-    """Returns ``effects`` of a statement in this character set, with names as the server stores them."""
+    """Returns the ``effects`` of a statement in this character set with all names as the server stores them."""
 
     def stored(names: tuple[str, str] | None) -> tuple[str, str] | None:
         return names and (stored_name(names[0], charset), stored_name(names[1], charset))
@@ -99,7 +101,8 @@ def as_stored(effects: Iterable[Effect], charset: str) -> tuple[Effect, ...]:
 
 
 def _ascii_only(data: bytes, charset: str) -> str:
-    """The text, in which every character outside of ASCII is replaced by a lost byte."""
+    """Decodes the text so that each character outside of ASCII becomes a lone surrogate, which stands for lost
+    bytes."""
     try:
         cut = units(data, charset)
     except ValueError:
@@ -108,7 +111,7 @@ def _ascii_only(data: bytes, charset: str) -> str:
 
 
 def _sent(text: str, charset: str) -> bytes | None:
-    """The result of ``sent``, None if the character set lacks a character of the text."""
+    """Returns the result of ``sent``; None if the character set lacks a character of the text."""
     try:
         return sent(text, charset)
     except ValueError:
@@ -116,10 +119,10 @@ def _sent(text: str, charset: str) -> bytes | None:
 
 
 def is_lost(name: str) -> bool:
-    """Whether bytes of ``name`` are lost, so that it may be any name."""
+    """Whether bytes of ``name`` are lost, so that ``name`` may stand for any name."""
     return _LOST.search(name) is not None
 
 
 def readable(text: str) -> str:
-    """The text with a question mark for each lost byte."""
+    """Replaces each lost byte in the text by a question mark."""
     return _LOST.sub("?", text)

@@ -15,7 +15,8 @@ from cdc.model.client_text import NO_BLANKS, Blanks
 
 __all__ = ["Span", "Token", "excerpt", "spans", "tokens"]
 
-# After the first quote, text may be inside a string, whatever the session's sql_mode; password hashes may be 0x….
+# The excerpt ends at the first quote, because whatever follows may be inside a string, depending on the sql_mode; and
+# at 0x…, because password hashes may be written in that form.
 _LITERAL = re.compile(r"""['"]|\b0x[0-9a-f]""", re.IGNORECASE)
 
 
@@ -26,22 +27,22 @@ def excerpt(statement: str, *, length: int = 120) -> str:
 
 
 class Token(NamedTuple):
-    """A token's ``kind`` (word, quoted (identifier), string, host (after an @), or mark) and its text
-    without quotes.
+    """A token: its ``kind`` (word, quoted (identifier), string, host (after an @) or mark), and its text without
+    quotes.
     """
 
     kind: str
     text: str
 
     def word(self) -> str:
-        """The keyword that the token may be, in capitals; empty for anything but an unquoted word."""
-        # Only ASCII words are keywords: the capitals of some other letters are ASCII, but the server does not read such
-        # words as keywords.
+        """The keyword that the token may be, in capitals; empty for a token that is not an unquoted word."""
+        # Only ASCII words are keywords: ``upper`` turns some other letters into ASCII letters, but the server does not
+        # read such words as keywords.
         return self.text.upper() if self.kind == "word" and self.text.isascii() else ""
 
 
 class Span(NamedTuple):
-    """A token and its start and end in the statement's text, quotes included."""
+    """A token, with its start and end in the statement's text; quotes belong to it."""
 
     token: Token
     start: int
@@ -50,7 +51,7 @@ class Span(NamedTuple):
 
 @cache
 def _pattern(*, ansi_quotes: bool, backslash_escapes: bool, blanks: Blanks) -> re.Pattern[str]:
-    # A backslash escapes in strings only, and not at all under NO_BACKSLASH_ESCAPES.
+    # A backslash is an escape only in strings, and never under NO_BACKSLASH_ESCAPES.
     single = r"(?:[^'\\]|''|\\.)*" if backslash_escapes else "(?:[^']|'')*"
     double = r'(?:[^"\\]|""|\\.)*' if backslash_escapes and not ansi_quotes else '(?:[^"]|"")*'
     spaces, dashes = map(re.escape, blanks)
@@ -63,8 +64,8 @@ def _pattern(*, ansi_quotes: bool, backslash_escapes: bool, blanks: Blanks) -> r
         |@(?P<host>[0-9A-Za-z_.$]*)
         |(?P<word>(?:{no_space}[0-9A-Za-z_$\u0080-\U0010ffff])+)
         |(?P<mark>.)""",
-        # ASCII: the server reads no other character as a space, except ``blanks``, and words may contain any other
-        # character.
+        # With re.ASCII, only ASCII spaces are spaces, as for the server, which reads no other character as a space
+        # except ``blanks``; words may contain any other character.
         re.VERBOSE | re.DOTALL | re.ASCII,
     )
 
@@ -72,7 +73,8 @@ def _pattern(*, ansi_quotes: bool, backslash_escapes: bool, blanks: Blanks) -> r
 def tokens(
     text: str, *, ansi_quotes: bool, backslash_escapes: bool = True, blanks: Blanks = NO_BLANKS
 ) -> Iterator[Token]:
-    """The statement's tokens; any other character, such as an open quote, is a mark."""
+    """Yields the statement's tokens. A character that begins no other kind of token, such as a quote without its end,
+    is a mark."""
     for span in spans(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks):
         yield span.token
 
@@ -80,7 +82,8 @@ def tokens(
 def spans(
     text: str, *, ansi_quotes: bool, backslash_escapes: bool = True, blanks: Blanks = NO_BLANKS
 ) -> Iterator[Span]:
-    """The statement's tokens with their positions in the text; ``blanks`` are the blanks of its character set."""
+    """Yields the statement's tokens with their positions in the text; ``blanks`` are the characters that its character
+    set treats like a blank."""
     pattern = _pattern(ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks)
     for match in pattern.finditer(text):
         kind = match.lastgroup or "mark"

@@ -26,10 +26,11 @@ _ANSWER_SECONDS = 10.0
 
 
 class AllMessages:
-    """Reads the ``last`` messages of the topics in ``names``, or all messages (None), and then new messages.
+    """Reads the ``last`` messages of each partition of the topics in ``names``, or all messages (None), and then new
+    messages.
 
-    The last messages are those with the latest timestamps, in the order of these; all others come in the order of the
-    offsets in each partition. With ``since_ms`` only messages from that timestamp on are read. ``properties`` are
+    The last messages come in the order of their timestamps, all others in the order of the offsets in each partition.
+    With ``since_ms`` only messages from that timestamp on are read. ``properties`` are
     librdkafka's. Raises KafkaException.
     """
 
@@ -112,7 +113,7 @@ def _newest(
             newest = islice(backwards(properties, partition, end=end, pick=Shown.of), last)
             found += [message for message in newest if message.offset >= begins[partition]]
     found.sort(key=lambda each: (each.timestamp_ms or 0, each.topic, each.partition, each.offset))
-    return found[-last:] if last else []
+    return found
 
 
 def message_line(message: Shown, names: Topics) -> str:

@@ -22,8 +22,8 @@ def line(record: Record) -> str:
 
 
 def _chunk(record: Record) -> str:
-    """Formats a chunk: its number of rows, and its range of keys, its list of keys, or the number of the table's
-    piece."""
+    """Formats a chunk: its number of rows, and its range of keys, its list of keys, or the number of its piece of the
+    table."""
     key, (after, through, _, piece, keys) = record.key or (), record.range or KeyRange(None, None)
     if piece is not None:
         return f"{len(record.rows)} rows, piece {piece} of the table{', the last' if through is None else ''}"

@@ -38,7 +38,9 @@ def test_one_process_writes(store: str, spark: SparkSession) -> None:
     LakeFolder(HadoopFolder(spark, address), {"format": "delta"}).close()
 
 
+@pytest.mark.long
 def test_a_lake_on_hdfs(pair: Pair, store: str, spark: SparkSession, tmp_path: Path) -> None:
+    """`make test` has test_files and test_one_process_writes here, and test_lake on a folder of this machine."""
     database = "a_lake_on_hdfs"
     pair.on_leader(
         "CREATE TABLE orders (id INT PRIMARY KEY, n INT)", "INSERT INTO orders VALUES (1, 1), (2, 2)",

@@ -213,8 +213,10 @@ def emptied(server: MySql, database: str) -> None:
             cursor.execute(statement)
 
 
+@pytest.mark.long
 def test_a_follower_of_a_program_that_is_killed(pair: Pair, spark: SparkSession) -> None:
-    """Ctrl-C is one line that says how to go on. In the long tests kills of the program and its Spark come after it."""
+    """Ctrl-C is one line that says how to go on; kills of the program and its Spark come after it. `make test` has
+    test_a_follower_killed_while_it_is_loaded."""
     database, chance = "a_follower_of_a_program_that_is_killed", random.Random(f"{SEED} program")
     pair.on_leader(f"CREATE DATABASE {database}", f"USE {database}", *HISTORY)
     run_well("cdc-producer", pair.source, "--until-current")

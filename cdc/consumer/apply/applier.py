@@ -1,5 +1,5 @@
-"""Applies batches: the rows of a batch and its checkpoint are one follower transaction, which is repeated until it
-commits.
+"""Applies batches. The rows of a batch and its checkpoint are in one transaction on the follower, which is repeated
+until it commits.
 """
 
 import threading
@@ -26,16 +26,16 @@ __all__ = ["Applied", "Applier", "Reread"]
 
 
 class Reread(Exception):
-    """Raised when records after the checkpoint must be read again, since they are no longer in memory: the follower has
-    rolled back parts of a large transaction, or a replica that lags behind has taken the follower's place."""
+    """The records after the checkpoint must be read again, since they are no longer in memory. The reason is that the
+    follower has rolled back parts of a large transaction, or that a lagging replica has taken the follower's place."""
 
 
 class Applied(NamedTuple):
-    """A commit on the follower: ``last`` is the last record that it applied, and ``seconds`` is the time since the
-    preparation of its last batch began.
+    """A commit on the follower. ``last`` is the last record that the commit applied, and ``seconds`` is the time since
+    the preparation of the committed batch began.
 
-    ``filtered`` counts the rows among ``rows`` that the filters left out. ``chunk`` is set if the batch was a chunk of
-    a table copy.
+    ``rows`` is the number of rows in it, and ``filtered`` is the number of these rows that the filters left out.
+    ``chunk`` is set if the batch was a chunk of a table copy.
     """
 
     last: Record
@@ -47,8 +47,8 @@ class Applied(NamedTuple):
 
 
 class Applier:
-    """Applies batches over a connected ``session`` that holds the consumer's lock, beginning after the ``committed``
-    checkpoint.
+    """Applies batches, beginning after the ``committed`` checkpoint. ``session`` must be connected and hold the
+    consumer's lock.
 
     ``retry`` limits how long the applier waits without progress while the follower is unreachable; setting ``stop``
     ends the wait early.
@@ -70,8 +70,9 @@ class Applier:
         self._committed = committed
         self._retry = retry
         self._stop = stop
-        # Batches that are not known to be committed, in order: first the batches that the executors have, then the
-        # batches that wait. Only the last executed part of a large transaction is kept.
+        # Batches that are not known to be committed, in order: ``_under_way`` are the batches that were passed to the
+        # executors, ``_waiting`` the batches that were not. Only the last of the executed parts of a large transaction
+        # is kept.
         self._under_way: deque[PlannedBatch] = deque()
         self._waiting: deque[Batch] = deque()
         self._applied: list[Applied] = []
@@ -87,11 +88,11 @@ class Applier:
         return self._execution.conflicts
 
     def applied(self, batches: Iterable[Batch | None]) -> Iterator[Applied | None]:
-        """Applies each batch exactly once. A None among the batches means that there are no more for now; it is passed
-        on once everything before it has committed.
+        """Applies each batch exactly once. A None among the batches means that there are no more batches for now; the
+        function yields a None once all batches before it have committed.
 
-        Ends early if ``stop`` is set while the follower is away. Raises PromiseError for a row or statement that can't
-        be applied, ServerGone if the follower stays away, Reread.
+        Ends early if ``stop`` is set while the follower is unreachable. Raises PromiseError for a row or statement that
+        can't be applied, ServerGone if the follower stays unreachable, Reread.
         """
         for batch in batches:
             if batch is not None:
@@ -100,7 +101,7 @@ class Applier:
                 if not self._persist(wait=batch is None):
                     return
             except CdcError:
-                # The statements before the failed statement have committed: report them first.
+                # The statements before the failed statement have committed, so they are reported before the error.
                 yield from self._take_applied()
                 raise
             yield from self._take_applied()
@@ -110,15 +111,16 @@ class Applier:
         yield from self._take_applied()
 
     def _persist(self, *, wait: bool) -> bool:
-        """Sends the waiting batches until the follower has accepted them and, with ``wait``, committed them. Returns
-        False if ``stop`` was set first."""
+        """Sends the waiting batches, and repeats that until the follower has accepted them and, with ``wait``,
+        committed them. Returns False if ``stop`` is set before."""
         while True:
             try:
                 self._try_persist(wait=wait)
             except RunFailed:
                 self._execution.prefer_serial()
             except Interrupted as error:
-                # A new connection has no open transaction, and no session variable of the former connection.
+                # The new connection will have neither the open transaction nor the session variables of the old
+                # connection.
                 self._session.close()
                 self._preparation.forget_tables()
                 if not self._stop.is_set():
@@ -146,7 +148,7 @@ class Applier:
             self._session.keep()
             self._preparation.rest()
             if not self._under_way:
-                # A lost connection that was opened again counts as recovered once nothing is left to do.
+                # After a reconnection, the retries count as successful only when nothing is left to do.
                 self._retry.success()
 
     def _send(self, batch: Batch) -> None:
@@ -157,7 +159,8 @@ class Applier:
         try:
             planned = self._preparation.prepare(batch, self._execution.commit)
         except (CdcError, Refused):
-            # The batches before this batch are applied; if the connection is lost meanwhile, they are executed again.
+            # The batches before this one are committed now; if the connection is lost during that, all of them are
+            # executed again.
             self._commit()
             raise
         self._take_committed()
@@ -174,11 +177,13 @@ class Applier:
         self._take_committed()
 
     def _recover(self) -> None:
-        """Connects again, or ends a parallel run that failed, and puts all uncommitted batches back to be sent again.
+        """Connects again, or ends a parallel run that failed, and moves all uncommitted batches back to the waiting
+        batches.
 
-        Raises Reread if some of them are no longer in memory.
+        Raises Reread if some uncommitted records are no longer in memory.
         """
-        # before another server may answer, since these batches have committed on the former server
+        # Committed batches are removed before the program connects again: they have committed on the present server,
+        # and another server may answer afterwards.
         self._take_committed()
         self._committed.connect()
         try:
@@ -197,15 +202,15 @@ class Applier:
             raise Reread
 
     def _take_committed(self) -> None:
-        """Removes the batches that are no longer needed: committed batches, and all executed parts of a large
-        transaction except the last."""
+        """Removes the batches that are no longer needed: committed batches, and executed parts of a large transaction
+        except the last such part."""
         while self._under_way and self._is_done(self._under_way[0]):
             planned = self._under_way.popleft()
             if planned.state is State.COMMITTED:
                 self._has_committed(planned)
 
     def _is_done(self, first: PlannedBatch) -> bool:
-        # A part that was only sent is kept until it is executed, so that it can be sent again.
+        # A part that was sent but is not executed yet must be kept, so that it can be sent again.
         is_part = first.state is State.EXECUTED and not first.batch.ends
         return first.state is State.COMMITTED or (is_part and len(self._under_way) > 1)
 

@@ -1,9 +1,9 @@
-"""Applies a chunk of a table copy whose planned statements failed: deletes the rows that block the chunk's rows, and
-counts them.
+"""Applies a chunk of a table copy whose planned statements failed: deletes the follower's rows that block rows of the
+chunk, and counts the deleted rows.
 
 Two kinds of rows block a row of the chunk: rows outside of the chunk's range with the same value of the record's key,
-and rows with the same value of another unique key. The latter are not rows of the leader (``plan.copying``), so a later
-chunk or change restores the leader's row with that key.
+and rows with the same value of another unique key. Rows of the second kind differ from the leader's rows
+(``plan.copying``), so a later chunk or change stores the leader's row with that key.
 """
 
 import logging
@@ -33,7 +33,7 @@ _LOG = logging.getLogger("cdc.consumer")
 
 
 class Chunks:
-    """Applies chunks in the session's open transaction. For ``skips`` and ``note`` see ``RowByRow``."""
+    """Applies chunks in the session's open transaction. ``skips`` and ``note`` are described in ``RowByRow``."""
 
     def __init__(
         self,
@@ -58,7 +58,8 @@ class Chunks:
         try:
             if covering.refused is not None:
                 raise covering.refused
-            # LOAD DATA only warns about some values, which may be why the batch failed.
+            # LOAD DATA is not used for the table now: it may have caused the failure, since it only warns about some
+            # values.
             self._tables.pause_loading([chunk.uri])
             if chunk.range is not None and chunk.range.piece is not None:
                 self._apply_piece(covering)
@@ -85,7 +86,8 @@ class Chunks:
         self._row_by_row.apply(in_order([covering.written]))
 
     def _apply_piece(self, covering: ChunkPlan) -> None:
-        """Adds rows of a table that is copied in pieces: only rows of its other pieces can block them."""
+        """Applies a piece of a table that is copied in pieces. Only rows of other pieces of the table can block its
+        rows."""
         try:
             self._run(_made(covering.steps, self._tables.shape(covering.chunk.uri)))
         except (Refused, Mismatch) as error:
@@ -95,7 +97,7 @@ class Chunks:
                 raise _clash(covering.chunk, f"{self._row_by_row.removed} rows are in others' way") from None
 
     def _apply_whole(self, covering: ChunkPlan) -> bool:
-        """Deletes the blocking rows and adds the chunk's rows; returns False if that failed."""
+        """Deletes the rows that block the chunk's rows, and adds the chunk's rows; returns False if that fails."""
         try:
             self._run(_made(covering.emptying))
             removed = 0
@@ -114,7 +116,7 @@ class Chunks:
         return True
 
     def _check(self, chunk: Record) -> None:
-        """Raises Unapplicable if rows of the chunk replaced one another, so that some are missing."""
+        """Raises Unapplicable if some rows of the chunk have replaced others, so that rows are missing."""
         try:
             lacking = self._ranges.lacks(chunk, self._tables.shape(chunk.uri), size=PACKET_BYTES)
         except (*INCOMPARABLE, Refused) as error:
@@ -123,8 +125,8 @@ class Chunks:
             raise _clash(chunk, f"of {len(chunk.rows)} rows {lacking} are not there afterwards")
 
     def _run(self, made: Iterator[Statement]) -> list[int]:
-        """Runs the statements and returns the row counts of the DELETEs among them; raises Mismatch for a
-        wrong count.
+        """Executes the statements, and returns the row counts of the DELETEs among them. Raises Mismatch for a wrong
+        count.
         """
         found = []
         for packet in packets(made, limit=self._session.max_packet):
@@ -143,16 +145,18 @@ def _made(steps: Sequence[Step], shape: TableSchema | None = None) -> Iterator[S
 
 
 def _with_key(record: Record, key: Sequence[str], shape: TableSchema, rows: Sequence[Row] = ()) -> Step:
-    """A step that deletes all rows with the same values of ``key`` as ``rows``, by default all rows of the record."""
+    """Plans a step that deletes all rows of the follower with the same values of ``key`` as one of ``rows``, which are
+    all rows of the record by default."""
     named = replace(record, key=tuple(key))
     flags = NO_FOREIGN_KEY_CHECKS if shape.related else 0
     return for_table(Step("Clear", [Change(named, Row(row.after, None)) for row in rows or record.rows], flags), shape)
 
 
 def _clashing(record: Record, shape: TableSchema) -> list[Step]:
-    """Steps that delete all rows that clash with a row of the record in a unique key other than the record's key.
+    """Plans steps that delete all rows of the follower that clash with a row of the record in another unique key than
+    the record's key.
 
-    Keys with a prefix or an expression are left to ``RowByRow``.
+    Clashes in unique keys with a prefix or an expression are left to ``RowByRow``.
     """
     steps = []
     for parts in shape.unique_keys.values():
@@ -181,10 +185,9 @@ def _tell_failed(chunk: Record, reason: Exception) -> None:
 
 
 def _tell_removed(chunk: Record, rows: int) -> None:
-    """Logs the number of deleted rows.
+    """Logs the number of rows that were deleted because they blocked rows of the chunk.
 
-    The message is a warning if only chosen keys are repaired, since then no later chunk restores a row that was deleted
-    for them."""
+    If the chunk repairs chosen keys, the message is a warning, because no later chunk will restore a deleted row."""
     repaired = chunk.range is not None and chunk.range.keys is not None
     what = "rows removed for rows that are repaired: audit again" if repaired else (
         "rows removed for rows of a table that is being copied"

@@ -1,5 +1,5 @@
-"""Tracks the checkpoint that the follower is known to have committed, and reads it from the server after a lost
-connection."""
+"""Tracks the checkpoint that the follower is known to have committed. After a lost connection it is read from the
+server."""
 
 import logging
 
@@ -21,13 +21,13 @@ class Committed:
     """Keeps the newest ``checkpoint`` that is known to be committed.
 
     After a failover another server answers at the follower's address, perhaps a replica that lags behind and still
-    executes its relay log. Until something commits there, ``switched`` is true and that server's own checkpoint counts.
-    ``incomplete`` is true if that server lacks records which are no longer in memory.
+    executes its relay log. Until a transaction commits on that server, ``switched`` is true, and the server's own
+    checkpoint is valid. ``incomplete`` is true if the server lacks records that are no longer in memory.
     """
 
     def __init__(self, session: Session, checkpoint: Checkpoint) -> None:
         self._session = session
-        self._server = session.server  # the server of the last commit
+        self._server = session.server  # the server on which the last commit happened
         self._highest = checkpoint.sequence  # the highest sequence that was ever committed
         self.checkpoint = checkpoint
         self.switched = False
@@ -40,13 +40,13 @@ class Committed:
         self.switched = False
 
     def connect(self) -> None:
-        """Connects if there is no connection, and takes over the checkpoint if another server answers.
+        """Connects if there is no connection. If another server answers, uses the checkpoint of that server.
 
-        Raises Interrupted or Refused, PromiseError if the other server is no replica of the former server.
+        Raises Interrupted or Refused, and PromiseError if the other server is not a replica of the former server.
         """
         if not self._session.connected:
-            # Connecting takes the lock. Then the former connections have ended at the server, so that each of their
-            # commits has either happened or never will.
+            # Connecting acquires the consumer's lock. So the old connections have ended on the server, and each of
+            # their commits has either happened or never will.
             self._session.connect()
         self.switched = self.switched or self._session.server != self._server
         if self.switched:
@@ -55,28 +55,30 @@ class Committed:
                 _LOG, "another server took the follower's place", level=logging.WARNING, server=self._session.server,
                 before=self._server, sequence=there.sequence, lost=self._highest - there.sequence,
             )  # fmt: skip
-            # Records in memory may have been parsed for a server that needs other literals for doubles in JSON.
+            # The records in memory can't be used either if this server needs other literals for doubles in JSON than
+            # the server for which they were parsed.
             other = there.sequence != self.checkpoint.sequence or self._session.changes_doubles
             self.incomplete = self.incomplete or other
             self.checkpoint = there
 
 
 def sequence_in(session: Session, resource: str) -> int | None:
-    """Reads the sequence of the follower's checkpoint, None if it has no checkpoint. Raises Interrupted or Refused."""
+    """Reads the sequence in the follower's checkpoint; None if the follower has no checkpoint. Raises Interrupted or
+    Refused."""
     rows = session.rows(Checkpoint.select(resource, schema=session.schema))
     session.run([b"COMMIT"])
     return Checkpoint.from_rows(rows[0], schema=session.schema).sequence if rows else None
 
 
 def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) -> Checkpoint:
-    """Reads the checkpoint of the server that answers now; returns ``checkpoint`` if the server's sequence is above
-    ``highest``.
+    """Reads the checkpoint of the server that answers now, and returns it; returns ``checkpoint`` instead if the
+    server's sequence is above ``highest``.
 
-    The records that this server lacks are still in the topics or in its relay log. Raises Interrupted or Refused,
-    PromiseError if the server was no replica of the former server, UserError (``rewinds``).
+    The records that this server lacks are still in the topics or in its relay log. Raises Interrupted or Refused;
+    PromiseError if the server was not a replica of the former server; UserError (``rewinds``).
     """
     rows = session.rows(Checkpoint.select(checkpoint.resource, schema=checkpoint.schema))
-    # A follower of layout "single" may lack the table of offsets in other topics, and does not need it.
+    # With layout "single" the follower may lack the table of offsets in other topics, and needs no such offsets.
     select_others = Checkpoint.select_offsets(checkpoint.resource, schema=checkpoint.schema)
     others = session.rows(select_others) if checkpoint.others else []
     there = Checkpoint.from_rows(rows[0], others, schema=checkpoint.schema) if rows else None
@@ -94,10 +96,11 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
 
 
 def resolve_commit(session: Session, committing: PlannedBatch | None, checkpoint: Checkpoint) -> None:
-    """Marks the batch ``committing`` as committed if its COMMIT, sent over a lost connection, has reached the server.
+    """Marks the batch ``committing`` as committed if the server has executed its COMMIT, which was sent over a
+    connection that is lost.
 
-    ``checkpoint`` is the last checkpoint known to be committed. Raises Interrupted, Refused, or PromiseError if the
-    follower has neither this checkpoint nor the batch's.
+    ``checkpoint`` is the last checkpoint that is known to be committed. Raises Interrupted, Refused, or PromiseError if
+    the follower has neither this checkpoint nor the one that the batch sets.
     """
     sequence = sequence_in(session, checkpoint.resource)
     if committing is not None and sequence == committing.target.sequence:
@@ -107,7 +110,7 @@ def resolve_commit(session: Session, committing: PlannedBatch | None, checkpoint
 
 
 def moved(checkpoint: Checkpoint) -> PromiseError:
-    """The error for a follower's checkpoint that differs from the checkpoint that this program wrote last."""
+    """Returns the error for a follower whose checkpoint is not the one that this program wrote last."""
     return PromiseError(
         "the checkpoint in the follower has been moved by something else",
         code="CDC-CHECKPOINT-MOVED",
@@ -117,7 +120,7 @@ def moved(checkpoint: Checkpoint) -> PromiseError:
 
 
 def lost(error: Interrupted, *, after: int) -> Disconnected:
-    """The error for a follower that stayed unreachable, so that the records after the sequence ``after`` are not
+    """Returns the error for a follower that stays unreachable, so that the records after the sequence ``after`` are not
     applied.
     """
     return Disconnected(

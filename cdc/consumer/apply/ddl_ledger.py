@@ -1,16 +1,17 @@
-"""Executes the leader's DDL statements, which commit by themselves, exactly once, and notes each in the ledger table.
+"""Executes each DDL statement of the leader exactly once, although DDL statements commit implicitly, and notes each
+statement in the ledger table.
 
-A statement runs under a GTID of its own, and a server executes a GTID only once. The ledger first commits an intent row
-with the GTID, then executes the statement under that GTID, and then commits the done row together with the checkpoint.
-After a crash the intent contains the GTID, and the follower's executed GTID set shows whether the statement ran. If it
-is still running on the lost connection, SET gtid_next waits for it.
+Each statement is executed under its own GTID, and a server executes a GTID only once. First an intent row with the GTID
+is committed to the ledger table, then the statement is executed under that GTID, and then the done row is committed
+together with the checkpoint. After a crash the intent contains the GTID, and the follower's executed GTID set shows
+whether the statement ran. If the statement is still running on the lost connection, SET gtid_next waits for its end.
 
-If statements follow one another, all intents commit first and all done rows last, because a commit takes about as long
-as a statement. After a crash the GTID of each statement shows whether it ran.
+If several statements follow one another, all their intents are committed first, and all their done rows last, because a
+commit takes about as long as a statement.
 
 The leader logs CREATE TABLE … SELECT as CREATE TABLE … START TRANSACTION and rows. MySQL allows no plain INSERT after
-that form (error 3977), so the table is created and committed under its GTID, and the rows, the done row and the
-checkpoint commit together. Between the two commits the follower has an empty table.
+that form (error 3977), so the table is created and committed under the statement's GTID, and then the rows, the done
+row and the checkpoint are committed together. Between the two commits the follower has an empty table.
 """
 
 import logging
@@ -47,19 +48,21 @@ _THERE = (
     "somebody has done this on the follower already: where it is as on the leader, nothing is lost by skipping it; "
     "else undo it there and start again"
 )
-# Error numbers for syntax, functions, engines, character sets, collations and kinds of columns and keys that only some
-# versions accept.
+# The numbers of errors about syntax, functions, engines, character sets, collations, and kinds of columns and keys that
+# only some versions accept.
 _OF_VERSIONS = (1063, 1064, 1115, 1193, 1235, 1273, 1286, 1305, 1503, 3763, 3770, 3814, 6123, 6125)
 _LACKS = 1227
-# The server's error text contains "the SUPER or SYSTEM_VARIABLES_ADMIN and TABLE_ENCRYPTION_ADMIN privilege(s)".
+# Finds the privileges in the server's text, such as "the SUPER or SYSTEM_VARIABLES_ADMIN and TABLE_ENCRYPTION_ADMIN
+# privilege(s)".
 _PRIVILEGES = re.compile(r"\b([A-Z_]{4,}(?:(?:,| or| and) [A-Z_]{4,})*) privilege")
 _OF_ACCOUNTS = (1449, _LACKS)
 _HINTS = {
-    # The object exists or is missing already, or another key or constraint has its name.
+    # The errors mean that the object exists or is missing already, or that another key or constraint has its name.
     **dict.fromkeys((1007, 1008, 1050, 1051, 1060, 1061, 1091, 1304, 1305, 1826, 3822), _THERE),
-    # The server checks a view's text with the rights of its definer: that account must exist.
+    # The definer of a view must exist, because the server checks the view's text with the rights of that account.
     1449: "create that account on the follower, since accounts are not replicated, and start again",
-    # consumer.engine may turn a MyISAM table into InnoDB, which allows fewer kinds of AUTO_INCREMENT keys.
+    # consumer.engine may change the table's engine from MyISAM to InnoDB, which allows fewer kinds of AUTO_INCREMENT
+    # keys.
     1075: "InnoDB numbers by the first column of a key only: create the table on the follower by hand, with one more "
     "KEY that begins with the AUTO_INCREMENT column (its numbers come from the leader)",
 }
@@ -76,19 +79,19 @@ _ANY_ORDER = (
     "go on with --skip; or leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT"
 )
 _MAKES_DOCUMENTS = re.compile(r"\bJSON|->|\bMEMBER\b", re.I)
-_UNCOMMITTED_SECONDS = 1.0  # seconds after which the executed statements are committed
-_SHOWN = 100_000  # the most characters that are kept of a skipped statement; all of it may exceed the packet size
+_UNCOMMITTED_SECONDS = 1.0  # after this time the executed statements are committed before others are executed
+_SHOWN = 100_000  # characters; longer texts of skipped statements are cut, since they might exceed the packet size
 
 
 class DdlLedger:
     """Executes the DDL statements (Query records) of one leader. The caller commits the returned notes.
 
-    ``session`` applies the rows; statements run on another connection, which is reset before each statement, so that no
-    session variable of a statement affects another. Statements that ``copied`` contains are not executed.
-    ``passes(uri)`` decides whether a table is replicated, ``uri`` being its name on the leader; ``statements`` rewrites
-    statements for the follower. ``skips`` decides which records may be skipped. ``lock_seconds`` is the longest time
-    that a statement waits for each lock. ``applied`` counts the executed statements, ``left_out`` counts the statements
-    that are not for this follower.
+    ``session`` applies the rows. Statements are executed on another connection, which is reset before each statement,
+    so that the session variables of one statement do not affect another. Statements that ``copied`` contains are not
+    executed. ``passes(uri)`` decides whether a table is replicated; ``uri`` is its name on the leader. ``statements``
+    rewrites statements for the follower. ``skips`` decides which records may be skipped. ``lock_seconds`` is the
+    longest time that a statement waits for each lock. ``applied`` is the number of executed statements, ``left_out`` is
+    the number of statements that are not for this follower.
     """
 
     def __init__(
@@ -106,7 +109,7 @@ class DdlLedger:
         self._connection = StatementConnection(session)
         self._intents = Intents(session)
         self._failed: tuple[int, Exception] | None = None  # the sequence of a failed statement, and its error
-        # the statements that were prepared for the last run, by server and sequence
+        # the statements that were rewritten for the last run, by server and sequence
         self._ready: dict[tuple[str, int], Record] = {}
         self._passes = passes
         self._statements = statements
@@ -114,16 +117,18 @@ class DdlLedger:
         self._lock_seconds = lock_seconds
         self.applied = 0
         self.left_out = 0
-        self.leader_version: Callable[[], str] = str  # returns the version in the commit log, empty if it is unknown
+        # returns the leader's version from the commit log, or an empty text
+        self.leader_version: Callable[[], str] = str
 
     def execute(self, records: Sequence[Record], commit: Commit) -> list[Statement]:
-        """Executes the first statements of ``records``, at least one, and returns their notes; a statement that was
-        executed before is only noted.
+        """Executes at least the first statement of ``records``, and returns a note for each executed statement. A
+        statement that was executed before is not executed again, only noted.
 
-        The notes must commit with the checkpoint. Ends early before a statement that the filters leave out or that
-        fails, and after a while, so that the executed statements commit first. Before the first statement runs,
-        ``commit`` commits the rows before it. Raises Unapplicable if the follower refuses the first statement,
-        Interrupted if it must be tried again.
+        The notes must commit with the checkpoint. The method ends early before a statement that the filters leave out
+        or that fails, and also after a while, so that the caller commits the executed statements first. ``commit``
+        commits the rows that precede the first statement; it is called before that statement is executed. Raises
+        Unapplicable if the follower refuses the first statement, Interrupted if the first statement must be tried
+        again.
         """
         first = records[0]
         try:
@@ -144,7 +149,8 @@ class DdlLedger:
         return Statement(note.encode())
 
     def skip(self, record: Record, error: Unapplicable) -> Statement:
-        """Notes that a record was skipped because of ``error``; returns the statement for the ledger."""
+        """Logs that a record is skipped because of ``error``, and returns the statement that notes this in the
+        ledger."""
         shown = record.query[:_SHOWN] or f"{record.operation}, {len(record.rows)} rows of {record.uri}"
         self.skips.used.add(record.sequence)
         event(
@@ -158,16 +164,17 @@ class DdlLedger:
         )
 
     def rest(self) -> None:
-        """Closes the connection for statements if it has been idle for a while; must be called now and then."""
+        """Closes the connection for statements if it has been idle for a while; must be called from time to time."""
         self._connection.rest()
 
     def note_names(self, *, after: int, through: int) -> list[Statement]:
-        """The statements that store names that the leader began to use, and delete names that it removed, after
-        sequence ``after`` through ``through``."""
+        """Returns the statements that store the names that came into use on the leader after sequence ``after`` through
+        ``through``, and that delete the names that were removed there."""
         return self._statements.notes(after=after, through=through)
 
     def note_left_out(self, record: Record) -> Statement:
-        """The note for the ledger that the producer has left an event out (its option --skip)."""
+        """Returns the statement that notes in the ledger that the producer has left out an event (its option
+        --skip)."""
         if self._copied.has(record):
             return self._not_applied(record, ledger_table.IN_COPY)
         event(
@@ -178,17 +185,18 @@ class DdlLedger:
         return Statement(ledger_table.insert_not_run(self._session.schema, record, state="skipped", note=note).encode())
 
     def _raise_again(self, record: Record) -> None:
-        """Raises the error of a statement that failed in the run before, after statements that had to commit first."""
+        """Raises the error of a statement that failed in the last run, once the statements before it are committed."""
         failed, self._failed = self._failed, None
         if failed is not None and failed[0] == record.sequence:
             raise failed[1]
 
     def _for_follower(self, records: Sequence[Record]) -> list[Record]:
-        """Rewrites the statements for the follower, up to the first statement that is not executed.
+        """Rewrites the statements for the follower, but only those before the first statement that is not to be
+        executed.
 
-        Raises Unapplicable or UserError for the first statement.
+        Raises Unapplicable or UserError if the first statement can't be rewritten.
         """
-        # If the last run ended early, its remaining statements are rewritten already.
+        # If the last run ended early, the remaining statements have been rewritten already.
         known, self._ready = self._ready, {}
         for record in records:
             place = self._session.server, record.sequence
@@ -209,12 +217,13 @@ class DdlLedger:
         notes: list[Statement] = []
         begun = time.monotonic()
         intents = self._intents.intend(records, commit)
-        # Commits the rows before, if the intents have not: the statement might wait for the locks of these rows.
+        # Commits the rows that precede the statement, if committing the intents has not: the statement might wait for
+        # their locks.
         commit([])
         for record, intent in zip(records, intents, strict=False):
             try:
-                # If the session that holds the consumer's lock is lost, another consumer may be at work. The commit of
-                # the intents and the query after each statement notice that.
+                # If the session with the consumer's lock is lost, another consumer may be running. The loss is noticed
+                # when the intents are committed, and by the query after each statement.
                 if intent.is_new or not self._executed(intent.gtid):
                     self._check_numbers(record)
                     self._execute(record, intent.gtid)
@@ -229,18 +238,19 @@ class DdlLedger:
         return notes
 
     def _reason(self, record: Record) -> str | None:
-        """The reason why the statement is not executed; None if it is executed. Raises Unapplicable."""
+        """Returns the reason why the statement is not executed; None if it is to be executed. Raises Unapplicable."""
         reason = self._why_not(record)
-        # The claims are checked for statements that will be executed: now, or by an operator who promotes the follower
-        # if the statement acts only on the leader.
+        # The claims of a statement are checked if it will be executed: now, or, for a trigger or event, when an
+        # operator promotes the follower.
         if reason in (None, ledger_table.ACTS_ON_LEADER):
             check_claims(record, version=self._session.version, folds_names=self._session.folds_names)
         return reason
 
     def _why_not(self, record: Record) -> str | None:
-        """The reason why the statement is not executed; None if it is executed.
+        """Returns the reason why the statement is not executed; None if it is to be executed.
 
-        Raises Unapplicable if only some of its objects pass the filters and the base copy does not contain it.
+        Raises Unapplicable if only some of the statement's objects pass the filters, unless the base copy contains the
+        statement.
         """
         uris = [_filtered(affect, end) for affect in record.affects for end in ("uri", "to") if end in affect]
         wanted = [self._passes(uri) for uri in uris]
@@ -256,8 +266,8 @@ class DdlLedger:
             )
         actions = [affect["action"] for affect in record.affects]
         if actions and all(action.endswith(LEADER_ONLY) for action in actions):
-            # This holds even if the base copy contains the statement: the follower must not have the triggers that came
-            # with the copy.
+            # This comes before the check for the base copy, because the follower must not have the triggers that came
+            # with that copy.
             return ledger_table.ACTS_ON_LEADER
         return ledger_table.IN_COPY if in_copy else None
 
@@ -265,7 +275,8 @@ class DdlLedger:
         return self._session.rows(f"SELECT GTID_SUBSET({quoted(gtid)}, @@GLOBAL.gtid_executed)") == [(1,)]
 
     def _check_numbers(self, record: Record) -> None:
-        """Raises Unapplicable if the statement may number the rows of the follower's table differently."""
+        """Raises Unapplicable if the statement might number the rows of the follower's table in another way than on the
+        leader."""
         effect = numbering(record)
         if effect is None:
             return
@@ -278,7 +289,7 @@ class DdlLedger:
                 hint=_ANY_ORDER if effect.any_order else _OTHER_NUMBERS if effect.numbered else _OTHER_ZEROS,
             )
         if effect.numbered:
-            # The leader must have numbered the rows in this order, too, but the stream does not show whether it did.
+            # The leader must have numbered the rows in the same order, but that can't be seen in the stream.
             order = ", ".join(key_columns(self._session, effect))
             event(_LOG, "rows are numbered in the order of the primary key", sequence=record.sequence, key=order)
 
@@ -289,10 +300,10 @@ class DdlLedger:
             lock_wait.watch(session)
             session.run([to_send(record)])
             if not self._executed(gtid):
-                # CREATE TABLE … START TRANSACTION leaves its transaction open; COMMIT ends it under the GTID.
+                # CREATE TABLE … START TRANSACTION leaves its transaction open. This COMMIT ends it, under the GTID.
                 session.run([b"COMMIT"])
         except BaseException as error:
-            # Closing frees the GTID of a statement that did not run.
+            # If the statement was not executed, closing the connection releases its GTID.
             self._connection.close()
             if isinstance(error, Refused):
                 raise self._refusal(record, error) from None
@@ -309,7 +320,8 @@ class DdlLedger:
         hint = _HINTS.get(error.code, "make the follower take it and start again")
         if error.code in _OF_VERSIONS and not re.match(r"\s*DROP\b", record.query, re.I):
             hint = _other_form(record, self._session.version, self.leader_version())
-        # Only a user with SYSTEM_USER may name a system user, such as root@localhost, as definer.
+        # The hint mentions the definer: only a user with SYSTEM_USER may name a system user, such as root@localhost, as
+        # definer.
         if error.code == _LACKS and (lacking := _PRIVILEGES.search(error.text)):
             hint = (
                 f"on the follower: GRANT {_one_of_each(lacking[1])} ON *.* TO the user of the consumer's profile, and "
@@ -326,12 +338,14 @@ class DdlLedger:
 
 
 def _one_of_each(privileges: str) -> str:
-    """The privileges to grant, from the server's error text: for alternatives the last, which is the narrowest."""
+    """The privileges to grant, as the server's error text names them. If the text names alternatives, only the last is
+    returned, which is the narrowest."""
     return ", ".join(re.split(r", | or ", each)[-1] for each in privileges.split(" and "))
 
 
 def _tell_doubles(record: Record) -> None:
-    """Warns if a statement makes JSON documents from text: this server's JSON parser rounds doubles differently."""
+    """Warns if a statement makes JSON documents from text, because the JSON parser of this server rounds doubles
+    differently."""
     tables = [affect["uri"] for affect in record.affects if affect["action"] == "AlterTable"]
     if tables and _MAKES_DOCUMENTS.search(record.query):
         table = Uri.parse(tables[0])
@@ -343,15 +357,15 @@ def _tell_doubles(record: Record) -> None:
 
 
 def _filtered(affect: dict[str, Any], end: str) -> Uri:
-    """The name to which the filters apply: the object at this end of the effect (``uri`` or
-    ``to``), or its database."""
+    """The name to which the filters are applied: the name of the object at this ``end`` of the effect (``uri`` or
+    ``to``), or only that of its database."""
     uri = Uri.parse(affect[end])
     return Uri(uri.resource, uri.database, filtered_name(affect["action"], uri.table))
 
 
 def _other_form(record: Record, version: int, leader: str) -> str:
-    """The hint for a statement that the follower's version refuses; ``leader`` is the leader's version, empty if
-    unknown."""
+    """The hint for a statement that the follower's version refuses; ``leader`` is the leader's version, or empty if it
+    is unknown."""
     maker = "" if "MariaDB" in leader else "MySQL "
     leaders = f"{maker}{leader}" if leader and version_text(version) not in leader else "of another version"
     table = any("Table" in affect["action"] for affect in record.affects)

@@ -1,4 +1,4 @@
-"""Executes prepared batches on the follower: independent batches in parallel, all others serially."""
+"""Executes prepared batches on the follower: independent batches in parallel, all other batches serially."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,37 +12,35 @@ from cdc.model.record import Uri
 
 __all__ = ["Execution", "Executor"]
 
-_SERIAL_BATCHES = 64  # batches to execute serially after a parallel run that failed
+_SERIAL_BATCHES = 64  # batches that are executed serially after a failed parallel run
 
 
 class Executor(Protocol):
-    """Executes batches in their order, and moves each batch to its next state (``planned_batch``)."""
+    """Executes batches in their order, and moves each batch from state to state (``planned_batch``)."""
 
     def put(self, batch: PlannedBatch) -> None:
-        """Sends the batch without waiting for its result, which a later call checks."""
+        """Sends the batch without waiting for its result; a later call checks the result."""
 
     def commit(self) -> None:
         """Commits all sent batches, and waits for the commits."""
 
     def recover(self, checkpoint: Checkpoint) -> None:
-        """Finds out which commits were successful, and drops the other batches; ``checkpoint`` is known to be
-        committed.
+        """Finds out which commits have succeeded, and drops the other batches; ``checkpoint`` is known to be committed.
 
-        Raises PromiseError if the follower's checkpoint is neither this checkpoint nor the one that the next batch
-        sets.
+        Raises PromiseError if the follower's checkpoint is neither ``checkpoint`` nor the one that the next batch sets.
         """
 
 
 class Execution:
-    """Chooses an executor for each batch. Commits all batches before it changes to the other executor."""
+    """Chooses the executor for each batch, and commits all batches before it changes from one executor to the other."""
 
     def __init__(self, serial: SerialExecutor, parallel: ParallelExecutor) -> None:
         self._serial = serial
         self._parallel = parallel
         self._operations: dict[Uri, str] | None = (
-            None  # operations in the tables of the run or of the last batch; None if unknown
+            None  # the operations on each table in the present run, or in the last batch; None if unknown
         )
-        self._serial_batches = 0  # batches that must still be executed serially
+        self._serial_batches = 0  # the number of batches that must still be executed serially
 
     @property
     def conflicts(self) -> int:
@@ -60,7 +58,7 @@ class Execution:
         other: Executor = self._parallel
         if self._is_independent(batch):
             chosen, other = other, chosen
-        batch.steps = ()  # each step is freed once its statement is made
+        batch.steps = ()  # frees each step once its statement is built
         other.commit()
         chosen.put(batch)
 
@@ -72,26 +70,27 @@ class Execution:
         self._serial.settle()
 
     def commit(self, also: Sequence[bytes] = ()) -> None:
-        """Commits all batches, the last of them together with the statements ``also``, and waits for the commits.
+        """Commits all batches, and waits for the commits. The last batch is committed together with the statements
+        ``also``.
 
-        Raises the errors of ``put``, and Refused for the statements ``also``.
+        Raises the errors of ``put``, and Refused if the server refuses one of the statements ``also``.
         """
         self._parallel.commit()
         self._serial.commit(also)
 
     def recover(self, checkpoint: Checkpoint) -> None:
-        """Finds out which commits were successful; see ``Executor.recover``.
+        """Finds out which commits have succeeded; see ``Executor.recover``.
 
-        The next batch is executed serially, so that a batch commits on a new connection before a parallel run begins:
-        until then the checkpoint of another server is read over the first connection (``Committed``), which a run would
-        occupy.
+        The next batch is executed serially, so that it commits on the new connection before a parallel run begins.
+        Until such a commit, ``Committed`` may have to read the checkpoint of another server over the first connection,
+        which a parallel run would occupy.
         """
         self._operations = None
         executor: Executor = self._parallel if self._parallel.running else self._serial
         executor.recover(checkpoint)
 
     def prefer_serial(self) -> None:
-        """Executes the next batches serially, since a parallel run failed."""
+        """Lets the next batches be executed serially, because a parallel run has failed."""
         self._serial_batches, self._operations = _SERIAL_BATCHES, None
 
     def _is_independent(self, batch: PlannedBatch) -> bool:

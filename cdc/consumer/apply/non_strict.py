@@ -1,15 +1,15 @@
 """Stores rows that strict mode refuses although the leader accepted them, and checks that they equal the leader's.
 
 A leader without strict mode, or with IGNORE, stores a row even if a generated column, a functional index or a check has
-no value or a value out of range. The follower stores it in the same way. Then each column is compared with the leader's
-value, because without strict mode a column that is too narrow on the follower causes only a warning as well.
+no value or a value out of range. The follower stores such a row in the same way. Afterwards each column is compared
+with the leader's value, because without strict mode a follower's column that is too narrow causes only a warning, too.
 
-Rows are also stored this way if a computed value differs in the sql_mode that the log names: a session may have changed
-its modes since BEGIN.
+Rows are also stored this way if a computed value differs under the sql_mode in the leader's log, because the session
+may have changed its sql_mode after BEGIN.
 
-Some values cannot be stored by any statement: a VECTOR that ALTER TABLE made of a BLOB with arbitrary bytes, or ascii
-text with bytes above 127 that a former version stored. If the leader updated other columns of such a row, ``keeping``
-updates only these columns.
+No statement can store some values: a VECTOR that ALTER TABLE made from a BLOB with arbitrary bytes, or text in ascii
+with bytes above 127, which a former version of MySQL stored. If the leader updates other columns of a row with such a
+value, ``keeping`` updates only these other columns.
 """
 
 from collections.abc import Callable
@@ -38,8 +38,8 @@ _COMPUTED = (
 class NonStrictWriter:
     """Writes single rows in the session's open transaction, and leaves the session in the mode ``STRICT``.
 
-    ``run(statement, mode)`` runs a statement in that sql_mode and returns the number of rows that it matched.
-    ``virtual(uri)`` returns the generated columns of a table that are not stored.
+    ``run(statement, mode)`` executes a statement under that sql_mode and returns the number of rows that it matched.
+    ``virtual(uri)`` returns the generated columns of a table that are virtual.
     """
 
     def __init__(
@@ -50,12 +50,11 @@ class NonStrictWriter:
         self._virtual = virtual
 
     def store(self, change: Change, statement: Statement) -> int | None:
-        """Stores a row without strict mode; returns how many rows the statement matched. Returns None, with nothing
-        changed, if the stored row would differ from the leader's.
+        """Stores a row without strict mode; returns how many rows the statement matched. Returns None, and changes
+        nothing, if the stored row would differ from the leader's row in every mode.
 
-        Date modes also change the statement's own literals: a document with the member 0000-00-00 becomes another
-        document without an error. So a row is known to be missing only if it isn't found in a mode that allows any
-        date.
+        The date modes also change literals in the statement: a JSON document with the member 0000-00-00 becomes another
+        document, without an error. So a row counts as missing only if it isn't found under a mode that allows any date.
 
         Raises Refused for a duplicate key.
         """
@@ -81,15 +80,16 @@ class NonStrictWriter:
         return 0 if missing and not different else None
 
     def begin(self, change: Change) -> int | None:
-        """Sets a savepoint before the change is stored and returns ``count``; ``again`` rolls back to it."""
+        """Sets a savepoint, to which ``again`` rolls back, and returns the result of ``count``. Called before the
+        change is stored."""
         self._session.run([_BEFORE])
         return self.count(change)
 
     def again(self, change: Change, statement: Statement) -> int:
-        """Repeats, in other modes, the storing of a row that differed from the leader's row; returns how many rows the
-        statement matched.
+        """Stores a row again, under other modes, because the stored row differed from the leader's row; returns how
+        many rows the statement matched.
 
-        Raises Refused if the row differs in every mode.
+        Raises Refused if the stored row differs under every mode.
         """
         self._session.run([b"ROLLBACK TO " + _BEFORE])
         if (found := self.store(change, statement)) is None:
@@ -97,8 +97,8 @@ class NonStrictWriter:
         return found
 
     def holds(self, change: Change, before: int | None) -> bool:
-        """Whether the row is stored as on the leader; ``before`` is the result of ``count`` before the
-        row was written.
+        """Whether the stored row equals the leader's row; ``before`` is the result of ``count`` before the row was
+        written.
         """
         row = change.row
         if row.after is None:
@@ -108,23 +108,24 @@ class NonStrictWriter:
             return False
         if change.record.key is not None:
             return after == 1
-        # The images are compared by their text, since -0.0 is equal to 0.0 in Python.
+        # The texts of the images are compared, since -0.0 equals 0.0 in Python.
         return after == before + (repr(row.before) != repr(row.after))
 
     def count(self, change: Change) -> int | None:
-        """Counts the rows that equal the after-image, 0 if the change has no after-image; None if the server can't
-        compare them.
+        """Counts the follower's rows that equal the after-image of the change. Returns 0 if the change has no
+        after-image, None if the server can't compare the rows.
         """
         record, image = change.record, change.row.after
         if image is None:
             return 0
-        # A column computed from a padded text may have another value when it is read than when it was written.
+        # With PAD_CHAR_TO_FULL_LENGTH, a virtual column may have another value when it is read than when the row was
+        # written.
         unread = self._virtual(record.uri) if "PAD" in row_sql_mode.leader_modes(record) else frozenset()
         compared = [(name, value) for name, value in zip(record.columns, image, strict=True) if name not in unread]
         try:
             where = " AND ".join(f"({exact(name, value)})" for name, value in compared)
         except ValueError:
-            return None  # a document of a generated column has no literal
+            return None  # a column contains a JSON document without a literal
         sql = f"SELECT COUNT(*) FROM {table_name(record.uri)} WHERE {where}"
         if len(sql.encode()) >= self._session.max_packet:
             return None
@@ -136,8 +137,8 @@ class NonStrictWriter:
 
 
 def keeping(change: Change, generated: frozenset[str]) -> Statement | None:
-    """An UPDATE of the columns in which the images differ, for a row whose other columns equal its before-image; None
-    if the images differ in all columns.
+    """Builds an UPDATE of only those columns in which the images differ; the row must equal its before-image in all
+    other columns. Returns None if the images differ in all columns.
 
     The other columns are set to themselves, because ON UPDATE CURRENT_TIMESTAMP would change a column that is not set.
     """
@@ -145,7 +146,7 @@ def keeping(change: Change, generated: frozenset[str]) -> Statement | None:
     if before is None or after is None:
         return None
     indexes = written_indexes(record, generated)
-    # The values are compared by their text, since -0.0 is equal to 0.0 in Python.
+    # The texts of the values are compared, since -0.0 equals 0.0 in Python.
     kept = {index for index in indexes if repr(before[index]) == repr(after[index])}
     if not kept:
         return None

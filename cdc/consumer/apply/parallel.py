@@ -1,13 +1,13 @@
 """Executes independent batches in parallel, each on its own connection, and commits them in order.
 
-With large batches, most of the time is the server's work on one connection. Here the rows of a batch are sent on one
-connection while the batches before it are still executed on others. All other promises stay: each batch moves the
-checkpoint, in the transaction of its rows, from the place to which the batch before it moved the checkpoint; the
-statement that does so matches no row until the batch before has committed. So the follower commits the batches in the
-leader's order, each completely or not at all, and at most one COMMIT is outstanding.
+With large batches, most of the time is spent by the server on one connection. So the rows of a batch are sent over one
+connection while the batches before it are still being executed on others. All promises of serial execution stay valid.
+Each batch updates the checkpoint in the transaction of its rows, and that UPDATE matches no row until the batch before
+has committed its checkpoint. So the follower commits the batches in the leader's order, each completely or not at all,
+and at most one COMMIT is outstanding.
 
-Any failure aborts the run: all uncommitted batches are rolled back and executed again serially, which finds the cause,
-if there is one.
+Any failure ends the run: all uncommitted batches are rolled back and executed again serially. If the failure has a
+cause in a row, the serial execution finds it.
 """
 
 import logging
@@ -27,20 +27,20 @@ from cdc.service.logs import event
 __all__ = ["ParallelExecutor", "RunFailed"]
 
 _LOG = logging.getLogger("cdc.consumer")
-# Independent batches should not wait for each other's row locks. If they do, the server cannot detect the deadlock,
-# because the holder of the lock waits for this program. The checkpoint's row lock is held until the COMMIT of the batch
-# before, which may be slow and waits for nothing in this program.
+# Independent batches should never wait for each other's row locks. If one does, the server cannot detect the deadlock,
+# because the connection that holds the lock waits for this program; so the wait is short. Only the wait for the
+# checkpoint's row lock may be long: the COMMIT of the batch before holds it, and that COMMIT may be slow, but waits for
+# nothing in this program.
 _SHORT_WAIT = b"SET SESSION innodb_lock_wait_timeout=1"
 _USUAL_WAIT = f"SET SESSION innodb_lock_wait_timeout={LOCK_WAIT_SECONDS}".encode()
 
 
 class RunFailed(Exception):
-    """Raised when a parallel run failed: uncommitted batches must be executed serially, after
-    ``ParallelExecutor.recover``."""
+    """A parallel run failed: the uncommitted batches must be executed serially, after ``ParallelExecutor.recover``."""
 
 
 class ParallelExecutor:
-    """An ``Executor`` over up to ``connections`` connections; the additional connections are open only during a run.
+    """An ``Executor`` that uses up to ``connections`` connections; those besides the first are open only during a run.
 
     After a failure ``failed`` is true, and only ``recover`` may be called.
     """
@@ -59,11 +59,11 @@ class ParallelExecutor:
 
     @property
     def running(self) -> bool:
-        """Whether a run, or a failed run, occupies the first connection, too."""
+        """Whether a run is going on, or has failed, so that the first connection is occupied, too."""
         return bool(self._run) or self.failed
 
     def put(self, batch: PlannedBatch) -> None:
-        """Sends the statements of a batch that is independent of all others in the run.
+        """Sends the statements of a batch, which must be independent of all other batches in the run.
 
         Raises RunFailed, Interrupted.
         """
@@ -73,7 +73,8 @@ class ParallelExecutor:
             raise self._failure(error) from None
 
     def commit(self) -> None:
-        """Commits all batches of the run, if there is one, and ends it. Raises RunFailed, Interrupted."""
+        """Commits all batches of the run, and ends the run; has no effect without a run. Raises RunFailed,
+        Interrupted."""
         if not self._run:
             return
         try:
@@ -90,10 +91,11 @@ class ParallelExecutor:
     def recover(self, checkpoint: Checkpoint) -> None:
         """Rolls back the uncommitted batches, after a failure or on a new first connection.
 
-        ``checkpoint`` is the checkpoint of the last committed batch. Raises PromiseError if the follower has another
-        checkpoint, Interrupted, Refused.
+        ``checkpoint`` is the checkpoint of the last batch that is known to be committed. Raises PromiseError if the
+        follower has a checkpoint that no batch set; Interrupted, Refused.
         """
-        # Idle connections are rolled back first: a busy connection may wait for a lock that an idle connection holds.
+        # The transactions of idle connections are rolled back first, because a busy connection may wait for a lock that
+        # one of them holds.
         for session in sorted((session for session, _ in self._run), key=lambda session: session.busy):
             if session.connected:
                 with suppress(Refused):
@@ -111,7 +113,7 @@ class ParallelExecutor:
 
     def _put(self, batch: PlannedBatch) -> None:
         found = packets(batch.statements, limit=self._sessions[0].max_packet - FRONT_BYTES)
-        first = next(found)  # the packet is built while the server executes the batches before
+        first = next(found)  # this builds the packet while the server executes the batches before it
         if len(self._run) < len(self._sessions):
             session, front = self._opened(), [_SHORT_WAIT]
         else:
@@ -137,14 +139,16 @@ class ParallelExecutor:
             except Stopped:
                 raise
             except Interrupted as error:
-                # The server may have too many connections, for example: one connection is enough to go on serially.
+                # The server may refuse the connection because it has too many. One connection is enough to continue
+                # serially.
                 raise Refused(error.code, str(error)) from None
         return session
 
     def _execute(self, session: Session, batch: PlannedBatch) -> None:
-        """Waits until the rows are executed and all batches before have committed, then executes the batch's tail.
+        """Waits until the rows of the batch are executed and all batches before it have committed, then executes the
+        batch's tail.
 
-        The caller must send its COMMIT next.
+        The caller must then send the COMMIT of the batch.
         """
         check_counts(batch.outstanding, self._prefetch.receive(session))
         for packet in packets(batch.tail, limit=session.max_packet - FRONT_BYTES):
@@ -164,7 +168,7 @@ class ParallelExecutor:
         self._committing = None
 
     def _failure(self, error: Exception) -> Exception:
-        """The exception to raise: RunFailed, or ``error`` itself if the connection is lost."""
+        """Returns the exception to raise: RunFailed, or ``error`` itself if the connection is lost."""
         self.failed = True
         if isinstance(error, Interrupted) and error.code not in LOCK_CONFLICT:
             return error

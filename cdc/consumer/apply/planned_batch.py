@@ -1,9 +1,10 @@
-"""Tracks a batch on its way to the follower, where its rows and the checkpoint are one transaction. Pure.
+"""Tracks the state of a batch on its way to the follower, where the rows of the batch and the checkpoint are one
+transaction. Pure.
 
-So no change is lost and none is applied twice. The statements that end the transaction of a batch (``ending``) move the
-checkpoint from the place to which the batch before moved it to the batch's last record. A batch that fails before its
-COMMIT leaves neither its rows nor the move. If the connection is lost before the answer to a COMMIT arrives, the
-server's checkpoint shows whether the COMMIT was successful (``committed.resolve_commit``). The move matches no row if
+So no change is lost, and no change is applied twice. The statements that end the transaction of a batch (``ending``)
+contain an UPDATE that moves the checkpoint to the last record of the batch. If a batch fails before its COMMIT, neither
+its rows nor the new checkpoint are stored. If the connection is lost before the answer to a COMMIT arrives, the
+server's checkpoint shows whether the COMMIT has succeeded (``committed.resolve_commit``). The UPDATE matches no row if
 another program has moved the checkpoint, or if the batch before has not committed.
 
     PLANNED ──► SENT ──► EXECUTED ──► COMMITTING ──► COMMITTED
@@ -31,25 +32,25 @@ __all__ = ["PlannedBatch", "State", "ending"]
 class State(IntEnum):
     """The state of a batch on its way to the follower."""
 
-    PLANNED = 1  # its SQL is known, or is built when it is sent
-    SENT = 2  # the row counts of its last packet are outstanding
-    EXECUTED = 3  # all row counts are right: its rows and the checkpoint's move are in the open transaction
-    COMMITTING = 4  # its COMMIT was sent, or is about to be
+    PLANNED = 1  # the batch was not sent yet
+    SENT = 2  # the row counts of the last packet that was sent are not checked yet
+    EXECUTED = 3  # all row counts are right; the rows and the new checkpoint are in the open transaction
+    COMMITTING = 4  # the COMMIT was sent, or is about to be sent
     COMMITTED = 5
 
 
 @dataclass(slots=True)
 class PlannedBatch:
-    """A batch with its plan: ``batch`` contains the leader's changes, ``records`` are its records that pass the
-    filters.
+    """A batch with its plan. ``batch`` contains the leader's changes, and ``records`` are those of its records that
+    pass the filters.
 
-    ``steps`` are the plan, and ``statements`` are the SQL of the plan, which is built when it is sent; ``shapes`` are
-    the schemas of the planned tables. ``tail`` ends the transaction and sets the checkpoint ``target``; a part of a
-    large transaction has no tail unless it is the last, and stays executed until the last part commits. ``chunk`` is
-    the plan if the batch is a chunk of a table copy.
+    ``steps`` are the plan, and ``statements`` yields the plan's SQL, each statement built when it is sent. ``shapes``
+    are the schemas of the tables in the plan. The statements ``tail`` end the transaction and set the checkpoint
+    ``target``. A part of a large transaction has a tail only if it is the last part; the other parts stay EXECUTED
+    until the last part commits. ``chunk`` is the plan of a chunk of a table copy.
 
-    ``rows`` counts the rows of the follower's transaction so far, and ``filtered`` counts the rows among them that the
-    filters left out. ``started`` is the monotonic time at which the preparation began.
+    ``rows`` is the number of rows in the follower's transaction so far, and ``filtered`` is the number of these rows
+    that the filters left out. ``started`` is the ``time.monotonic()`` at which the preparation of the batch began.
     """
 
     batch: Batch
@@ -64,29 +65,29 @@ class PlannedBatch:
     statements: Iterator[Statement] = field(default_factory=lambda: iter(()))
     shapes: Mapping[Uri, TableSchema] = field(default_factory=dict)
     state: State = State.PLANNED
-    outstanding: Sequence[Statement] = ()  # the packet whose row counts are outstanding
+    outstanding: Sequence[Statement] = ()  # the packet whose row counts are not checked yet
 
     def sent(self, packet: Sequence[Statement]) -> None:
-        """Moves the batch to SENT; the row counts of ``packet`` are outstanding. The row counts of the packet before
-        must be checked by then.
+        """Moves the batch to SENT when ``packet`` is sent. The row counts of the packet before it must have been
+        checked.
         """
         self._move(State.SENT, since=(State.PLANNED, State.SENT))
         self.outstanding = packet
 
     def executed(self) -> None:
-        """Moves the batch to EXECUTED, once all its statements are executed with the right row counts."""
+        """Moves the batch to EXECUTED. All its statements must have been executed with the right row counts."""
         self._move(State.EXECUTED, since=(State.PLANNED, State.SENT))
         self.outstanding = ()
 
     def committing(self) -> None:
-        """Moves the batch to COMMITTING, when its COMMIT is about to be sent."""
+        """Moves the batch to COMMITTING, just before its COMMIT is sent."""
         if not self.batch.ends:
             raise RuntimeError("a part of a transaction does not commit")
         self._move(State.COMMITTING, since=(State.EXECUTED,))
 
     def committed(self) -> None:
-        """Moves the batch to COMMITTED, once its COMMIT is confirmed or the server's checkpoint shows that it was
-        successful."""
+        """Moves the batch to COMMITTED, when its COMMIT is confirmed, or when the server's checkpoint shows that the
+        COMMIT has succeeded."""
         self._move(State.COMMITTED, since=(State.COMMITTING,))
 
     def _move(self, to: State, *, since: Sequence[State]) -> None:
@@ -96,11 +97,11 @@ class PlannedBatch:
 
 
 def ending(batch: Batch, before: Checkpoint, notes: Sequence[Statement]) -> tuple[Sequence[Statement], Checkpoint]:
-    """The statements that end a batch's transaction on the follower, and the checkpoint that they set; ``before`` is
-    the checkpoint to move.
+    """Returns the statements that end a batch's transaction on the follower, and the checkpoint that they set;
+    ``before`` is the follower's checkpoint before the batch.
 
-    ``notes`` write rows about the batch's DDL statements and left out events to the ledger. The checkpoint commits with
-    the rows: a crash leaves both or neither.
+    The statements ``notes`` write rows about the batch's DDL statements and left out events to the ledger. The
+    checkpoint commits in the same transaction as the rows, so that after a crash either both exist or neither.
     """
     if not batch.ends:
         return [], before

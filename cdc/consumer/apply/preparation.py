@@ -1,4 +1,4 @@
-"""Prepares the SQL of a batch: filters its records, executes its DDL statements, plans its rows and the move of the
+"""Prepares a batch: filters its records, executes its DDL statements, and plans the SQL for its rows and the new
 checkpoint.
 """
 
@@ -29,10 +29,10 @@ __all__ = ["Preparation"]
 
 
 class Preparation:
-    """Prepares batches in order; each begins at the checkpoint that the batch before it sets.
+    """Prepares batches in order. Each batch begins at the checkpoint that the batch before it sets.
 
-    ``passes(record)`` decides whether the record's rows are for this follower. With ``differences`` the before-images
-    of rows are compared with the follower's rows.
+    ``passes(record)`` decides whether the record's rows are for this follower. If ``differences`` is set, the
+    before-images of rows are compared with the follower's rows.
     """
 
     def __init__(
@@ -52,34 +52,37 @@ class Preparation:
         self._ranges = RangeRows(session, self._counts)
         self._differences = differences
         self._passes = passes
-        self._reached = checkpoint  # the checkpoint of the last prepared batch
-        # the ledger's notes on DDL statements and left out events; they commit with the rows
+        self._reached = checkpoint  # the checkpoint that the last prepared batch sets
+        # The ledger's notes on DDL statements and left out events, which commit together with the rows.
         self._notes: list[Statement] = []
-        self._rows = self._filtered = 0  # rows of the open follower transaction, up to the last batch
+        self._rows = self._filtered = 0  # rows of the follower's open transaction, up to the last prepared batch
 
     def restart(self, checkpoint: Checkpoint) -> None:
-        """Makes the next batch follow ``checkpoint``."""
+        """Prepares the next batch as the one that follows ``checkpoint``."""
         self._reached = checkpoint
 
     def forget_tables(self) -> None:
-        """Forgets the tables' definitions, which may have changed: the follower is queried again."""
+        """Forgets the definitions of all tables, which may have changed, so that they are read from the follower
+        again."""
         self._tables.forget()
 
     def rest(self) -> None:
-        """Notes that there is nothing to prepare for now."""
+        """Notes that there is nothing to prepare for the moment."""
         self._ledger.rest()
 
     def runs(self, batch: Batch) -> bool:
-        """Whether the batch has DDL statements, which ``prepare`` executes and which commit by themselves. All batches
-        before must be executed by then; they are committed before the first statement runs.
+        """Whether the batch has DDL statements.
+
+        ``prepare`` executes them, and each commits by itself. So all batches before this one must have been executed
+        before ``prepare``, which commits them before it executes the first statement.
         """
         return batch.statement is not None
 
     def needs_commit(self, batch: Batch) -> bool:
-        """Whether all batches before must be committed before this batch is prepared.
+        """Whether all batches before this one must be committed before it is prepared.
 
-        The follower cannot be queried for a table's definition or rows while the row counts of a packet are
-        outstanding.
+        The reason is that the preparation must query the follower for a table's definition or rows, which is not
+        possible while the row counts of a packet are awaited.
         """
         if self.runs(batch):
             return False
@@ -89,10 +92,10 @@ class Preparation:
         return not self._tables.know(record.uri for record in records) or removes(records, schema=self._tables.shape)
 
     def prepare(self, batch: Batch, commit: Commit) -> PlannedBatch:
-        """Builds the batch's SQL and executes its DDL statements. Raises PromiseError, Interrupted, Refused.
+        """Executes the DDL statements of the batch, and plans its SQL. Raises PromiseError, Interrupted, Refused.
 
-        If the batch has many statements, the result may contain only the first of them. ``commit`` is called before the
-        first statement runs.
+        If the batch has many DDL statements, the result may contain only the first ones. ``commit`` is called before
+        the first statement is executed.
         """
         if batch.begins:
             self._rows = self._filtered = 0
@@ -110,15 +113,17 @@ class Preparation:
         return planned
 
     def _plan(self, planned: PlannedBatch) -> None:
-        """Plans the rows of the batch."""
+        """Plans the SQL for the rows of the batch."""
         records = planned.records
         shapes = planned.shapes = {uri: self._tables.shape(uri) for uri in {record.uri for record in records}}
-        # These are queried now, because the reply to a packet may be outstanding when the statements are built.
+        # The follower is queried now, because later, when the statements are built, the reply to a packet may be
+        # awaited.
         comparable = {uri: self._differences.comparable(uri) for uri in shapes} if self._differences else None
         loadable = {uri: self._tables.loadable(uri) for uri in shapes}
         size = min(self._session.max_packet - FRONT_BYTES, PACKET_BYTES)
         if refused := self._refused(planned, size):
-            # The error is raised only when the statements are executed: the retry row by row can skip a single record.
+            # The error is raised only when the statements are executed, because the retry row by row can then skip a
+            # single record.
             planned.statements = _raising(refused)
             return
         if planned.chunk is not None:
@@ -136,7 +141,8 @@ class Preparation:
         )
 
     def _refused(self, planned: PlannedBatch, size: int) -> Unapplicable | None:
-        """The reason why the batch can't be applied, None if it can be applied. Also plans a chunk of a table copy."""
+        """Returns the reason why the batch can't be applied; None if it can be. Also plans the batch if it is a chunk
+        of a table copy."""
         records, shapes = planned.records, planned.shapes
         if records and planned.batch.chunk is not None:
             planned.chunk = self._covering(records[0], shapes[records[0].uri], size)
@@ -164,10 +170,10 @@ class Preparation:
         if not batch.statements:
             return batch
         self._notes = self._ledger.execute(batch.statements, commit)
-        commit([])  # commits the rows before if no statement had to run
+        commit([])  # commits the rows that precede the statements, if no statement had to be executed
         batch, _ = batch.cut(len(self._notes))
         if self._ledger.skips:
-            # A skipped statement may have been run by hand in another form.
+            # Instead of a skipped statement, the operator may have executed another form of it.
             self._tables.forget()
         else:
             self._tables.forget_changed(batch.statements)

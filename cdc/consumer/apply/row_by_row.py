@@ -1,7 +1,7 @@
 """Applies a batch row by row after it failed as a whole: resolves each conflict in the leader's favour, or stops at it.
 
-A conflict is a missing row or a duplicate key: another client has written to the follower. Any other refusal stops the
-stream, because the row cannot be stored as it is on the leader.
+A conflict is a missing row or a duplicate key, which shows that another client has written to the follower. If the
+follower refuses a row for any other reason, the stream stops, because the row can't be stored as on the leader.
 """
 
 import logging
@@ -40,10 +40,10 @@ _COPYING = "its table is being copied"
 class RowByRow:
     """Applies steps in the session's open transaction. ``on_conflict`` is "converge" or "stop".
 
-    With ``differences`` a row that differs from the change's before-image is a conflict, too. ``skips`` decides which
-    records may be skipped, and ``note(record, error)`` returns the statement that writes a skipped record to the
-    ledger. ``removed`` counts the rows that the last ``apply`` deleted to make room for rows of tables that are being
-    copied.
+    If ``differences`` is set, a row that differs from the before-image of the change is a conflict, too. ``skips``
+    decides which records may be skipped, and ``note(record, error)`` returns the statement that writes a skipped record
+    to the ledger. ``removed`` counts the rows that the last ``apply`` deleted to make room for rows of tables that are
+    being copied.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class RowByRow:
 
         While a table is copied, a differing row is expected and not counted as a conflict.
 
-        Raises Unapplicable for a conflict under "stop" and for a row that the follower refuses; Interrupted.
+        Raises Unapplicable for a conflict under "stop", and for a row that the follower refuses; Interrupted.
         """
-        # The batch may have failed because another client has altered a table.
+        # The tables are forgotten, because the batch may have failed due to another client that altered a table.
         self._tables.forget()
         self._tables.pause_loading(step.record.uri for step in steps if step.operation == "Add")
         self._conflicts, self.removed = 0, 0
@@ -93,7 +93,8 @@ class RowByRow:
         return self._tables.shape(change.record.uri).rounded
 
     def _mode_of(self, record: Record) -> str | None:
-        """The sql_mode for rows of a table with computed columns; None for other tables."""
+        """The sql_mode under which to store rows, for a table with columns that the server computes; None for other
+        tables."""
         if not self._tables.shape(record.uri).computes:
             return None
         try:
@@ -102,14 +103,14 @@ class RowByRow:
             raise unreadable(record, error) from None
 
     def _record(self, changes: list[Change]) -> None:
-        """Applies the rows of one record. If a row is refused and the record may be skipped, applies none
-        of its rows.
+        """Applies the rows of one record. If the follower refuses a row of a record that may be skipped, none of the
+        record's rows are applied.
         """
         record = changes[0].record
-        # A chunk of a table copy is skipped as a whole, with its deletions (``chunks``).
+        # A chunk of a table copy can only be skipped as a whole, including its deletions (``chunks``).
         may_skip, before = self._skips.allow(record) and record.range is None, self._conflicts
         if may_skip:
-            # The other records of the leader's transaction stay applied.
+            # This savepoint keeps the other records of the leader's transaction applied.
             self._session.run([b"SAVEPOINT record"])
         try:
             for change in changes:
@@ -142,7 +143,7 @@ class RowByRow:
         if self._on_conflict == "stop" and not copying:
             raise stopped(change, reason)
         try:
-            # Deleting rows that clash must not cascade to rows of other tables.
+            # Deleting a clashing row must not cascade to rows of other tables, so foreign keys are off.
             self._run(session_flags(change.record.flags | NO_FOREIGN_KEY_CHECKS))
             removed = self._converge(change)
             self._run(session_flags(change.record.flags))
@@ -154,15 +155,15 @@ class RowByRow:
             self._note(Conflict(change.record, shown_key(change), reason, "; ".join(removed)))
 
     def _stored(self, change: Change, statement: Statement, reason: str) -> str:
-        """Executes the leader's change; returns why that was not possible, an empty string if it was.
+        """Executes the leader's change; returns the reason if that was not possible, and an empty text if it was.
 
-        ``reason`` describes how the row differs from the before-image.
+        ``reason`` describes how the row on the follower differs from the before-image.
         """
         if reason and self._differences and change.row.after is not None:
             done = Change(change.record, Row(change.row.after, None))
             if not self._differences.of(done):
-                # The row already equals the after-image. Updating it to the same values would write nothing to the
-                # follower's binlog, where the audit looks for it.
+                # The row equals the after-image already. An UPDATE to the same values would not be in the follower's
+                # binlog, where the audit expects the change.
                 return reason
         try:
             if self._store(change, statement) != statement.rows:
@@ -201,7 +202,7 @@ class RowByRow:
         self._conflicts += 1
 
     def _converge(self, change: Change) -> list[str]:
-        """Stores the leader's after-image and deletes every row that clashes with it; returns the keys of the deleted
+        """Stores the leader's after-image, and deletes every row that clashes with it. Returns the keys of the deleted
         rows."""
         if change.row.before is not None:
             self._store(
@@ -221,8 +222,8 @@ class RowByRow:
         return removed
 
     def _remove(self, record: Record, where: str, *, key: tuple[str, ...]) -> list[str]:
-        """Deletes the rows that ``where`` matches; returns the keys of the deleted rows, except the conflicting row
-        itself.
+        """Deletes the rows that match ``where``. Returns the keys of the deleted rows, or nothing if ``key`` is the key
+        of the record, since the deleted row is then the changed row itself.
         """
         table = table_name(record.uri)
         names: list[str] = []
@@ -231,18 +232,20 @@ class RowByRow:
             shown = ", ".join(map(identifier, columns))
             rows = self._session.rows(f"SELECT {shown} FROM {table} WHERE {where}")
             names = [", ".join(map(_cell, columns, row)) for row in rows]
-        # In strict mode a functional index with a value out of range would prevent the deletion.
+        # Strict mode is off, because in strict mode a functional index with a value out of range would prevent the
+        # deletion.
         self._run_in(Statement(f"DELETE FROM {table} WHERE {where}".encode()), LAX)
         return names
 
     def _store(self, change: Change, statement: Statement) -> int:
-        """Runs a row's statement, without strict mode if only that makes the row equal to the leader's."""
+        """Executes the statement for a row. Strict mode is switched off if the stored row equals the leader's row only
+        without strict mode."""
         record = change.record
         checks = self._mode is not None and change.row.after is not None
         checks = checks and (
             needs_comparison(leader_modes(record))
             or bool(self._tables.shape(record.uri).unpredictable)
-            or record.range is not None  # a copied row: the sql_mode that stored it is unknown
+            or record.range is not None  # for a copied row, the sql_mode under which the leader stored it is unknown
         )
         before = self._non_strict.begin(change) if checks else 0
         try:
@@ -260,9 +263,11 @@ class RowByRow:
         return count
 
     def _without_values(self, change: Change) -> Statement | None:
-        """A statement that contains no value for NOT NULL columns in which the leader's row has a VECTOR of no bytes.
+        """Builds a statement that sets no value for those NOT NULL columns in which the leader's row has a VECTOR
+        without bytes.
 
-        No expression returns such a VECTOR, but INSERT IGNORE stores it in a column without a value.
+        No SQL expression returns such a VECTOR, but INSERT IGNORE stores it if the statement sets no value for the
+        column.
         """
         image = change.row.after
         if image is None or _EMPTY_VECTOR not in image:
@@ -271,7 +276,7 @@ class RowByRow:
         return self._single(Change(change.record, Row(change.row.before, after)))
 
     def _run_in(self, statement: Statement, mode: str) -> int:
-        """Runs one statement in the sql_mode ``mode``, and then restores strict mode."""
+        """Executes one statement under the sql_mode ``mode``, and then restores strict mode."""
         self._session.run([setting(mode)])
         try:
             return self._run(statement)
@@ -280,8 +285,7 @@ class RowByRow:
                 self._session.run([setting(STRICT)])
 
     def _run(self, statement: Statement) -> int:
-        # The statement is a packet by itself, so that an error is raised before a statement too large for the server is
-        # sent.
+        # ``packets`` raises an error if the statement is too large for the server; nothing is sent then.
         (packet,) = packets([statement], limit=self._session.max_packet)
         return self._session.run([part.sql for part in packet])[0]
 

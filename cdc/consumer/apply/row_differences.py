@@ -14,15 +14,15 @@ from cdc.service.logs import event
 __all__ = ["RowDifferences"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_SHORT = 100  # the most characters of a value that is in the statement itself
+_SHORT = 100  # characters; longer values are not written into the query
 _DOCUMENTS = frozenset({"Json", "JsonTyped"})
 
 
 class RowDifferences:
-    """Compares single rows, and learns which columns cannot be compared as text (module before_images).
+    """Compares single rows, and notes which columns cannot be compared as text (module before_images).
 
-    Such a column has another type than on the leader, for example DECIMAL(10,2) for DECIMAL(10,1): the values are equal
-    but their texts differ.
+    Such a column has another type than on the leader, for example DECIMAL(10,2) instead of DECIMAL(10,1), so that equal
+    values have different texts.
     """
 
     def __init__(self, session: Session, tables: SchemaCache) -> None:
@@ -31,15 +31,16 @@ class RowDifferences:
         self._other_types: dict[Uri, frozenset[str]] = {}
 
     def forget(self) -> None:
-        """Forgets which columns can't be compared as text, since tables may have changed."""
+        """Forgets which columns can't be compared as text. Must be called when tables may have changed."""
         self._other_types.clear()
 
     def comparable(self, table: Uri) -> frozenset[str]:
-        """The columns that can be compared as text. Raises the errors of ``SchemaCache.shape``."""
+        """The columns of a table that can be compared as text. Raises the errors of ``SchemaCache.shape``."""
         return self._tables.shape(table).columns - self._other_types.get(table, frozenset())
 
     def of(self, change: Change) -> str:
-        """Describes how the row differs from the before-image, for people; empty if it is equal or does not exist.
+        """Describes for people how the follower's row differs from the before-image; empty if the row is equal or does
+        not exist.
 
         Raises ValueError for a value that no record can contain, Interrupted or Refused.
         """
@@ -72,12 +73,12 @@ class RowDifferences:
 
 
 def _is_short(value: Value) -> bool:
-    """Whether the value fits in a statement, which must not exceed the server's packet size."""
+    """Whether the value may be written into the query, which must not exceed the server's packet size."""
     return not isinstance(value, dict) or all(len(str(content)) <= _SHORT for content in value.values())
 
 
 def _value(column: str, value: Value) -> str:
-    """The condition that the column has this value, whatever the column's type is."""
+    """Writes the condition that the column has this value, whatever the type of the column is."""
     if isinstance(value, dict) and not _DOCUMENTS.isdisjoint(value):
         return f"({identifier(column)} IS NOT NULL)"
     return f"COALESCE(({exact(column, value)}),0)"

@@ -1,4 +1,4 @@
-"""Creates the errors for rows that the follower refuses, and the short texts that name such rows."""
+"""Creates the errors for rows that the follower refuses, and the short texts that identify these rows."""
 
 from cdc.consumer.errors import Refused, Unapplicable
 from cdc.consumer.plan.packets import Statement
@@ -9,14 +9,14 @@ from cdc.model.values import display
 
 __all__ = ["ambiguous", "refusal", "shown_key", "stopped"]
 
-_SHOWN = 200  # the most characters of a key or statement that are shown
+_SHOWN = 200  # characters; a longer key or statement is cut
 _MEND = "make the follower's table take what the leader's takes and start again; nothing was applied in part"
 _BINLOG = "on the follower: SET PERSIST max_binlog_cache_size to the leader's at least; then start again"
 _HINTS = {1197: _BINLOG, 1705: _BINLOG}
 
 
 def ambiguous(record: Record, error: Refused) -> Unapplicable:
-    """The error for a duplicate key whose columns are not in the record."""
+    """Returns the error for a duplicate key if the record lacks columns of that key."""
     return Unapplicable(
         f"conflict in {record.uri}: {error}; the record does not show which row clashes",
         code="CDC-CONFLICT",
@@ -27,7 +27,7 @@ def ambiguous(record: Record, error: Refused) -> Unapplicable:
 
 
 def stopped(change: Change, reason: str) -> Unapplicable:
-    """The error for a conflict under on_conflict = "stop"."""
+    """Returns the error for a conflict under on_conflict = "stop"."""
     record = change.record
     return Unapplicable(
         f"conflict: {record.operation} of {shown_key(change)} in {record.uri}: {reason}",
@@ -39,7 +39,8 @@ def stopped(change: Change, reason: str) -> Unapplicable:
 
 
 def refusal(error: Refused, statement: Statement) -> PromiseError:
-    """The error for a refused statement, with its first record and the beginning of its text."""
+    """Returns the error for a refused statement; it contains the first record of the statement, and the beginning of
+    the SQL."""
     text = statement.sql.decode("utf-8", "replace")
     tried = text if len(text) <= _SHOWN else text[:_SHOWN] + " …"
     if not statement.changes:
@@ -57,7 +58,7 @@ def refusal(error: Refused, statement: Statement) -> PromiseError:
 
 
 def shown_key(change: Change) -> str:
-    """The row's key columns as ``column=value``, or all columns if it has no key; cut if too long."""
+    """Lists the key columns of the row as ``column=value``, or all columns if the row has no key; cuts a long text."""
     record = change.record
     image = change.row.before if change.row.before is not None else change.row.after or []
     shown = [

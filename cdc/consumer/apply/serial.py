@@ -1,6 +1,7 @@
-"""Executes batches one after the other on one connection; while the server executes one, the SQL of the next is built.
+"""Executes batches one after another on one connection. While the server executes a batch, the SQL of the next batch is
+built.
 
-Up to two batches are in flight: the COMMIT of the first is sent together with the statements of the second.
+Up to two batches are in flight, because the COMMIT of a batch is sent together with the statements of the next batch.
 """
 
 import logging
@@ -29,7 +30,7 @@ _SAVEPOINT = f"SAVEPOINT {_PART}".encode()
 
 
 class SerialExecutor:
-    """An ``Executor`` that retries a failed batch row by row (``row_by_row``), or with ``chunks`` if the batch is a
+    """An ``Executor`` that repeats a failed batch row by row (``row_by_row``), or with ``chunks`` if the batch is a
     chunk of a table copy.
 
     ``conflicts`` counts the conflicts in committed batches that were resolved in the leader's favour.
@@ -40,30 +41,30 @@ class SerialExecutor:
         self._row_by_row = row_by_row
         self._chunks = chunks
         self._prefetch = prefetch
-        self._last: PlannedBatch | None = None  # the batch that was sent or executed last, without its COMMIT
+        self._last: PlannedBatch | None = None  # the newest batch that was sent, if its COMMIT was not sent
         self._committing: PlannedBatch | None = None  # the batch before ``_last``, whose COMMIT was sent
-        self._conflicts = 0  # conflicts of the open transaction
+        self._conflicts = 0  # the number of conflicts in the open transaction
         self.conflicts = 0
 
     def put(self, batch: PlannedBatch) -> None:
-        """Sends the statements and the tail of a batch, after the batch before it has been executed.
+        """Sends the statements and the tail of a batch, once the batch before it is executed.
 
         Raises PromiseError for a row or statement that can't be applied, Interrupted.
         """
         limit = self._session.max_packet - FRONT_BYTES
         found = packets(chain(batch.statements, batch.tail), limit=limit)
         try:
-            first = next(found, None)  # the packet is built while the server executes the batch before
+            first = next(found, None)  # this builds the packet while the server executes the batch before
         except Unapplicable as error:
-            # The batch before it is not affected by the failure.
+            # The failure does not affect the batch before, so that batch is committed first.
             self.commit()
             self._session.run([_SAVEPOINT])
             self._retry_row_by_row(batch, error)
             return
         if first is None:
-            # No row of this part of a large transaction passes the filters, so that no packet of it carries the COMMIT
-            # of the batch before. That COMMIT must neither wait for the next part nor be rolled back with this
-            # transaction.
+            # No row of this part of a large transaction passes the filters, so no packet of this part can carry the
+            # COMMIT of the batch before. That COMMIT is sent now, since it must not wait for the next part, nor be
+            # rolled back with this transaction.
             self.commit()
             self._is_executed(batch)
             return
@@ -71,7 +72,7 @@ class SerialExecutor:
         self._send_all(batch, first, found)
 
     def settle(self) -> None:
-        """Waits until the last batch is executed, and checks its row counts; its COMMIT may be left for later.
+        """Waits until the last batch is executed, and checks its row counts; its COMMIT may be sent later.
 
         Raises PromiseError, Interrupted.
         """
@@ -86,8 +87,8 @@ class SerialExecutor:
             self._is_executed(batch)
 
     def commit(self, also: Sequence[bytes] = ()) -> None:
-        """Commits all batches, the last of them in one transaction with the statements ``also``, and waits for the
-        commits.
+        """Commits all batches, and waits for the commits. The last batch is committed in one transaction with the
+        statements ``also``.
 
         Raises PromiseError, Interrupted, Refused.
         """
@@ -100,11 +101,11 @@ class SerialExecutor:
             self._session.run([*also, b"COMMIT"])
 
     def recover(self, checkpoint: Checkpoint) -> None:
-        """Forgets the batches that the lost connection did not commit; a COMMIT that reached the server counts as
-        committed.
+        """Forgets the batches that were not committed over the lost connection. A batch whose COMMIT the server has
+        executed counts as committed.
 
-        ``checkpoint`` is the last checkpoint known to be committed. Raises PromiseError if the follower has neither
-        this checkpoint nor the checkpoint of the batch whose COMMIT was sent.
+        ``checkpoint`` is the last checkpoint that is known to be committed. Raises PromiseError if the follower has
+        neither this checkpoint nor the one that the batch sets whose COMMIT was sent.
         """
         resolve_commit(self._session, self._committing, checkpoint)
         if self._committing is not None and self._committing.state is State.COMMITTED:
@@ -124,7 +125,7 @@ class SerialExecutor:
         except (Mismatch, Refused) as error:
             self._retry_row_by_row(batch, error)
         except Unapplicable as error:
-            # The next packet could not be built, so the row counts of the packet before it no longer matter.
+            # The next packet can't be built, so the row counts of the packet before it do not matter any more.
             with suppress(Mismatch, Refused):
                 self._check(batch.outstanding)
             self._retry_row_by_row(batch, error)
@@ -152,8 +153,8 @@ class SerialExecutor:
             self._is_committing(before)
 
     def _check(self, packet: Sequence[Statement]) -> None:
-        """Receives the row counts of the packet sent last. Raises Mismatch or Refused, PromiseError for a refused
-        COMMIT."""
+        """Receives the row counts of the packet that was sent last, and checks them. Raises Mismatch or Refused;
+        PromiseError for a refused COMMIT."""
         committing = self._committing
         try:
             counts = self._prefetch.receive(self._session)
@@ -171,11 +172,11 @@ class SerialExecutor:
         check_counts(packet, counts)
 
     def _retry_row_by_row(self, batch: PlannedBatch, reason: Exception) -> None:
-        """Rolls a batch back and executes it again row by row, which finds the row with a conflict.
+        """Rolls a batch back, and executes it again row by row to find the row with a conflict.
 
-        There may be no conflict: if rows refer to one another, joining their changes into one statement can fail by
-        itself, and a table that is being copied may still have any rows. So only a conflict is logged, with its row,
-        and not this retry.
+        The batch may also have failed without a conflict: the follower may refuse a statement that changes rows which
+        refer to one another, and a table that is being copied may still contain any rows. So this retry is logged at
+        the level DEBUG only, while each conflict is logged with its row.
         """
         until = batch.batch.last.sequence
         event(_LOG, "batch failed, retrying row by row", level=logging.DEBUG, until=until, reason=reason)

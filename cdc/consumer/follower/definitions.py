@@ -1,5 +1,5 @@
-"""Finds how the follower defines the column that refuses a row, and the statement that changes it to the leader's
-definition.
+"""Finds how the follower defines the column because of which it refuses a row, and the statement that changes the
+column to the leader's definition.
 """
 
 import re
@@ -12,13 +12,14 @@ from cdc.model.record import Record
 
 __all__ = ["define"]
 
-# Matches the server's errors about a value, a column that does not exist, or a column without a default.
+# Finds the column in the server's errors about a value, a missing column, or a column without a default.
 _COLUMN = re.compile(r"(?:column|field) '([^']+)'", re.I)
 _NO_SUCH_TABLE = 1146
 
 
 def define(error: Unapplicable, session: Session, types: Mapping[str, str]) -> None:
-    """Adds both definitions of the column, and the statement that corrects it, to the error for a row.
+    """Adds the column's definitions on both servers, and the statement that corrects the follower's, to the error for a
+    row.
 
     ``types`` are the types of the leader's columns, as far as they are known. Nothing is added if the follower's
     definition can't be read.
@@ -38,7 +39,7 @@ def define(error: Unapplicable, session: Session, types: Mapping[str, str]) -> N
 
 
 def _defined(session: Session, record: Record, column: str) -> str:
-    """The follower's definition of the column; empty if the table lacks the column."""
+    """The follower's definition of the column; empty if the follower's table lacks the column."""
     where = f"TABLE_SCHEMA={quoted(record.uri.database)} AND TABLE_NAME={quoted(record.uri.table or '')}"
     rows = session.rows(
         "SELECT CONCAT(COLUMN_TYPE, IFNULL(CONCAT(' character set ', CHARACTER_SET_NAME), ''), "

@@ -1,9 +1,8 @@
-"""Takes the named locks of a follower's consumer (MySQL manual, "Locking Functions"); each of its connections holds one
-lock.
+"""Acquires the named locks of a follower's consumer (MySQL manual, "Locking Functions"). Each connection of the
+consumer holds one lock.
 
-The lock of the first connection keeps a second consumer out. Each additional connection holds a lock of its own: once
-another connection can take that lock, the server has ended the additional connection and rolled back its open
-transaction.
+The lock of the first connection keeps a second consumer out. Each additional connection holds its own lock: if another
+connection can acquire that lock, the server has ended the additional connection and rolled back its open transaction.
 """
 
 import hashlib
@@ -15,10 +14,10 @@ from cdc.consumer.errors import NO_SUCH_THREAD, Locked, Refused
 __all__ = ["MOST_ADDITIONAL", "SILENT_SECONDS", "is_paused", "lock_name", "outlast", "take", "tell_pause"]
 
 MOST_ADDITIONAL = 7
-_PAUSED = -1  # the number of a lock that the first connection holds too while the consumer is paused
-# A connection that was cut without notice keeps its locks until the server has received nothing from it for this time.
+_PAUSED = -1  # the number of a lock that the first connection also holds while the consumer is paused
+# If a connection is cut silently, the server releases its locks only after it has received nothing for this time.
 SILENT_SECONDS = 60
-_LOCK_SECONDS = 5  # the server may take a moment to notice the end of a killed consumer
+_LOCK_SECONDS = 5  # the server may need a moment to notice that a consumer was killed
 
 
 class _Session(Protocol):
@@ -27,23 +26,23 @@ class _Session(Protocol):
 
 
 def lock_name(resource: str, number: int = 0) -> str:
-    """The server's name for the lock of a leader's consumer; ``number`` is 0 for its first connection, or the number of
-    an additional connection.
+    """The name of the lock of a leader's consumer; ``number`` is 0 for the consumer's first connection, otherwise the
+    number of an additional connection.
     """
-    # Lock names have 64 characters at most and ignore case, so that only a digest of the leader's name is safe.
+    # A lock's name has at most 64 characters and ignores case, so it contains a digest in place of the leader's name.
     name = f"{resource}\0{number}" if number else resource
     return "cdc-consumer:" + hashlib.sha256(name.encode()).hexdigest()[:48]
 
 
 def take(session: _Session, name: str, *, former: int) -> None:
-    """Takes the lock ``name``. If ``former``, the id of a lost connection of ours, still holds the lock, kills that
-    connection first.
+    """Acquires the lock ``name``. If ``former``, the id of a lost connection of this program, still holds the lock,
+    first kills that connection.
 
     Raises Locked if another session holds the lock.
     """
     if _holder(session, name) == former:
-        # The server has not noticed yet that the connection is lost. It is killed only if it holds the lock: after a
-        # restart of the server the same id may belong to another client.
+        # The server has not noticed yet that the connection is lost. The connection is killed only if it holds the
+        # lock, because after a restart of the server another client may have the same id.
         try:
             session.run([f"KILL {former}".encode()])
         except Refused as error:
@@ -58,8 +57,8 @@ def take(session: _Session, name: str, *, former: int) -> None:
 
 
 def outlast(session: _Session, resource: str, *, formers: Mapping[int, int]) -> None:
-    """Waits until all additional connections have released their locks; ``formers`` maps their numbers to the ids of
-    lost connections.
+    """Waits until no additional connection holds its lock any more; ``formers`` maps the numbers of additional
+    connections to the ids of lost connections.
 
     Raises Locked if a connection keeps its lock.
     """
@@ -73,17 +72,17 @@ def outlast(session: _Session, resource: str, *, formers: Mapping[int, int]) -> 
 
 
 def _holder(session: _Session, name: str) -> int | None:
-    """The connection that holds the lock."""
+    """The id of the connection that holds the lock; None if no connection holds it."""
     ((holder,),) = session.rows(f"SELECT IS_USED_LOCK('{name}')")
     return None if holder is None else int(holder)
 
 
 def tell_pause(session: _Session, resource: str, paused: bool) -> None:
-    """Shows other sessions, through a lock, whether the consumer is ``paused`` (``is_paused``), for as long as this
-    connection lasts. Raises Interrupted or Refused.
+    """Shows other sessions whether the consumer is ``paused``, by means of a lock (``is_paused``). The lock exists only
+    as long as this connection. Raises Interrupted or Refused.
     """
     name = lock_name(resource, _PAUSED)
-    # A lock that is taken twice must be released twice.
+    # The lock is acquired only once, because a lock that is acquired twice must be released twice.
     taken = f"SELECT IF(IS_USED_LOCK('{name}') <=> CONNECTION_ID(), 1, GET_LOCK('{name}', 0))"
     session.rows(taken if paused else f"SELECT RELEASE_LOCK('{name}')")
 

@@ -1,4 +1,5 @@
-"""Compares the follower's rows with a chunk of a table, before the statements that make both equal are planned."""
+"""Compares the follower's rows with a chunk of a table, and plans the statements that make the rows equal to the
+chunk."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -21,13 +22,15 @@ from cdc.sql.key_range import misplaced_rows
 
 __all__ = ["MISPLACED", "RangeRows", "misplaced"]
 
-MISPLACED = 1863  # the server's error when it must remove or change a row in a wrong partition
+MISPLACED = 1863  # the server's error if it must delete or update a row that lies in a wrong partition
 
-_MOST_OTHERS = 3  # the most rows in the range for each row of the chunk; if there are more, only equal rows are read
+# if the range has more rows than this for each row of the chunk, only rows equal to a row of the chunk are read
+_MOST_OTHERS = 3
 
 
 class RangeRows:
-    """Plans chunks according to the follower's rows. Until a plan is executed nothing else may change the table."""
+    """Plans how chunks are applied, according to the follower's rows. Nothing else may change the table until a plan is
+    executed."""
 
     def __init__(self, session: Session, counts: RowCounts) -> None:
         self._session = session
@@ -35,7 +38,7 @@ class RangeRows:
         self._placed: dict[Uri, TableSchema] = {}
 
     def plan(self, chunk: Record, schema: TableSchema, *, size: int) -> ChunkPlan:
-        """Plans how the chunk is applied, with statements of about ``size`` bytes. Raises Unapplicable, Interrupted."""
+        """Plans how a chunk is applied, with statements of about ``size`` bytes. Raises Unapplicable, Interrupted."""
         try:
             check_chunk(chunk, schema)
             self._require_placed(chunk, schema)
@@ -44,14 +47,15 @@ class RangeRows:
             raise unreadable(chunk, error) from None
 
     def _require_placed(self, chunk: Record, schema: TableSchema) -> None:
-        """Raises Unapplicable if rows lie in a partition in which the chunk's range would not find them."""
+        """Raises Unapplicable if a row lies in a wrong partition, so that queries for the chunk's range would not find
+        it."""
         assert chunk.range is not None
         after, through, _, piece, keys = chunk.range
         begins = after is None and piece is None and (through is not None or keys is not None)
         if not begins or self._placed.get(chunk.uri) is schema:
             return
         uri, key = chunk.uri, [*map(identifier, chunk.key or ())]
-        # Without an index the server may read all rows for each row.
+        # Without a forced index the server may read all rows of the table for each row.
         index = f"FORCE INDEX ({identifier(name)})" if (name := schema.index_of(chunk.key or ())) else ""
         names = f"TABLE_SCHEMA={quoted(uri.database)} AND TABLE_NAME={quoted(uri.table or '')}"
         for (partition,) in self._session.rows(
@@ -63,7 +67,8 @@ class RangeRows:
         self._placed[uri] = schema
 
     def lacks(self, chunk: Record, schema: TableSchema, *, size: int) -> int:
-        """The number of the chunk's rows whose exact keys do not exist after the rows were written."""
+        """The number of rows of the chunk whose exact keys do not exist on the follower; called after the rows were
+        written."""
         if not len(chunk.rows):
             return 0
         found = self._compared(chunk, schema, 0, size)
@@ -79,13 +84,13 @@ class RangeRows:
         try:
             return self._compared(chunk, schema, int(count), size)
         except (*INCOMPARABLE, Refused):
-            return Found(int(count))  # all rows are written again
+            return Found(int(count))  # without a comparison, all rows are written again
 
     def _compared(self, chunk: Record, schema: TableSchema, count: int, size: int) -> Found:
         images = [row.after or [] for row in chunk.rows]
         if len(set(map(row_identity(chunk), images))) < len(images):
             raise ValueError("two rows with the same key")
-        # Virtual columns have no stored value that could differ.
+        # Virtual columns are not compared, since they have no stored value that could differ.
         compared = [index for index, name in enumerate(chunk.columns) if name in schema.columns | schema.stored]
         names, parts = [chunk.columns[index] for index in compared], [[image[i] for i in compared] for image in images]
         rows = image_keys(names, parts, self._counts.texts(parts, size=size))
@@ -102,7 +107,8 @@ class RangeRows:
         return self._with_others(chunk, {number: images[number] for number in lacking}, found, rows, size)
 
     def _with_others(self, chunk: Record, lacking: dict[int, Image], found: Found, rows: ImageKeys, size: int) -> Found:
-        """Adds to ``found`` the rows whose keys exist with other values, or outside of the range."""
+        """Adds to ``found`` those rows of the chunk whose keys exist on the follower with other values, or outside of
+        the range."""
         if not lacking:
             return found
         key = [chunk.columns.index(column) for column in chunk.key or ()]
@@ -130,8 +136,8 @@ class RangeRows:
 
 
 def misplaced(chunk: Record, partition: str = "") -> Unapplicable:
-    """The error for rows of the follower that a copy does not find, or can't remove; ``partition`` is empty if it is
-    unknown.
+    """Returns the error for rows of the follower that a copy can't find or can't delete, since they lie in a wrong
+    partition; ``partition`` is empty if it is unknown.
     """
     uri, which = chunk.uri, f"partition {partition}" if partition else "a partition"
     return Unapplicable(
@@ -153,7 +159,8 @@ def _among(expression: str, values: Iterable[str]) -> str:
 
 
 def _by_keys(chunk: Record, images: Sequence[Image], size: int) -> Iterator[str]:
-    """The part after SELECT of queries for the rows that have the same keys as these rows of the chunk."""
+    """Yields queries, without SELECT and the columns, for the follower's rows with the same keys as these rows of the
+    chunk."""
     if not images:
         return
     changes = [Change(chunk, Row(image, None)) for image in images]

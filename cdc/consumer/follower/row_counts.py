@@ -1,4 +1,5 @@
-"""Counts rows without a key on the follower, before the statements that delete them are planned."""
+"""Counts the rows of tables without a key on the follower, before the statements that delete some of them are
+planned."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -17,19 +18,19 @@ from cdc.service.logs import event
 __all__ = ["RowCounts"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_DOCUMENTS = 500  # the most documents in one statement: the server accepts few subqueries
+_DOCUMENTS = 500  # the most documents in one query, since the server accepts only few subqueries
 
 
 class RowCounts:
-    """Prepares the steps Remove of a plan. Until these steps are executed nothing else may change the tables."""
+    """Prepares the steps ``Remove`` of a plan. Nothing else may change the tables until these steps are executed."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def prepared(self, steps: Sequence[Step], *, schema: Callable[[Uri], TableSchema], size: int) -> list[Step]:
-        """Returns the steps; each Remove contains its statements, of about ``size`` bytes. Raises Interrupted.
+        """Returns the steps with statements of about ``size`` bytes in place of each ``Remove``. Raises Interrupted.
 
-        A step whose rows the follower cannot count stays as it is, and finds its rows one by one.
+        A step whose rows can't be counted on the follower is unchanged; it deletes its rows one by one.
         """
         found: list[Step] = []
         for step in steps:
@@ -46,7 +47,8 @@ class RowCounts:
     def _prepared(self, step: Step, schema: TableSchema, size: int) -> Iterator[Step]:
         documents = self.texts([change.row.before or [] for change in step.changes], size=size)
         for removal in removals(step, schema, documents, size=size):
-            # Normally the leader stores its rows in the same order, so the rows to delete are the first rows here, too.
+            # Normally the leader stores the rows in the same order, so that the rows to delete are the first rows on
+            # the follower, too.
             if removal.ordered and removal.is_all(self._keys(removal)):
                 yield from removal.of_first()
                 continue
@@ -60,7 +62,7 @@ class RowCounts:
         return [key.hex() for (key,) in self._rows(removal.first())]
 
     def texts(self, images: Sequence[Sequence[object]], *, size: int) -> dict[str, str]:
-        """Maps the literal of each document in the images to the server's text of it."""
+        """Maps the literal of each JSON document in the images to the text that the server returns for the document."""
         texts: dict[str, str] = {}
         literals = document_literals(images)
         while literals:
@@ -77,7 +79,7 @@ class RowCounts:
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
         if len(sql.encode()) >= self._session.max_packet:
-            # The server would close the connection.
+            # The server would close the connection after a longer query.
             raise ValueError("an image is too large for a query")
         return self._session.rows(sql)
 

@@ -1,8 +1,9 @@
 """Decides whether a statement that numbers the rows of a table assigns the same numbers on the follower as on the
 leader.
 
-The statement's text shows what it numbers (cdc.sql.numbering). The rest depends on the table, which is read on the
-follower: it must have the leader's primary key, which the stream does not contain.
+The text of the statement shows which column is numbered (cdc.sql.numbering). Everything else depends on the table,
+whose definition is read on the follower. The follower's table must have the leader's primary key, but the stream does
+not contain that key.
 """
 
 from cdc.consumer.errors import Refused
@@ -12,15 +13,15 @@ from cdc.sql.effects import Effect
 
 __all__ = ["key_columns", "other_numbers"]
 
-_UNKNOWN = frozenset({1049, 1054, 1146})  # no such database, column or table: the statement fails, too
+_UNKNOWN = frozenset({1049, 1054, 1146})  # the database, column or table does not exist, so the statement fails as well
 _INNODB = "InnoDB"
 
 
 def other_numbers(session: Session, effect: Effect, *, same_engine: bool) -> str:
-    """The reason why the follower may assign other numbers to the rows than the leader, according to ``effect``; empty
-    if it can't.
+    """Returns the reason why the follower may assign other numbers to the rows than the leader, according to
+    ``effect``; empty if the numbers are certainly equal.
 
-    ``same_engine`` is true if the table has the leader's engine. No transaction may be open when this is called.
+    ``same_engine`` is true if the follower's table has the leader's engine. Must be called without an open transaction.
     """
     if effect.any_order and _has_rows(session, effect, "TRUE LIMIT 1, 1"):
         return "the table has rows, and each server numbers them in an order of its own"
@@ -32,7 +33,7 @@ def other_numbers(session: Session, effect: Effect, *, same_engine: bool) -> str
     )
     counters = {str(name).casefold() for (name,) in found}
     if effect.filled and (effect.filled.casefold() in counters or not _has_rows_to_number(session, effect)):
-        return ""  # the server keeps the zeros of a column that had numbers before
+        return ""  # the server does not number the zeros of a column that was AUTO_INCREMENT before
     if counters - {name.casefold() for name in effect.dropped}:
         return "its numbers go on from a counter that only the leader knows"
     if effect.any_order:
@@ -49,7 +50,7 @@ def other_numbers(session: Session, effect: Effect, *, same_engine: bool) -> str
 
 
 def key_columns(session: Session, effect: Effect) -> list[str]:
-    """The columns of the primary key of the follower's table."""
+    """The columns of the primary key of the follower's table, in their order."""
     found = session.rows(
         f"SELECT COLUMN_NAME FROM information_schema.STATISTICS {_where(effect)} AND INDEX_NAME = 'PRIMARY' "
         "ORDER BY SEQ_IN_INDEX"
@@ -58,12 +59,13 @@ def key_columns(session: Session, effect: Effect) -> list[str]:
 
 
 def _has_rows_to_number(session: Session, effect: Effect) -> bool:
-    """Whether a row may have no number yet: its value is 0 or NULL, or becomes 0 in the column's new type."""
+    """Whether the statement may number a row: its value in the column is 0 or NULL, or becomes 0 in the column's new
+    type."""
     return _has_rows(session, effect, f"COALESCE({identifier(effect.filled)} + 0 < 1, TRUE) LIMIT 1")
 
 
 def _has_rows(session: Session, effect: Effect, condition: str) -> bool:
-    """Whether the table has rows that fulfil ``condition``, which may end in a limit; False if the table does not
+    """Whether the table has rows that fulfil ``condition``, which may end with a LIMIT. False if the table does not
     exist.
     """
     table = f"{identifier(effect.database)}.{identifier(effect.name or '')}"
@@ -72,7 +74,8 @@ def _has_rows(session: Session, effect: Effect, condition: str) -> bool:
     except Refused as error:
         return error.code not in _UNKNOWN
     finally:
-        session.run([b"COMMIT"])  # the table's definition was locked, and the statement runs on another connection
+        # releases the lock on the table's definition, since the statement is executed on another connection
+        session.run([b"COMMIT"])
 
 
 def _where(effect: Effect) -> str:

@@ -1,4 +1,4 @@
-"""Reads the columns, keys and relations of the follower's tables from its information schema, once for each table."""
+"""Reads the columns, keys and foreign keys of the follower's tables from information_schema, once for each table."""
 
 import re
 import time
@@ -16,23 +16,23 @@ from cdc.model.record import Record, Uri
 
 __all__ = ["SchemaCache", "changed_tables"]
 
-# Matches expressions whose value depends on settings of the leader's session that are not in its binlog: the digits of
-# a division, how a literal is parsed (NO_BACKSLASH_ESCAPES, default_collation_for_utf8mb4; stored expressions are
-# parsed again) and block_encryption_mode. Other expressions depend on the sql_mode, which the session may have changed
-# since the BEGIN that names it: the subtraction of unsigned numbers, and the truncation of seconds. Text that becomes a
-# document depends on the server's JSON parser.
+# Matches expressions whose value may differ from the leader's. Some depend on settings of the leader's session that its
+# binlog does not contain: the digits of a division, the parsing of a literal (NO_BACKSLASH_ESCAPES,
+# default_collation_for_utf8mb4; stored expressions are parsed again), and block_encryption_mode. Others depend on the
+# sql_mode, which the session may have changed after the BEGIN that contains it: the subtraction of unsigned numbers,
+# and the truncation of seconds. Text that becomes a JSON document depends on the server's JSON parser.
 _DOUBTFUL = re.compile("/|'|aes_|-|time|date|unix|json|member of", re.IGNORECASE)
 _SECONDS = ("TIME", "DATETIME", "TIMESTAMP")
-_PAUSE = 1000  # the number of a table's batches that use no LOAD DATA after a batch failed
+_PAUSE = 1000  # after a failed batch, this many batches of the table use no LOAD DATA
 
 
-# Seconds after which the next statement reads the tables again, since another client may have altered them on the
-# follower.
+# Seconds. If the cached definitions are older, the next statement drops them, since another client may have altered the
+# tables.
 _TRUSTED_SECONDS = 10.0
-_MOST_COLUMNS = 300_000  # the most columns of all cached tables; each column takes some 200 bytes
+_MOST_COLUMNS = 300_000  # the most columns in the cache, for all tables; each column needs some 200 bytes
 
 
-_PASSIVE = ("NO ACTION", "RESTRICT")  # rules by which a foreign key refuses a change
+_PASSIVE = ("NO ACTION", "RESTRICT")  # with these rules a foreign key refuses a change and changes no rows itself
 
 _COLUMNS = (
     "SELECT COLUMN_NAME, GENERATION_EXPRESSION, EXTRA, DATA_TYPE, IS_NULLABLE, COLUMN_TYPE, NUMERIC_PRECISION, "
@@ -58,21 +58,22 @@ class Column(NamedTuple):
         return self.data_type.upper() in _SECONDS and "(" in self.type
 
     def rounded(self) -> Rounded | None:
-        """The digits of a writable column FLOAT(M,D) or DOUBLE(M,D); None for any other column."""
+        """The type and digits of a column FLOAT(M,D) or DOUBLE(M,D) that is not generated; None for any other
+        column."""
         kind, _, more = self.type.upper().partition("(")
         if kind not in ("FLOAT", "DOUBLE") or self.digits is None or self.decimals is None or self.expression:
             return None
         return Rounded(f"{kind} UNSIGNED" if "UNSIGNED" in more else kind, self.digits, self.decimals)
 
 
-# A query can force only a visible index.
+# Visible indexes come first, because a query can force only a visible index.
 _VISIBLE_FIRST = "ORDER BY INDEX_NAME <> 'PRIMARY', IS_VISIBLE = 'NO', INDEX_NAME, SEQ_IN_INDEX"
 
 
 class SchemaCache:
-    """Caches table definitions until ``forget``: a DDL statement may change them.
+    """Caches table definitions until ``forget``, which must be called when a DDL statement may have changed them.
 
-    ``triggers`` checks each table, too. ``passes(uri)`` decides which tables are replicated.
+    ``triggers`` checks each table that is read. ``passes(uri)`` decides which tables are replicated.
     """
 
     def __init__(self, session: Session, triggers: Triggers, *, passes: Callable[[Uri], bool]) -> None:
@@ -80,19 +81,20 @@ class SchemaCache:
         self._triggers = triggers
         self._passes = passes
         self._shapes: dict[Uri, TableSchema] = {}
-        self._columns = 0  # columns read since the cache was last emptied, also of tables that have left it since
+        # the number of columns read since the cache was last emptied, including columns of tables dropped from it since
+        self._columns = 0
         self._forgot_at = time.monotonic()
         self._pauses: dict[Uri, int] = {}
 
     def forget(self) -> None:
-        """Drops all cached tables, so that they are read again when needed."""
+        """Drops all tables from the cache, so that they are read again when they are needed."""
         self._shapes.clear()
         self._columns = 0
         self._triggers.forget()
         self._forgot_at = time.monotonic()
 
     def forget_changed(self, statements: Sequence[Record]) -> None:
-        """Drops the cached tables that the statements may have changed, and from time to time all tables."""
+        """Drops the tables that ``statements`` may have changed from the cache, and from time to time all tables."""
         names = changed_tables(statements)
         if names is None or time.monotonic() - self._forgot_at > _TRUSTED_SECONDS:
             self.forget()
@@ -101,13 +103,14 @@ class SchemaCache:
             del self._shapes[table]
 
     def know(self, tables: Iterable[Uri]) -> bool:
-        """Whether ``shape`` returns the definitions of all these tables without a query."""
+        """Whether the cache contains all these tables, so that ``shape`` needs no query."""
         return all(table in self._shapes for table in tables)
 
     def shape(self, table: Uri) -> TableSchema:
-        """The table's definition; a table that does not exist has no columns.
+        """Returns the definition of a table; a table that does not exist has no columns.
 
-        Raises PromiseError for a table without transactions or with triggers, Interrupted or Refused.
+        Raises PromiseError for a table whose engine has no transactions, and for a table with triggers; Interrupted or
+        Refused.
         """
         known = self._shapes.get(table)
         if known is None:
@@ -122,8 +125,8 @@ class SchemaCache:
         return known
 
     def loadable(self, table: Uri) -> Mapping[str, frozenset[str]]:
-        """Maps the columns that LOAD DATA may fill in the next batch to the tags of their values. Raises the errors of
-        ``shape``.
+        """Returns the columns that LOAD DATA may fill in the next batch, each with the tags of the values that it may
+        load. Raises the errors of ``shape``.
         """
         if not self._session.local_infile:
             return {}
@@ -133,9 +136,7 @@ class SchemaCache:
         return self.shape(table).loadable
 
     def pause_loading(self, tables: Iterable[Uri]) -> None:
-        """Uses INSERT for the next batches of these tables, because INSERT may accept values about which LOAD DATA
-        warns.
-        """
+        """Makes the next batches of these tables use INSERT, which may accept values about which LOAD DATA warns."""
         self._pauses |= dict.fromkeys(tables, _PAUSE)
 
     def _read(self, table: Uri) -> TableSchema:
@@ -161,13 +162,14 @@ class SchemaCache:
         )
 
     def generated(self, table: Uri) -> frozenset[str]:
-        """The generated columns. Raises the errors of ``shape``."""
+        """The generated columns of a table. Raises the errors of ``shape``."""
         return self.shape(table).generated
 
     def _check_engine(self, table: Uri) -> None:
-        """Raises PromiseError for a table whose rows cannot commit together with the checkpoint, and for a view.
+        """Raises PromiseError for a table whose rows can't commit together with the checkpoint, and for a view.
 
-        No leader logs rows of a view, and rows written to a view could end up in any table, even in a system table.
+        A leader never logs rows of a view, and rows that are written to a view could end up in any table, even in a
+        system table.
         """
         what = (
             "SELECT TABLE_TYPE, ENGINE, TRANSACTIONS "
@@ -192,7 +194,7 @@ class SchemaCache:
                 )
 
     def _like(self, table: Uri) -> list[Uri]:
-        """All replicated tables whose engine has no transactions, including ``table``."""
+        """All replicated tables with an engine that has no transactions, beginning with ``table``."""
         found = self._session.rows(
             "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES "
             "JOIN information_schema.ENGINES USING (ENGINE) WHERE TABLE_TYPE = 'BASE TABLE' AND TRANSACTIONS <> 'YES' "
@@ -202,7 +204,8 @@ class SchemaCache:
         return list(dict.fromkeys([table, *filter(self._passes, uris)]))
 
     def _keys(self, table: Uri) -> tuple[dict[str, tuple[KeyPart, ...]], frozenset[str], bool]:
-        """The unique keys, the columns with which a key begins, and whether any key has an expression."""
+        """The unique keys of a table, the columns that are the first column of a key, and whether any key contains an
+        expression."""
         keys: dict[str, tuple[KeyPart, ...]] = {}
         first: dict[str, str | None] = {}
         functional = False
@@ -215,8 +218,8 @@ class SchemaCache:
         return keys, frozenset(column for column in first.values() if column is not None), functional
 
     def _relations(self, table: Uri) -> tuple[bool, bool]:
-        """Whether a foreign key refers from the table or to it, and whether a foreign key that refers to it changes
-        rows of the referring table.
+        """Whether the table has a foreign key or is referred to by one, and whether a foreign key that refers to the
+        table changes rows of the referring table.
         """
         database, name = quoted(table.database), quoted(table.table or "")
         of = f"CONSTRAINT_SCHEMA = {database} AND TABLE_NAME = {name}"
@@ -232,10 +235,11 @@ class SchemaCache:
 
 
 def _unpredictable(columns: Collection[Column], expressions: Mapping[str, str]) -> set[str]:
-    """The generated columns with doubtful ``expressions``, and the columns computed from such columns.
+    """The generated columns whose values may differ from the leader's: columns with doubtful ``expressions``, and
+    columns that are computed from such columns.
 
-    Columns computed from a CHAR, which the sql_mode pads, and from fractions of seconds are doubtful too, and so are
-    JSON documents, which may be parsed from text.
+    Columns that are computed from a CHAR, which the sql_mode may pad, or from fractions of seconds are doubtful, too.
+    So are JSON documents, since they may be parsed from text.
     """
     found = {name for name, expression in expressions.items() if _DOUBTFUL.search(expression)}
     found |= {each.name for each in columns if each.name in expressions and each.data_type.upper() == "JSON"}
@@ -250,10 +254,12 @@ def _unpredictable(columns: Collection[Column], expressions: Mapping[str, str]) 
 
 
 def changed_tables(statements: Sequence[Record]) -> set[str] | None:
-    """The names, in lower case and of any database, of all tables that the statements may change; None for all tables.
+    """The names, in lower case and without database, of all tables that the statements may change; None if that may be
+    any table.
 
-    A statement changes a table outside of its ``affects`` only by a foreign key that refers to that table. The database
-    may have another name on the follower, and the statement may write the name in another case than the rows.
+    A statement changes a table that is not in its ``affects`` only through a foreign key that refers to that table. The
+    names are without database, since the database may have another name on the follower, and in lower case, since a
+    statement may contain a name in another case than the rows.
     """
     if any("REFERENCES" in statement.query.upper() for statement in statements):
         return None

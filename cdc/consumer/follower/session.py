@@ -1,12 +1,12 @@
 """Implements a session on the follower: sends packets of SQL, and receives the counts of matched rows and the rows of
 results.
 
-It checks whether the server answers a new connection, translates its errors, and reads from the socket without blocking
-for long.
+The module also checks whether the server answers a new connection, translates the server's errors, and reads from the
+socket without blocking for long.
 
-A server can answer any statement by requesting any file of the client. This program never opens a file: the data of a
-LOAD DATA LOCAL come from memory, the name in the request is ignored, and pymysql refuses the request for a statement
-without data.
+A server can answer any statement with a request for any file of the client. This program never opens a file: the data
+of a LOAD DATA LOCAL come from memory, and the file name in the request is ignored. If the server requests a file for
+another statement, pymysql refuses.
 """
 
 import re
@@ -30,7 +30,7 @@ from cdc.consumer.errors import UNREACHABLE, Interrupted, Refused, Stopped, serv
 from cdc.consumer.follower.locks import SILENT_SECONDS, lock_name, outlast, take
 from cdc.consumer.literals.json_documents import EXACT
 from cdc.consumer.literals.own_variables import own_variables
-from cdc.errors import UserError
+from cdc.errors import Disconnected, UserError
 from cdc.service.mysql_connection import connected
 
 __all__ = [
@@ -56,8 +56,8 @@ _POLL_SECONDS = 0.1
 class SocketReader:
     """Replaces the file object from which a pymysql connection reads.
 
-    ``waiting(seconds)`` is called several times a second while nothing arrives, with the seconds waited so far. It may
-    raise any exception to end the wait, except OSError, which pymysql translates.
+    While nothing arrives, ``waiting(seconds)`` is called several times a second, with the seconds waited so far. It may
+    raise any exception to end the wait, but not OSError, which pymysql would translate.
     """
 
     def __init__(self, connected: socket.socket, waiting: Callable[[float], None]) -> None:
@@ -68,9 +68,7 @@ class SocketReader:
         self._poll.register(connected, select.POLLIN)
 
     def read(self, size: int) -> bytes:
-        """Reads ``size`` bytes; fewer if the connection has ended. Raises OSError, and the exceptions of
-        ``waiting``.
-        """
+        """Reads ``size`` bytes, or fewer if the connection ends. Raises OSError, and the exceptions of ``waiting``."""
         while len(self._buffer) < size:
             self._wait()
             data = self._socket.recv(_RECEIVED_BYTES)
@@ -82,15 +80,15 @@ class SocketReader:
         return data
 
     def arrived(self, seconds: float) -> bool:
-        """Whether there is something to read; waits at most ``seconds``. Also true if the connection has ended."""
+        """Whether data can be read, or the connection has ended; waits at most ``seconds`` for that."""
         return bool(self._buffer) or self._readable(seconds)
 
     def abort(self) -> None:
-        """Closes the socket at once, so that nothing more is sent or received on it."""
+        """Closes the socket at once, so that nothing more is sent or received over it."""
         self._socket.close()
 
     def close(self) -> None:
-        """Does nothing: the connection closes its socket itself."""
+        """Does nothing, because the connection closes its socket itself."""
 
     def _wait(self) -> None:
         started = time.monotonic()
@@ -98,7 +96,7 @@ class SocketReader:
             self._waiting(time.monotonic() - started)
 
     def _readable(self, seconds: float) -> bool:
-        # TLS may have read more from the socket than it has returned; poll does not see that.
+        # TLS may have read data from the socket that it has not returned yet; poll does not see them.
         if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
             return True
         return bool(self._poll.poll(seconds * 1000))
@@ -109,17 +107,19 @@ _OLDEST = 8
 
 
 def ask(database: Database, *, seconds: float) -> None:
-    """Runs a query over a new connection. Raises Interrupted or Refused if no result comes in time."""
+    """Executes a query over a new connection. Raises Interrupted or Refused if no result arrives within ``seconds``."""
     limits = {"connect_timeout": seconds, "read_timeout": seconds, "write_timeout": seconds}
     try:
         with connected(**database.settings() | limits) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT 1")
+    except Disconnected as error:  # the command that prints the password fails
+        raise Interrupted(str(error)) from None
     except (pymysql.MySQLError, OSError) as error:
         raise translated(error) from None
 
 
 def responds(database: Database) -> bool:
-    """Whether the server answers a new connection, even with an error."""
+    """Whether the server answers a new connection; an error is an answer, too."""
     try:
         ask(database, seconds=_PROBE_SECONDS)
     except Interrupted as error:
@@ -133,13 +133,13 @@ def translated(error: Exception) -> Interrupted | Refused:
     """Translates an error of pymysql or of the socket into an error of this program."""
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
-    # pymysql reports a connection that is already closed as InterfaceError 0.
+    # pymysql raises InterfaceError 0 if the connection is closed already.
     failed = isinstance(error, (OSError, pymysql.InterfaceError))
     return server_error(code, text or ("" if code else repr(error)), connection_failed=failed)
 
 
 def require_mysql(version: str, *, where: str) -> None:
-    """Raises UserError if a server with this ``VERSION()`` is no MySQL, or too old."""
+    """Raises UserError if a server with this ``VERSION()`` is not MySQL, or too old."""
     if "mariadb" in version.lower() or int(re.findall(r"\d+", version)[0]) < _OLDEST:
         raise UserError(
             f"the follower is {version}",
@@ -150,41 +150,42 @@ def require_mysql(version: str, *, where: str) -> None:
 
 
 def version_text(number: int) -> str:
-    """The version with this ``version_number``, as people write it."""
+    """The version with this ``version_number`` as text, such as 9.7.4."""
     return f"{number // 10_000}.{number // 100 % 100}.{number % 100}"
 
 
 def version_number(version: str) -> int:
-    """The number of a server's version, as in executable comments: 90704 for 9.7.4."""
+    """The version of a server as a number, in the form of executable comments: 90704 for 9.7.4."""
     major, minor, patch = re.findall(r"\d+", version)[:3]
     return int(major) * 10_000 + int(minor) * 100 + int(patch)
 
 
-# seconds of a lock wait; waits are short and repeated, since during a long wait the consumer could neither log nor
-# react to a signal
+# Seconds. Waits for locks are short and repeated, because the consumer can neither log nor react to a signal during a
+# long wait.
 LOCK_WAIT_SECONDS = 10
 _SETUP = f"SET SESSION {own_variables(lock_wait_seconds=LOCK_WAIT_SECONDS)}"
 _KEPT = f", wait_timeout={SILENT_SECONDS}".encode()
-# The read timeout applies until the connection is set up; after that ``_check_wait`` decides. The write timeout applies
-# to a whole packet.
+# The read timeout applies only until the connection is set up; afterwards ``_check_wait`` limits the waits. The write
+# timeout applies to a whole packet.
 _TIMEOUTS = {"read_timeout": 10, "write_timeout": 300}
 _STOP_SECONDS, _LONG_SECONDS = 2.0, 10.0
-_RESET_CONNECTION = 0x1F  # COM_RESET_CONNECTION, for which pymysql has no name
-# A firewall forgets a connection on which nothing is sent while a statement runs for hours; then the reply never
-# arrives.
+_RESET_CONNECTION = 0x1F  # the command COM_RESET_CONNECTION, which pymysql does not define
+# Keepalive packets prevent that a firewall forgets the connection while a statement runs for hours, so that its reply
+# would never arrive.
 _KEEPALIVE = {socket.TCP_KEEPIDLE: 60, socket.TCP_KEEPINTVL: 15, socket.TCP_KEEPCNT: 4}
 
 Data = Mapping[int, bytes]
 
 
 class Session:
-    """A connection to the follower. ``connect`` opens it, also again after it was lost.
+    """A connection to the follower. ``connect`` opens it, and opens it again after it was lost.
 
-    ``lock`` names the leader whose lock the session takes, if any; the server releases the lock when the connection
-    ends. ``number`` is not 0 for an additional connection, which has a lock of its own. Once ``stop`` is set,
-    statements that take long are interrupted. A session with a ``parent`` runs single statements: the server refuses a
-    text with several statements, and the parent's connection is kept alive while the session waits. ``meanwhile`` is
-    called several times a second while a statement runs, with the number of seconds that it has run so far.
+    If ``lock`` is the name of a leader, the session acquires the lock of that leader's consumer; the server releases
+    the lock when the connection ends. ``number`` is 0 except for an additional connection, which has its own lock. Once
+    ``stop`` is set, statements that take long are interrupted. A session with a ``parent`` executes single statements,
+    because the server refuses several statements in one text; while the session waits, it keeps the parent's connection
+    alive. ``meanwhile`` is called several times a second while a statement runs, with the number of seconds that it has
+    run so far.
     """
 
     def __init__(
@@ -204,23 +205,25 @@ class Session:
         self._number = number
         self._stop = stop
         self.meanwhile: Callable[[float], None] = lambda _: None
-        self._probed_at = 0.0  # the second of the present wait at which a new connection was last tried
+        self._probed_at = 0.0  # how long the present wait had lasted when a new connection was last tried, in seconds
         self._connection: Any = None
         self._replies: SocketReader | None = None
-        self._thread_ids: dict[str, int] = {}  # the id of the newest connection to each server, by the server's UUID
+        # maps the UUID of each server to the id of the newest connection to that server
+        self._thread_ids: dict[str, int] = {}
         self._additional: dict[int, Session] = {}
         self._others: WeakSet[Session] = WeakSet()
         self._last_sent_at = 0.0
         self._sent: SentPacket | None = None
-        self._waits_since = 0.0  # the monotonic time at which the wait for the next reply began
+        self._waits_since = 0.0  # the time.monotonic() at which the wait for the next reply began
         self.local_infile = False  # whether the server accepts LOAD DATA LOCAL
         self.max_packet = 0
         self.changes_doubles = False  # whether the server's JSON parser changes some doubles
-        self.binlog_room = 0  # bytes of records that certainly fit into one transaction of the server's binlog
-        self._row_format = b""  # the assignment that makes the server log rows, empty if its own value does
+        self.binlog_room = 0  # the size of records that certainly fits into one transaction of the server's binlog
+        # the assignment of binlog_format that makes the server log rows; empty if it does so anyway
+        self._row_format = b""
         self.version = 0
         self.folds_names = False  # whether the server has lower_case_table_names = 1
-        self.server = ""  # its UUID: after a failover another server answers at the same address
+        self.server = ""  # the server's UUID; after a failover another server answers at the same address
 
     def __enter__(self) -> Self:
         return self
@@ -229,10 +232,11 @@ class Session:
         self.close()
 
     def another(self) -> "Session":
-        """A new session with the same server, not connected, that holds no lock and runs single statements.
+        """Creates a session with the same server, which is not connected yet, acquires no lock, and executes single
+        statements.
 
-        While the new session waits, this session is kept alive: a statement may run longer than the server tolerates an
-        idle connection. The new session ends with this session.
+        While the new session waits, this session is kept alive, because a statement may run longer than the server
+        tolerates an idle connection. The new session ends when this session ends.
         """
         other = self._single()
         self._others.add(other)
@@ -242,10 +246,10 @@ class Session:
         return Session(self._database, stop=self._stop, parent=self, schema=self.schema)
 
     def additional(self, number: int) -> "Session":
-        """A session, not yet connected, that applies batches in parallel with this session; ``number`` is 1 to
+        """Creates a session, not connected yet, that applies batches in parallel with this session; ``number`` is 1 to
         MOST_ADDITIONAL.
 
-        When this session connects, it waits until all additional sessions have ended at the server: only then is it
+        When this session connects, it waits until the server has ended all additional sessions, because only then is it
         known which of their transactions have committed.
         """
         session = Session(self._database, lock=self._lock, number=number, stop=self._stop, schema=self.schema)
@@ -254,35 +258,37 @@ class Session:
 
     @property
     def connected(self) -> bool:
-        """Whether there is a connection, as far as the client knows."""
+        """Whether there is a connection, as far as this program knows."""
         return self._connection is not None
 
     @property
     def thread_id(self) -> int:
-        """The server's id of the connection."""
+        """The id of the connection on the server."""
         return int(self._connection.thread_id())
 
     @property
     def busy(self) -> bool:
-        """Whether a packet was sent whose counts have not been received."""
+        """Whether a packet was sent whose row counts were not received yet."""
         return self._sent is not None
 
     def connect(self) -> None:
-        """Connects with the settings that literals and row counts rely on, and takes the lock.
+        """Connects, makes the settings on which literals and row counts rely, and acquires the lock.
 
         Raises Interrupted if the server cannot be reached or another session holds the lock, Denied for a wrong
-        password, UserError for a server that is no MySQL.
+        password, UserError for a server that is not MySQL.
         """
         self.close()
         try:
             self._connection = connected(
                 **self._database.settings() | _TIMEOUTS,
-                # FOUND_ROWS counts matched rows instead of changed rows: an update that changes nothing has still found
-                # its row. LOCAL_FILES is set without pymysql's ``local_infile``: data from memory are sent
-                # (``SentPacket``), files never are.
+                # With FOUND_ROWS, the server counts matched rows instead of changed rows, so that an UPDATE that
+                # changes nothing still counts its row. LOCAL_FILES is set here and not by pymysql's ``local_infile``,
+                # because data from memory are sent (``SentPacket``), but never files.
                 client_flag=CLIENT.FOUND_ROWS | (0 if self._parent else CLIENT.MULTI_STATEMENTS | CLIENT.LOCAL_FILES),
                 autocommit=False,
             )
+        except Disconnected as error:  # the command that prints the password fails
+            raise Interrupted(str(error)) from None
         except (pymysql.MySQLError, OSError) as error:
             raise translated(error) from None
         for option, value in _KEEPALIVE.items():
@@ -291,7 +297,7 @@ class Session:
         try:
             self._set_up()
         except (Interrupted, Refused) as error:
-            # A connection without all settings or without the lock must not count as connected.
+            # A connection that lacks settings or the lock is closed, so that it does not count as connected.
             try:
                 if isinstance(error, Refused):
                     self._require_mysql()
@@ -300,7 +306,7 @@ class Session:
             raise
 
     def renew(self) -> None:
-        """Resets the connection to the state of a new connection; only the default database stays.
+        """Resets the connection to the state of a new connection, except that the default database is kept.
 
         The server rolls back the open transaction, drops temporary tables and sets all session variables to their
         global values. Raises Interrupted or Refused.
@@ -312,11 +318,12 @@ class Session:
         except (pymysql.MySQLError, OSError) as error:
             raise translated(error) from None
         self._last_sent_at = time.monotonic()
-        # pymysql sends SET NAMES over a new connection, too.
+        # pymysql sends SET NAMES over a new connection, too, so it is repeated here.
         self.run([b"SET NAMES utf8mb4, " + _SETUP.removeprefix("SET ").encode() + _KEPT + self._row_format])
 
     def _set_up(self) -> None:
-        # All names are qualified. But without a default database, the server refuses an UPDATE that joins a JSON_TABLE.
+        # All names in statements are qualified. But without a default database, the server refuses an UPDATE that joins
+        # a JSON_TABLE.
         default = [] if self._parent else [b"USE information_schema"]
         self.run([_SETUP.encode() + _KEPT, *default])
         what = "@@max_allowed_packet, VERSION(), @@server_uuid, @@GLOBAL.local_infile"
@@ -325,8 +332,8 @@ class Session:
         self.max_packet, self.version, self.server = int(row[0]), version_number(row[1]), row[2]
         self.local_infile, self.binlog_room, self.changes_doubles = bool(row[3]), int(row[4]) // 2, not row[6]
         self.folds_names = int(row[7]) == 1
-        # Only if needed: newer servers warn of it, and it takes a privilege, which a user who only reads the status
-        # lacks.
+        # binlog_format is set only if needed: newer servers warn about it, and setting it needs a privilege that a user
+        # who only reads the status lacks.
         writes = self._lock is not None or self._parent is not None
         self._row_format = b", binlog_format='ROW'" if writes and not row[5] else b""
         if self._row_format:
@@ -339,19 +346,17 @@ class Session:
         self._thread_ids[self.server] = self._connection.thread_id()
 
     def _require_mysql(self) -> None:
-        """Raises UserError if the server is not MySQL 8.0 or newer, since our settings may mean nothing to other
-        servers.
-        """
+        """Raises UserError if the server is not MySQL 8.0 or newer, because others may not know the settings."""
         require_mysql(str(self.rows("SELECT VERSION()")[0][0]), where=str(self._database))
 
     def _former(self, server: str) -> int:
-        """The id of our previous connection to this server, 0 if there was no such connection. Each server has its own
+        """The id of this session's previous connection to this server; 0 if there was none. Each server has its own
         ids.
         """
         return self._thread_ids.get(server, 0)
 
     def keep(self) -> None:
-        """Sends a statement if the server has received nothing for long; must be called often while there is nothing to
+        """Sends a statement if the server has received nothing for long. Must be called often while there is nothing to
         do.
 
         Raises Interrupted if the connection is lost.
@@ -360,13 +365,14 @@ class Session:
             self.run([b"DO 0"])
 
     def try_keep(self) -> None:
-        """Calls ``keep`` and ignores a lost connection: the next statement reports it."""
+        """Calls ``keep``, but ignores a lost connection, which the next statement will report."""
         if self.connected:
             with suppress(Interrupted, Refused):
                 self.keep()
 
     def close(self) -> None:
-        """Ends this connection and the sessions created from it; the server rolls back open transactions."""
+        """Closes this connection, and the sessions that were created from this session; the server rolls back open
+        transactions."""
         for other in (*self._additional.values(), *self._others):
             other.close()
         self._sent = None
@@ -376,9 +382,9 @@ class Session:
                 connection.close()
 
     def _check_wait(self, waited: float) -> None:
-        """Raises Interrupted if it makes no sense to wait longer for a reply, after ``waited`` seconds.
+        """Raises Interrupted if it is useless to wait longer for a reply, after ``waited`` seconds.
 
-        A server may run one statement for hours: a new connection shows whether the server still runs.
+        A statement may run for hours, so a new connection shows whether the server still works.
         """
         if self._parent is not None:
             self._parent.try_keep()
@@ -392,37 +398,40 @@ class Session:
                 raise Interrupted(f"no answer for {waited:.0f} s, nor to a new connection")
 
     def send(self, packet: Sequence[bytes], loads: Data | None = None) -> None:
-        """Sends the statements of one packet, and returns at once; ``receive`` waits. Raises Interrupted or Refused.
+        """Sends the statements of one packet without waiting for replies; ``receive`` waits for them. Raises
+        Interrupted or Refused.
 
         ``loads`` maps the index of each LOAD DATA LOCAL among the statements to its data. The server requests the data
-        once it has executed all statements before; they are sent while replies are awaited.
+        of a LOAD DATA LOCAL once it has executed all statements before it; the data are sent while the session waits
+        for replies.
         """
         self._check_idle()
         try:
-            # This is the first half of pymysql's query(): the next packet can be built while the server executes this
-            # packet.
-            self._connection._execute_command(COMMAND.COM_QUERY, memoryview(b";".join(packet)))  # sliced, not copied
+            # This is the first half of pymysql's query(), so that the next packet can be built while the server
+            # executes this packet. pymysql slices the memoryview without copying.
+            self._connection._execute_command(COMMAND.COM_QUERY, memoryview(b";".join(packet)))
         except (pymysql.MySQLError, OSError) as error:
             raise translated(error) from None
         self._last_sent_at = self._waits_since = time.monotonic()
         self._sent = SentPacket(self._connection, len(packet), loads or {}, max_packet=self.max_packet)
 
     def fed(self, seconds: float) -> bool:
-        """Whether the server has all data of the last packet; waits at most ``seconds``."""
+        """Whether the server has received all data of the last packet; waits at most ``seconds`` for that."""
         while self._sent is not None and not self._sent.fed:
             if not self._next_reply(self._sent, seconds):
                 return False
         return True
 
     def answered(self, seconds: float) -> bool:
-        """Whether ``receive`` has nothing to wait for; waits at most ``seconds``. Must be called repeatedly."""
+        """Whether ``receive`` can return without waiting; waits at most ``seconds`` for that. Must be called
+        repeatedly."""
         while self._sent is not None and not self._sent.complete:
             if not self._next_reply(self._sent, seconds):
                 return False
         return True
 
     def _next_reply(self, sent: "SentPacket", seconds: float) -> bool:
-        """Reads the next reply if it arrives within ``seconds``. ``receive`` raises the errors that occur here."""
+        """Reads the next reply if it arrives within ``seconds``. ``receive`` will raise the errors that occur here."""
         assert self._replies is not None
         if self._replies.arrived(seconds):
             sent.step()
@@ -431,8 +440,8 @@ class Session:
         try:
             self._check_wait(time.monotonic() - self._waits_since)
         except Interrupted as error:
-            # The socket is closed, as in pymysql: the outstanding reply must not be taken for the reply to another
-            # statement, and closing the connection later must not wait until an unreachable server accepts a last
+            # The socket is closed, as pymysql does. Otherwise the outstanding reply might be mistaken for the reply to
+            # another statement, and closing the connection later would wait until an unreachable server accepts a last
             # message.
             self._replies.abort()
             sent.failure = error
@@ -440,22 +449,23 @@ class Session:
         return False
 
     def receive(self) -> list[int]:
-        """The number of rows that each statement of the last packet has matched; an empty list if no packet is pending.
+        """Waits for the replies to the last packet; returns the number of rows that each statement has matched, or an
+        empty list if no packet is pending.
 
-        Waits for the replies. Raises Interrupted or Refused.
+        Raises Interrupted or Refused.
         """
         sent, self._sent = self._sent, None
         return sent.receive() if sent is not None else []
 
     def run(self, packet: Sequence[bytes]) -> list[int]:
-        """Calls ``send`` and ``receive``."""
+        """Sends the packet and waits for the row counts: ``send`` and ``receive``."""
         if self._parent is not None and len(packet) > 1:
             return [count for statement in packet for count in self.run([statement])]
         self.send(packet)
         return self.receive()
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a query. Raises Interrupted or Refused."""
+        """Executes a query and returns its rows. Raises Interrupted or Refused."""
         self._check_idle()
         try:
             with self._connection.cursor() as cursor:
@@ -469,12 +479,12 @@ class Session:
             raise RuntimeError("the counts of a packet have not been received")
 
     def commit(self) -> None:
-        """Commits. Raises Interrupted if it is not known whether the transaction has committed."""
+        """Commits the transaction. Raises Interrupted if it is not known whether the transaction has committed."""
         self.run([b"COMMIT"])
 
     def reset(self, *, savepoint: str = "") -> None:
-        """Rolls back the transaction, or rolls back to ``savepoint``, and sets the session variables to their values
-        after connecting.
+        """Rolls back the transaction, or rolls it back to ``savepoint``; sets the session variables to the values that
+        they have after connecting.
         """
         self.run([f"ROLLBACK TO SAVEPOINT {savepoint}".encode() if savepoint else b"ROLLBACK", _SETUP.encode()])
 
@@ -485,34 +495,35 @@ _CHUNK = 1 << 16
 
 
 class SentPacket:
-    """A packet of ``statements`` that was sent over the pymysql ``connection``. It sends the data that the server
-    requests, and receives the row counts.
+    """A packet with this number of ``statements``, which was sent over the pymysql ``connection``. The object sends the
+    data that the server requests, and receives the row counts.
 
-    ``failure`` is the reason why no more replies come; the caller of ``receive`` knows its meaning, since a COMMIT may
-    have failed before.
+    ``failure`` is the reason why no more replies arrive. Only the caller of ``receive`` knows what it means, because
+    the packet may contain a COMMIT that failed.
     """
 
     def __init__(self, connection: Any, statements: int, loads: Mapping[int, bytes], *, max_packet: int) -> None:
         self._connection = connection
         self._statements = statements
         self._loads = loads
-        self._asked_for = deque(sorted(loads))  # the statements whose data the server has not requested yet
+        self._asked_for = deque(sorted(loads))  # the indexes of statements whose data the server has not requested yet
         self._chunk = min(_CHUNK, max_packet - 1)
         self._counts: list[int] = []
         self.failure: Interrupted | Refused | None = None
 
     @property
     def fed(self) -> bool:
-        """Whether the server has all data, or will request no more."""
+        """Whether the server has received all data, or will request no more data."""
         return not self._asked_for or self.failure is not None
 
     @property
     def complete(self) -> bool:
-        """Whether all replies have come."""
+        """Whether all replies have arrived."""
         return len(self._counts) == self._statements or self.failure is not None
 
     def step(self) -> None:
-        """Reads the next reply: the row count of a statement, or the request for its data, which are then sent."""
+        """Reads the next reply. It is the row count of a statement, or a request for the statement's data, which are
+        then sent."""
         try:
             if self._asked_for and self._asked_for[0] == len(self._counts):
                 self._send(self._loads[self._asked_for.popleft()])
@@ -525,7 +536,8 @@ class SentPacket:
             self.failure = translated(error)
 
     def receive(self) -> list[int]:
-        """The number of rows that each statement has matched, or, for LOAD DATA, has stored as they were sent.
+        """Waits for the replies; returns the number of rows that each statement has matched, or, for LOAD DATA, stored
+        unchanged.
 
         Raises Interrupted or Refused.
         """
@@ -536,7 +548,7 @@ class SentPacket:
         return self._counts
 
     def _send(self, data: bytes) -> None:
-        # pymysql does the same before it reads a reply: after an error there are no more results of this packet.
+        # pymysql does the same before it reads a reply, because after an error a packet has no more results.
         self._connection._result = None
         if not self._connection._read_packet().is_load_local_packet():
             raise OSError("the server does not ask for the rows of a LOAD DATA LOCAL")
@@ -546,14 +558,14 @@ class SentPacket:
 
 
 def stored_rows(result: Any) -> int:
-    """The number of rows that a LOAD DATA LOCAL has stored as they were sent, judging by the ``result`` that pymysql
-    has read.
+    """The number of rows that a LOAD DATA LOCAL has stored unchanged, according to the ``result`` that pymysql has
+    read.
 
-    LOCAL turns errors into warnings: one warning for each value that was changed, and one for each row that was left
-    out because its key exists. A warning does not name its row, so each warning counts as one row.
+    With LOCAL, errors are only warnings: one for each changed value, and one for each row that was left out because its
+    key exists. A warning does not identify its row, so each warning counts as one row.
     """
-    # The text contains four numbers, in this order in all languages: records, deleted, skipped, warnings. A length
-    # comes before it.
+    # In all languages the text of the message ends with four numbers: records, deleted, skipped, warnings. Before them
+    # is a length.
     counts = list(map(int, re.findall(rb"[0-9]+", bytes(result.message or b""))[-4:]))
     if len(counts) < 4:
         return 0

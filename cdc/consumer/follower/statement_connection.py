@@ -1,16 +1,16 @@
-"""Manages the connection on which statements run one after the other, each as if on a new connection.
+"""Manages the connection on which DDL statements are executed one after another, each as if on a new connection.
 
 Opening a connection takes longer than most statements, because of TLS, the password and the settings. So the connection
-is kept for a while and reset before the next statement, which removes the variables, temporary tables and locks of the
-statement before. Only the default database outlives a reset, and no statement can leave a database without entering
-another database.
+is kept for a while, and reset before the next statement. The reset removes variables, temporary tables and locks. It
+keeps only the default database; a statement can change the default database, but can't unset it.
 
-A reset, with all that must follow it, takes four round trips. So the reset is omitted between two statements on tables
-that neither set nor read session state, and that the leader ran with the same variables in the same database.
+A reset and the statements that must follow it take four round trips. So there is no reset between two statements on
+tables that neither set nor read session state, if the leader executed both with the same variables in the same
+database.
 
 ``LockWait`` lets a statement wait long for a lock of another session of the follower, and logs once which session holds
-it. A statement that starts over loses its place in the queue for the lock and, if it has already copied the table, all
-of that work: a server takes the lock that ends an ALTER only when the new table is ready.
+it. The wait is long because a statement that starts over loses its place in the queue for the lock. It may also lose
+the work of copying a table, because a server acquires the last lock of an ALTER only when the new table is ready.
 """
 
 import logging
@@ -31,42 +31,43 @@ from cdc.service.logs import event
 __all__ = ["VARIABLES", "LockWait", "StatementConnection", "leaves_nothing"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_FIRST_SECONDS, _NEXT_SECONDS = 2.0, 10.0  # seconds before the first look at a waiting statement, and between two looks
-_SHOWN = 3  # the most sessions that the log line names
+# seconds before the first check of a waiting statement, and between two checks
+_FIRST_SECONDS, _NEXT_SECONDS = 2.0, 10.0
+_SHOWN = 3  # the log message names at most this number of sessions
 
 
 class LockWait:
-    """Lets a statement wait for locks, for each lock at most ``seconds``; ``asking`` is the session for queries, which
-    is not the statement's own session.
+    """Lets a statement wait for each lock at most ``seconds``. Queries about the wait are sent over ``asking``, another
+    session than the statement's.
 
-    ``held_by`` names the sessions that held the lock for which the statement was last seen waiting; empty if no such
-    wait was seen.
+    ``held_by`` lists the sessions that held the lock for which the statement was last seen waiting; it is empty if the
+    statement was never seen waiting.
     """
 
     def __init__(self, *, seconds: int, asking: Session) -> None:
         self._asking = asking
-        self._seconds = max(seconds, 1)  # the server's minimum
+        self._seconds = max(seconds, 1)  # 1 is the server's minimum
         self._next = _FIRST_SECONDS
         self._logged = False
         self.held_by = ""
 
     def watch(self, session: Session) -> None:
-        """Watches the statement that the session runs next."""
+        """Watches the next statement that the session executes."""
         session.meanwhile = partial(self.look, session.thread_id)
 
     @property
     def settings(self) -> str:
-        """The assignments that let the statement wait for locks on definitions and for locks on rows."""
+        """The assignments that let the statement wait for metadata locks and for row locks."""
         return f"lock_wait_timeout={self._seconds}, innodb_lock_wait_timeout={self._seconds}"
 
     def look(self, thread: int, waited: float) -> None:
-        """Logs once that the statement of ``thread`` waits for a lock, and which sessions hold it; it has run for
-        ``waited`` seconds.
+        """Logs once that the statement of connection ``thread``, which has run for ``waited`` seconds, waits for a
+        lock, and which sessions hold the lock.
         """
         if waited < self._next or self._asking.busy:
             return
         self._next = waited + _NEXT_SECONDS
-        # A connection that is lost is reported by the statement that needs it.
+        # A lost connection is ignored here, because the next statement that uses it will report it.
         with suppress(Interrupted, Refused):
             state = self._state(thread)
             if not state.startswith("Waiting for"):
@@ -80,20 +81,21 @@ class LockWait:
                 )  # fmt: skip
 
     def given_up(self, error: Interrupted) -> Interrupted:
-        """The ``error`` of the statement; if the statement waited too long for a lock, an error that names the sessions
-        that held it.
+        """Returns the statement's ``error``. If the statement waited too long for a lock, returns an error that names
+        the sessions that held the lock.
         """
         if error.code != LOCK_WAIT:
             return error
         return WaitedOut(f"{error}, after {self._seconds} s{self.held_by and ': ' + self.held_by}", error.code)
 
     def _state(self, thread: int) -> str:
-        """The statement's state, in the server's words. The server shows each account its own sessions."""
+        """The state of the statement, in the server's words. No privilege is needed, since the server shows each
+        account its own sessions."""
         rows = self._asking.rows(f"SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {thread}")
         return str(rows[0][0] or "") if rows else ""
 
     def _holders(self, thread: int) -> str:
-        """The sessions that hold a lock for which the statement waits; empty if that cannot be found out."""
+        """Lists the sessions that hold a lock for which the statement waits; empty if they can't be found out."""
         try:
             rows = self._asking.rows(
                 "SELECT DISTINCT they.PROCESSLIST_ID, they.PROCESSLIST_USER, they.PROCESSLIST_HOST, "
@@ -106,7 +108,7 @@ class LockWait:
                 "JOIN performance_schema.threads they ON they.THREAD_ID = held.OWNER_THREAD_ID "
                 f"WHERE we.PROCESSLIST_ID = {thread} ORDER BY 1 LIMIT {_SHOWN}"
             )
-        except Refused:  # the user may lack SELECT on performance_schema
+        except Refused:  # the account may lack SELECT on performance_schema
             return ""
         return ", ".join(
             f"connection {number} of {user}@{host} holds {'.'.join(filter(None, name)) or 'a lock on the server'}"
@@ -115,12 +117,14 @@ class LockWait:
 
 
 _IDLE_SECONDS = 5.0
-_TRUSTED_SECONDS = 10.0  # after this time, changed global values are read again
+# seconds; after a longer time the connection is reset, so that global variables changed meanwhile take effect
+_TRUSTED_SECONDS = 10.0
 _ON_TABLES = frozenset({
     "CreateTable", "AlterTable", "DropTable", "RenameTable", "TruncateTable", "CreateIndex", "DropIndex",
     "MaintainTable",
 })  # fmt: skip
-# Matches user variables, queries, an open transaction, and functions that keep state in the session.
+# Matches what depends on the session: user variables, queries, an open transaction, and functions with state in the
+# session.
 _OF_THE_SESSION = re.compile(
     r"@|\b(?:SELECT|TRANSACTION|TEMPORARY|LAST_INSERT_ID|\w*_LOCK|FOUND_ROWS|ROW_COUNT)\b", re.I
 )
@@ -128,13 +132,14 @@ _State = tuple[str, dict[str, Any]]
 
 
 def leaves_nothing(record: Record) -> bool:
-    """Whether the statement neither changes nor reads anything that a session keeps from one statement to the next."""
+    """Whether the statement neither changes nor reads state that a session keeps from one statement to the next."""
     actions = {affect["action"] for affect in record.affects}
     return bool(actions) and actions <= _ON_TABLES and not _OF_THE_SESSION.search(record.query)
 
 
 class StatementConnection:
-    """A connection in addition to ``session``, which is opened when needed, and closed after a while without use."""
+    """A second connection besides that of ``session``. It is opened when it is needed, and closed when it has not been
+    used for a while."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -142,17 +147,19 @@ class StatementConnection:
         self._variables = SessionVariables()
         self._in_database = False
         self._used_at = self._reset_at = 0.0
-        self._left: _State | None = None  # the state in which the last statement ran, if it did not change it
+        # the state under which the last statement was executed, if the statement did not change it
+        self._left: _State | None = None
 
     def ready(self, record: Record, *, own: str, gtid: str) -> Session:
-        """A session with the leader's variables and our ``own`` assignments, in which the statement runs under
-        ``gtid``.
+        """Returns a session with the leader's variables and the assignments ``own``, which executes its next statement
+        under ``gtid``.
 
-        Raises Interrupted or Refused; then ``close`` must be called.
+        Raises Interrupted or Refused; the caller must then call ``close``.
         """
         context = dict(record.context or {})
         state = own, kept(context)
-        last = f"gtid_next={quoted(gtid)}"  # the last assignment, since the next statement runs under this GTID
+        # must be the last assignment, because the next statement is executed under this GTID
+        last = f"gtid_next={quoted(gtid)}"
         known, self._left = self._left, None
         plain = leaves_nothing(record)
         session = self._again(", ".join([*moment(context), last])) if plain and known == state else None
@@ -166,28 +173,29 @@ class StatementConnection:
         return session
 
     def _again(self, assignments: str) -> Session | None:
-        """Makes only these assignments in the session, and returns it; None if the session must be reset."""
+        """Makes these assignments in the session without a reset, and returns the session; None if the session must be
+        reset."""
         self.rest()
         if self._own is None or not self._own.connected or time.monotonic() - self._reset_at > _TRUSTED_SECONDS:
             return None
-        # If the session was lost, or refuses the assignments, it is reset or replaced.
+        # If the connection is lost or the server refuses the assignments, the session will be reset or replaced.
         with suppress(Interrupted, Refused):
             self._own.run([f"SET SESSION {assignments}".encode()])
             return self._own
         return None
 
     def fresh(self) -> Session:
-        """A session without any state except perhaps a default database. Raises Interrupted or Refused."""
+        """Returns a session without any state, except perhaps a default database. Raises Interrupted or Refused."""
         self.rest()
         if self._own is not None and self._own.connected:
-            # A connection that was lost in the meantime is replaced: nothing has run on it since it was used.
+            # A connection that was lost meanwhile is simply replaced, because no statement was running on it.
             with suppress(Interrupted, Refused):
                 self._own.renew()
                 return self._own
         return self.opened()
 
     def opened(self) -> Session:
-        """A session on a new connection. Raises Interrupted or Refused."""
+        """Returns a session on a new connection. Raises Interrupted or Refused."""
         self.close()
         self._in_database = False
         own = self._session.another()
@@ -199,10 +207,12 @@ class StatementConnection:
         return own
 
     def enter(self, session: Session, name: str) -> bool:
-        """Makes ``name`` the default database of the session; False if that fails and another database stays selected.
+        """Makes ``name`` the default database of the session. Returns False if that fails while another default
+        database stays selected.
 
-        The leader's session may have used a database that is not replicated. Then the statement names its databases, or
-        the server refuses it because no database is selected. Raises Interrupted or Refused.
+        It fails if the default database of the leader's session is not replicated. The statement is then executed
+        without a default database: either all its names are qualified, or the server refuses it. Raises Interrupted or
+        Refused.
         """
         if name:
             try:
@@ -216,28 +226,28 @@ class StatementConnection:
         return not self._in_database
 
     def used(self) -> None:
-        """Notes that the statement has run, and left nothing that prevents using the connection again."""
+        """Notes that the statement was executed, and left no state that prevents further use of the connection."""
         self._used_at = time.monotonic()
 
     def rest(self) -> None:
-        """Closes the connection if it has not been used for a while; must be called now and then."""
+        """Closes the connection if it has not been used for a while. Must be called from time to time."""
         if self._own is not None and time.monotonic() - self._used_at > _IDLE_SECONDS:
             self.close()
 
     def close(self) -> None:
-        """Ends the connection. This frees the GTID of a statement that did not run."""
+        """Closes the connection, which also releases the GTID of a statement that was not executed."""
         own, self._own, self._left = self._own, None, None
         if own is not None:
             own.close()
 
 
-# Maps a key of the recorded context to the session variable that it sets (MySQL source, class Query_event).
+# Maps the keys of the context in a record to session variables (MySQL source, class Query_event).
 _VARIABLES = {
     "sql_mode": "sql_mode",
     "time_zone": "time_zone",
     "foreign_key_checks": "foreign_key_checks",
     "unique_checks": "unique_checks",
-    "lc_time_names": "lc_time_names",  # as a number
+    "lc_time_names": "lc_time_names",  # the context contains a number
     "auto_increment_increment": "auto_increment_increment",
     "auto_increment_offset": "auto_increment_offset",
     "charset": "character_set_client",
@@ -253,11 +263,11 @@ _RESTRICTED = frozenset({
     "default_collation_for_utf8mb4", "explicit_defaults_for_timestamp", "sql_require_primary_key",
     "default_table_encryption",
 })  # fmt: skip
-# Values for variables that the leader did not log, whatever the follower's own defaults are. The leader logs the first
-# three only if they differ from these values, and writes a generated primary key into the statement itself. The engine
-# of a table whose statement names no engine is not logged at all, so the transactional engine is used. The last two
-# variables are never logged and only forbid statements: a statement that the leader accepted with them ON is accepted
-# with them OFF as well. Variables that the server does not know are left out.
+# The values of variables that the leader did not log; the follower's own defaults must not apply. The leader logs the
+# first three only if they differ from these values. It logs a generated primary key as part of the statement. It never
+# logs the engine of a table whose statement names none, so a transactional engine is used. It never logs the last two
+# variables, which can only make the server refuse statements, so OFF accepts all statements that the leader has
+# accepted. Variables that the follower does not know are left out.
 _UNLESS_LOGGED = {
     "lc_time_names": "en_US",
     "auto_increment_increment": "1",
@@ -269,21 +279,23 @@ _UNLESS_LOGGED = {
 }
 
 _AS_SELECTED = {"OFF": "0"}
-VARIABLES = frozenset(_VARIABLES.values()) | _UNLESS_LOGGED.keys()  # the variables that sessions of statements get
+# the variables that are set in sessions that execute statements
+VARIABLES = frozenset(_VARIABLES.values()) | _UNLESS_LOGGED.keys()
 
 
 class SessionVariables:
-    """Sets the variables of the leader's sessions in one session after the other."""
+    """Sets the variables of the leader's sessions in a session, for one statement after another."""
 
     def __init__(self) -> None:
         self._server = ("", 0)
-        self._existing: frozenset[str] = frozenset()  # the variables that the server knows
+        # those variables in _RESTRICTED and _UNLESS_LOGGED that the server knows
+        self._existing: frozenset[str] = frozenset()
 
     def assignment(self, session: Session, context: dict[str, Any], *, own: str, last: str) -> bytes:
-        """The SET statement for a recorded context. It begins with our ``own`` assignments and ends with the ``last``
-        assignment.
+        """Builds the SET statement for the context in a record. It begins with the assignments ``own`` and ends with
+        the assignment ``last``.
 
-        It is one statement because the server then parses all literals before any variable changes: after
+        There is only one statement, so that the server parses all literals before any variable changes; after
         ``collation_connection=utf16_bin`` it would not accept 'OFF'.
         """
         wanted = {variable: _variable(context[name]) for name, variable in _VARIABLES.items() if name in context}
@@ -291,8 +303,8 @@ class SessionVariables:
             session, (_RESTRICTED & wanted.keys()) | (_UNLESS_LOGGED.keys() - wanted.keys())
         ):
             if variable in wanted:
-                # Setting these variables needs grants or causes a warning, and usually they have the right value
-                # already.
+                # Setting these variables needs privileges or causes a warning, so they are not set if they have the
+                # right value already, as usual.
                 if value == wanted[variable].strip("'"):
                     del wanted[variable]
                 continue
@@ -303,7 +315,7 @@ class SessionVariables:
         return ", ".join([f"SET SESSION {own}", *values, *moment(context), last]).encode()
 
     def _values(self, session: Session, names: AbstractSet[str]) -> Iterator[tuple[str, str]]:
-        """Those variables in ``names`` that the server knows, with the session's values."""
+        """Returns those variables in ``names`` that the server knows, with their values in the session."""
         server = session.server, session.version
         if server != self._server:
             all_ = ", ".join(map(quoted, [*_RESTRICTED, *_UNLESS_LOGGED]))
@@ -319,13 +331,14 @@ def _variable(value: object) -> str:
 
 
 def kept(context: dict[str, Any]) -> dict[str, Any]:
-    """The part of a recorded context that holds until it is assigned again, and whether the context contains the time
-    of a statement.
+    """The part of a record's context that stays in effect in a session, and whether the context contains the time of
+    the statement.
     """
     names = (*_VARIABLES, "database")
     return {name: context[name] for name in names if name in context} | {"timed": "timestamp_us" in context}
 
 
 def moment(context: dict[str, Any]) -> list[str]:
-    """The assignment of the time at which the statement ran, if the context contains it."""
+    """The assignment of the time at which the leader executed the statement, if the context contains that time;
+    otherwise nothing."""
     return [f"timestamp={seconds(context['timestamp_us'])}"] if "timestamp_us" in context else []

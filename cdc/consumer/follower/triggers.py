@@ -1,7 +1,8 @@
-"""Refuses or drops triggers, and refuses scheduled events, by which the follower would change replicated rows itself.
+"""Refuses or drops triggers, and refuses scheduled events, because with them the follower would change replicated rows
+itself.
 
-The changes that the leader's triggers and events made are among its rows, so the follower's triggers and events would
-repeat them. A copy made by mysqldump contains triggers and events.
+The stream already contains the changes that the leader's triggers and events have made, so the follower's triggers and
+events would make them a second time. A dump by mysqldump contains triggers and events.
 """
 
 import logging
@@ -19,26 +20,28 @@ _LOG = logging.getLogger("cdc.consumer")
 
 
 class Triggers:
-    """Checks a table before its first rows, and again after ``forget``, since a statement may have created a trigger.
+    """Checks that a table has no triggers and its database no active events, before rows are applied to the table.
 
-    With ``drop``, triggers are dropped instead of refused. ``passes(uri)`` decides which tables are replicated.
+    If ``drop`` is true, triggers are dropped instead of refused. ``passes(uri)`` decides which tables are replicated.
     """
 
     def __init__(self, session: Session, *, drop: bool, passes: Callable[[Uri], bool]) -> None:
         self._session = session
         self._drop = drop
         self._passes = passes
-        self._checked: set[str] = set()  # databases whose events do not run
+        self._checked: set[str] = set()  # databases whose events were checked and do not run
         self._warned: set[str] = set()
 
     def forget(self) -> None:
-        """Forgets the checked events, so that they are read again next time; triggers are read with each table."""
+        """Forgets which events were checked, so that they are read again; triggers are read again with each table
+        anyway."""
         self._checked.clear()
 
     def check(self, table: Uri) -> None:
         """Raises PromiseError if the table has a trigger or its database has an event that runs; Interrupted, Refused.
 
-        Triggers are dropped on a new connection: a DROP on the session of the rows would commit an open transaction.
+        Triggers are dropped on a new connection, because a DROP on the session that applies rows would commit its
+        transaction.
         """
         if table.database not in self._checked:
             self._check_events(table)
@@ -54,7 +57,7 @@ class Triggers:
                     event(_LOG, "trigger dropped", level=logging.WARNING, trigger=name, table=table_name(table))
 
     def _triggers(self, table: Uri) -> list[tuple[str, str]]:
-        """The names and tables of the triggers in the table's database; a trigger is in the database of its table."""
+        """The triggers in the table's database, each with its name and its table."""
         return [
             (str(name), str(of))
             for name, of in self._session.rows(
@@ -64,7 +67,7 @@ class Triggers:
         ]
 
     def _refused(self, table: Uri) -> PromiseError:
-        """The error, with the statements that drop the triggers of all replicated tables in the database."""
+        """Returns the error, with the statements that drop the triggers of all replicated tables in the database."""
         replicated = [name for name, of in self._triggers(table) if self._passes(table._replace(table=of))]
         return PromiseError(
             "the follower's table has triggers, which would repeat what the leader's have done",
@@ -99,5 +102,5 @@ class Triggers:
 
 
 def _dropped(table: Uri, name: str) -> str:
-    # The audit reports a DROP as drift if no logged statement created the object, but not a DROP with IF EXISTS.
+    # With IF EXISTS, because the audit reports a plain DROP as drift if no logged statement created the object.
     return f"DROP TRIGGER IF EXISTS {identifier(table.database)}.{identifier(name)}"

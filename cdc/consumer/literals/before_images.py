@@ -1,15 +1,16 @@
-"""Writes SQL that checks whether the follower's rows equal a change's before-images, as they must before the change is
-applied.
+"""Writes SQL that checks whether the follower's rows equal the before-images of a change, which they must do before the
+change is applied.
 
-A row with a key is found by its key alone, whatever its other columns hold. To detect that another client changed those
-columns, the rows that a step updates or deletes are compared first, with an UPDATE that sets a column to itself: it
-counts the rows that it matches, writes and logs nothing, and locks only rows that the step locks anyway.
+A row with a key is found by its key alone, whatever values its other columns have. To detect that another client has
+changed other columns, the rows that a step will update or delete are compared first. This is done with an UPDATE that
+sets a column to itself. Such an UPDATE returns the number of matched rows, writes and logs nothing, and locks only rows
+that the step will lock anyway.
 
-A row is compared as one text, which the server builds from its columns and the consumer from the image: the server
-searches a list of texts five times as fast as it evaluates a condition for each row. In this text, strings and bytes
-are replaced by the first half of their SHA-256 (MySQL 9.7 has no built-in MD5). Floating-point numbers are compared
-beside the text, since server and consumer write them differently. For JSON documents, only whether they are NULL is
-compared; generated columns are not compared.
+A whole row is compared as one text, which the server builds from the columns and the consumer builds from the image,
+because the server can search a list of texts five times as fast as it can evaluate a condition for each row. In this
+text, strings and bytes are replaced by the first half of their SHA-256 (MySQL 9.7 has no built-in MD5). Floating-point
+numbers are compared separately, since server and consumer write them differently. JSON documents are only compared as
+to whether they are NULL. Generated columns are not compared.
 """
 
 import base64
@@ -31,19 +32,20 @@ Image = Sequence[Value]
 # OSError and OverflowError mean that a time is out of range.
 INCOMPARABLE = (ValueError, KeyError, TypeError, AttributeError, OSError, OverflowError)
 _FLOATS = frozenset({"Float", "Double"})
-_SLICE = 1 << 20  # characters of base64 that are decoded at a time, a multiple of four
-_MOST_COMPILED = 30  # the most columns for which a function is compiled
-# The number of rows of the same types after which a compiled function has saved its own cost. Most tables have fewer
-# rows.
+_SLICE = 1 << 20  # characters of base64 to decode at a time; a multiple of four
+_MOST_COMPILED = 30  # a function is compiled only for at most this number of columns
+# A function is compiled only after this number of rows with the same types. Compiling it costs as much time as it saves
+# for that number of rows, and most tables have fewer.
 _FEWEST_COMPILED = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``value(image)`` is the literal that the SQL ``expression`` equals for a row that equals the image.
+    """A way to compare rows: the SQL ``expression`` equals the literal ``value(image)`` exactly if the row equals the
+    image.
 
-    ``value`` raises one of ``INCOMPARABLE`` for an image with a value of another type than the column has in the
-    samples, or with an invalid value.
+    ``value`` raises one of ``INCOMPARABLE`` if the image contains an invalid value, or a value of another type than the
+    samples of that column.
     """
 
     expression: str
@@ -51,12 +53,13 @@ class Comparison:
 
 
 def compared(record: Record, columns: frozenset[str]) -> list[int]:
-    """The indexes of the columns that are compared; ``columns`` are the writable columns."""
+    """The indexes of the columns to compare; ``columns`` are the names of the writable columns."""
     return [index for index, column in enumerate(record.columns) if column in columns]
 
 
 def comparison(names: tuple[str, ...], indexes: Sequence[int], samples: Sequence[Image]) -> Comparison:
-    """The comparison of rows by their columns at ``indexes``, whose types the ``samples`` show.
+    """Builds the comparison of rows in the columns at ``indexes``; the types of these columns are taken from the images
+    ``samples``.
 
     Raises ValueError for an invalid value.
     """
@@ -66,7 +69,7 @@ def comparison(names: tuple[str, ...], indexes: Sequence[int], samples: Sequence
 
 
 def as_before(record: Record, indexes: Sequence[int], image: Image) -> str:
-    """The condition that a row equals ``image`` in the columns at ``indexes``.
+    """Writes the condition that a row equals ``image`` in the columns at ``indexes``.
 
     Raises ValueError for an invalid value.
     """
@@ -78,7 +81,8 @@ def as_before(record: Record, indexes: Sequence[int], image: Image) -> str:
 
 
 class _Values:
-    """Writes the values of images with these types, for any table; compiles a function for many images."""
+    """Writes the values of images whose columns have these types, for any table. Compiles a function if there are many
+    images."""
 
     __slots__ = ("_function", "_indexes", "_left", "_tags")
 
@@ -89,8 +93,8 @@ class _Values:
         self._left = _FEWEST_COMPILED
 
     def function(self, images: int) -> Callable[[Image], str]:
-        """The function ``value`` of a comparison, which will be used for ``images`` more images."""
-        # With many columns, each pattern of NULLs would need a function of its own.
+        """Returns the function ``Comparison.value``; ``images`` is the number of images for which it will be called."""
+        # No function is compiled for many columns, because each pattern of NULLs would need another function.
         if self._left > 0 and len(self._indexes) <= _MOST_COMPILED:
             self._left -= images
             if self._left <= 0:
@@ -98,7 +102,7 @@ class _Values:
         return self._function
 
 
-_values = lru_cache(maxsize=2000)(_Values)  # an entry for ten columns takes 2 kB, and 8 kB once it is compiled
+_values = lru_cache(maxsize=2000)(_Values)  # an entry for ten columns needs 2 kB, or 8 kB once its function is compiled
 
 
 def _joined(indexes: tuple[int, ...], tags: tuple[str, ...]) -> Callable[[Image], str]:
@@ -114,7 +118,7 @@ def _joined(indexes: tuple[int, ...], tags: tuple[str, ...]) -> Callable[[Image]
 
 
 def _compiled(indexes: tuple[int, ...], tags: tuple[str, ...]) -> Callable[[Image], str]:
-    """Does the same as ``_joined``, with one f-string that reads each value by its tag."""
+    """Returns the same function as ``_joined``, but compiled as one f-string that reads each value by its tag."""
     floats = [index for index, tag in zip(indexes, tags, strict=True) if tag in _FLOATS]
     fields = []
     for index, tag in zip(indexes, tags, strict=True):
@@ -127,7 +131,7 @@ def _compiled(indexes: tuple[int, ...], tags: tuple[str, ...]) -> Callable[[Imag
     return compiled
 
 
-@lru_cache(maxsize=2000)  # an entry for ten columns takes 1 kB
+@lru_cache(maxsize=2000)  # an entry for ten columns needs 1 kB
 def _expression(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[str, ...]) -> str:
     expressions, numbers = [], []
     for index, tag in zip(indexes, tags, strict=True):
@@ -140,9 +144,7 @@ def _expression(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[st
 
 
 def tag_of(value: Value) -> str:
-    """The key of a value in ``TEXTS`` and ``FIELDS``, which contain no keys for floating-point numbers. Raises
-    ValueError.
-    """
+    """The key of a value in ``TEXTS`` and ``FIELDS``; these lack keys for floating-point numbers. Raises ValueError."""
     if value == NULL:
         return _ALL_NULL
     if not isinstance(value, dict) or len(value) != 1:
@@ -185,13 +187,13 @@ def _all_null(value: Value) -> str:
 _DATE = "%(year)04d-%(month)02d-%(day)02d"
 _TIME = "%(hour)02d:%(minute)02d:%(second)02d.%(subsecond)06d"
 _ALL_NULL, _NOT_NULL = "all_null", "there"
-_INTEGER_TEXT = "IFNULL(?+0,'NULL')"  # unlike a column with ZEROFILL, a sum has no leading zeros
+_INTEGER_TEXT = "IFNULL(?+0,'NULL')"  # with ?+0, because a column with ZEROFILL has leading zeros, but a sum does not
 _TEXT_TEXT = "IFNULL(LEFT(SHA2(CONVERT(? USING utf8mb4),256),32),'NULL')"
 _BYTES_TEXT = "IFNULL(LEFT(SHA2(CAST(? AS BINARY),256),32),'NULL')"
 _MOMENT_TEXT = "IFNULL(CAST(? AS DATETIME(6)),'NULL')"
 _NOT_NULL_TEXT = "IF(? IS NULL,'NULL','there')"
-# Maps each tag to the text of a column (?) in SQL, and to the text of its value (?) in Python; both texts are NULL for
-# NULL.
+# Maps each tag to the SQL that writes a column (?) as text, and to the Python expression that writes its value (?) as
+# the same text. Both write NULL for NULL.
 TEXTS = {
     _ALL_NULL: (_NOT_NULL_TEXT, "all_null(?)"),
     _NOT_NULL: (_NOT_NULL_TEXT, "there"),
@@ -204,7 +206,7 @@ TEXTS = {
     "Enum": (_TEXT_TEXT, "of_text(?[Enum])"),
     "Enum number": (_INTEGER_TEXT, "+?[Enum]"),
     "Set": (_TEXT_TEXT, "of_text(comma.join(?[Set]))"),
-    "Set number": ("IFNULL(CAST(? AS UNSIGNED),'NULL')", "+?[Set]"),  # a sum would be a DOUBLE
+    "Set number": ("IFNULL(CAST(? AS UNSIGNED),'NULL')", "+?[Set]"),  # ?+0 would be a DOUBLE
     "Text": (_BYTES_TEXT, "of_bytes(?[Text][base64])"),
     "Blob": (_BYTES_TEXT, "of_bytes(?[Blob])"),
     "Geometry": (_BYTES_TEXT, "of_bytes(?[Geometry])"),
@@ -222,7 +224,7 @@ _NAMES: dict[str, Any] = {
     "decimal": SCALARS["Decimal"], "of_text": _of_text, "of_bytes": _of_bytes, "number": _number, "all_null": _all_null,
     **{tag: tag for tag in TEXTS},
 }  # fmt: skip
-# Maps each tag to the function that returns the text of a value.
+# Maps each tag to the function that writes a value as text.
 FIELDS: dict[str, Callable[[Value], str]] = {
     tag: eval(f"lambda v: f{'{' + text.replace('?', 'v') + '}'!r}", dict(_NAMES)) for tag, (_, text) in TEXTS.items()
 }

@@ -1,13 +1,13 @@
-"""Computes a key for each row of a table without a key: a hash of all its values, which server and consumer compute
-alike.
+"""Computes an artificial key for each row of a table without a key: a hash of all values, which both the server and the
+consumer can compute.
 
-Two rows have the same key if all their values are equal, down to the byte, the sign of a zero and the type of each
-member of a document. The key is half of a SHA-256 of the texts by which before-images are compared (``before_images``),
-except where these texts are not exact: here floating-point numbers have a text, ENUM's error value differs from a
-member '', and the server hashes documents for both sides.
+Two rows have the same key only if all their values are identical, including each byte, the sign of a zero, and the type
+of each member of a JSON document. The key is half of the SHA-256 of the texts with which before-images are compared
+(``before_images``), except that those texts are not exact for some types. Here floating-point numbers are written as
+text, ENUM's error value differs from a member '', and JSON documents are hashed by the server for both sides.
 
-A key is slow to compute, and no index helps to find it. So conditions on single columns come before it: a row that
-equals an image has one of the images' values in each of these columns.
+Such a key is slow to compute, and no index contains it. So a query first has conditions on single columns: a row that
+equals one of the images has, in each of these columns, one of the images' values.
 """
 
 import hashlib
@@ -33,16 +33,17 @@ __all__ = [
 Image = Sequence[Value]
 HEX_DIGITS = 32
 _FLOATS, _DOCUMENTS, _NUMBERS = ("Float", "Double"), ("Json", "JsonTyped"), ("Enum", "Enum number")
-# A comparison with a list of values is exact for these types; the first two types are compared fastest.
+# For these types, the comparison with a list of values is exact; it is fastest for _FAST.
 _FAST = ("SignedInteger", "UnsignedInteger")
 _LISTED = frozenset({*_FAST, "Decimal", "String", "Blob"})
-_LONGEST = 64  # the most bytes of a literal in a list of values
-_MOST_DIGITS = 15  # the most digits before the point, or zeros after it, of a number without an exponent
+_LONGEST = 64  # bytes; a list of values contains no longer literals
+_MOST_DIGITS = 15  # a number with more digits before the point, or zeros after it, is written with an exponent
 
 
 @dataclass(frozen=True, slots=True)
 class ImageKeys:
-    """``value(image)`` is the hexadecimal result of the SQL ``expression`` for a row that equals the image.
+    """A way to compute keys: ``value(image)`` is the result, in hexadecimal, of the SQL ``expression`` for a row that
+    equals the image.
 
     ``value`` raises one of ``before_images.INCOMPARABLE`` for an image that has no key.
     """
@@ -52,10 +53,11 @@ class ImageKeys:
 
 
 def image_keys(names: Sequence[str], images: Sequence[Image], documents: Mapping[str, str]) -> ImageKeys:
-    """The keys of rows with these columns, whose types the images show.
+    """Returns the way to compute the keys of rows with these columns; the types of the columns are taken from the
+    ``images``.
 
-    ``documents`` maps the literal of each document to the server's text of it (``document_text``). Raises ValueError
-    for an invalid value.
+    ``documents`` maps the literal of each JSON document to the text that the server returns for it (``document_text``).
+    Raises ValueError for an invalid value.
     """
     columns: list[str] = []
     fields: list[Callable[[Value], str]] = []
@@ -72,16 +74,17 @@ def image_keys(names: Sequence[str], images: Sequence[Image], documents: Mapping
 
 
 def _tag(values: Sequence[Value]) -> str:
-    """The type that a column's values show; ENUM's error value is a number in any ENUM."""
+    """The type of a column, from its values. The error value of an ENUM is skipped if possible, because it is a number
+    in any ENUM."""
     some = [value for value in values if value != NULL]
     return tag_of(next((value for value in some if value != _ERROR), some[0] if some else NULL))
 
 
 def _column(tag: str, documents: Mapping[str, str]) -> tuple[str, Callable[[Value], str]]:
-    """Returns SQL for the text of a column (?), and a function that returns the text of a value."""
+    """Returns the SQL that writes a column (?) as text, and a function that writes a value as the same text."""
     if tag in _FLOATS:
-        # Multiplication keeps the sign of a zero, and turns a FLOAT(m,d) into a double; only JSON shows all digits of
-        # the double.
+        # The multiplication keeps the sign of a zero, and turns a FLOAT(m,d) into a double; only its JSON shows all
+        # digits.
         return "IFNULL(CAST(CAST(?*1e0 AS JSON) AS CHAR),'NULL')", lambda value: float_text(value[tag])
     if tag in _DOCUMENTS:
         return f"IF(? IS NULL,'NULL',IFNULL({document_text('?')},'none'))", lambda value: documents[literal(value)]
@@ -95,7 +98,8 @@ _ENUM = {tag: f"IF(?+0=0,'0',{TEXTS[tag][0]})" for tag in _NUMBERS}
 
 
 def float_text(number: float) -> str:
-    """A double as the server shows it in JSON: the shortest digits, with an exponent for large and small numbers."""
+    """Writes a double as the server writes it in JSON: with the fewest digits, and with an exponent if it is large or
+    small."""
     sign, found, exponent = Decimal(repr(float(number))).as_tuple()
     digits = "".join(map(str, found)).rstrip("0")
     if not digits:
@@ -115,7 +119,7 @@ def float_text(number: float) -> str:
 
 
 def document_text(document: str) -> str:
-    """SQL for the text by which JSON documents are compared; ``document`` is SQL, too. The text of NULL is NULL."""
+    """SQL for the text with which a JSON document is compared; ``document`` is SQL, too. The text of NULL is NULL."""
     types = [f"IFNULL({each},'')" for each in member_types(document)]
     shown = f"CAST(CAST({document} AS CHAR) AS BINARY)"
     parts = ",'|',".join([*types, shown])
@@ -123,7 +127,7 @@ def document_text(document: str) -> str:
 
 
 def document_literals(images: Iterable[Image]) -> list[str]:
-    """The literals of all documents in the images, each once. Raises ValueError for an invalid value."""
+    """The literals of all JSON documents in the images, without duplicates. Raises ValueError for an invalid value."""
     return list(
         dict.fromkeys(
             literal(value)
@@ -135,7 +139,7 @@ def document_literals(images: Iterable[Image]) -> list[str]:
 
 
 def narrowing(names: Sequence[str], images: Sequence[Image], *, indexed: frozenset[str]) -> dict[str, str]:
-    """Maps columns to a condition that all images fulfil: the ``indexed`` columns, and the most selective other column.
+    """Returns, for the ``indexed`` columns and for the most selective other column, a condition that all images fulfil.
 
     Raises one of ``before_images.INCOMPARABLE`` for an invalid value.
     """
@@ -162,7 +166,7 @@ def _are_short(texts: Sequence[str]) -> bool:
 
 
 def _one_of(column: str, texts: Sequence[str]) -> str:
-    """The condition that a column has one of the values of these literals."""
+    """Writes the condition that a column has the value of one of these literals."""
     name = identifier(column)
     values = [text for text in texts if text != "NULL"]
     conditions = [f"{name} IN ({','.join(values)})"] if values else []

@@ -1,11 +1,14 @@
-"""Writes JSON documents as SQL that stores the same document, with the SQL type of each member, or compares with it.
+"""Writes a JSON document as SQL that stores the same document, with the same SQL type of each member, or that compares
+a column with the document.
 
-A member gets the type of the expression it comes from (MySQL manual, "The JSON Data Type"). Some types have no literal
-and no CAST, only columns: BINARY, BIT, the BLOBs and TIMESTAMP. Members of these types are columns of a recursive
-common table expression, whose first row determines the columns' types and whose second row contains the values.
+A member has the type of the SQL expression from which it is made (MySQL manual, "The JSON Data Type"). For BINARY, BIT,
+the BLOBs and TIMESTAMP there is neither a literal nor a CAST: only a column has such a type. So members of these types
+are taken from columns of a recursive common table expression. Its first row determines the types of the columns, and
+its second row contains the values.
 
-The JSON parser of MySQL 8.0 replaces one double in ten by a neighbouring double; as SQL literals, all doubles are
-exact. For such a server documents with doubles become trees (``apart``), in which each double is a separate member.
+The JSON parser of MySQL 8.0 replaces one double in ten by a neighbouring double, but doubles in SQL literals are exact.
+So for such a server a document with doubles is converted to a tree (``apart``), in which each double becomes an SQL
+literal.
 """
 
 import base64
@@ -16,11 +19,12 @@ from cdc.consumer.literals.scalars import SCALARS, from_base64, quoted
 
 __all__ = ["EXACT", "apart", "checked", "document", "member_types", "same_document", "typed_document"]
 
-# MySQL 8.0's parser changes these doubles.
+# The JSON parser of MySQL 8.0 changes these doubles.
 _INEXACT = "[0.41339201716594043, 463.78841705583204, 453368734.70145965, 1.4400278974044513e-301]"
-EXACT = f"CAST(CAST('{_INEXACT}' AS JSON) AS CHAR)='{_INEXACT}'"  # whether the server's parser leaves doubles unchanged
+# true if the server's JSON parser keeps doubles unchanged
+EXACT = f"CAST(CAST('{_INEXACT}' AS JSON) AS CHAR)='{_INEXACT}'"
 
-_MOST_COLUMNS = 4000  # a table has at most 4096 columns
+_MOST_COLUMNS = 4000  # columns for members; a table has at most 4096 columns
 _VARBINARY, _WIDE_TEXT, _BLOB, _BINARY, _BIT = 15, 253, 252, 254, 16
 _BLOBS = {249: "TINYBLOB", 250: "MEDIUMBLOB", 251: "LONGBLOB"}
 _CASTS = {
@@ -34,16 +38,16 @@ _CASTS = {
 _LONGEST_HOURS = 31
 _TOO_LONG = "LongTime"
 
-_Columns = list[tuple[str, str]]  # each column's type and the literal of its value
+_Columns = list[tuple[str, str]]  # for each column, its type and the literal of its value
 
 
 def document(content: Any) -> str:
-    """SQL for a document whose members have JSON's own types."""
+    """SQL for a JSON document whose members have only JSON's own types."""
     return f"CAST({quoted(json.dumps(content, ensure_ascii=False))} AS JSON)"
 
 
 def apart(content: Any) -> Any:
-    """Turns a document of JSON's own types into the tree of a typed document; None if it contains no double."""
+    """Converts a document of JSON's own types to the tree of a typed document; None if it contains no double."""
     if isinstance(content, float):
         return content
     if isinstance(content, list):
@@ -60,8 +64,10 @@ def apart(content: Any) -> Any:
 
 
 def checked(tree: Any) -> Any:
-    """Returns the tree of a typed document for MySQL 8.0. That server changes a TIME of 32 hours or more in a document,
-    so such a member gets a tag that has no literal.
+    """Returns the tree of a typed document for MySQL 8.0.
+
+    That server changes a TIME of 32 hours or more in a document, so such a member is marked with a tag for which no SQL
+    is written.
     """
     if not isinstance(tree, dict):
         return tree
@@ -74,7 +80,7 @@ def checked(tree: Any) -> Any:
 
 
 def _tree(content: Any, tree: Any) -> Any:
-    """The tree of a member, even if the member contains no doubles. A list of JSON's own types stays as it is."""
+    """The tree of a member that may contain no doubles. A list of JSON's own types is unchanged."""
     if tree is None and isinstance(content, dict):
         return {"object": {key: _tree(member, None) for key, member in content.items()}}
     return content if tree is None else tree
@@ -100,14 +106,14 @@ def typed_document(content: Any) -> str:
 
 
 def same_document(name: str, text: str) -> str:
-    """The condition that the column ``name`` holds exactly the document ``text``, not only a document that compares as
-    equal.
+    """Writes the condition that the column ``name`` contains exactly the document ``text``, and not only a document
+    that compares as equal.
 
-    In JSON 1 = 1.0, but the server's text of the documents differs. That text is the same for an INTEGER and a DECIMAL
-    1, and for a DATE and a string, but the types of the members differ.
+    For the server the documents 1 and 1.0 are equal, but their texts differ. The texts of an INTEGER 1 and a DECIMAL 1
+    are equal, as are those of a DATE and a string, but the types differ. So both texts and types are compared.
     """
-    # An EXISTS with a condition on both documents is not used: MySQL 8.0 finds no members of the table's document in
-    # it. NO_MERGE is needed: otherwise the server would build the document again for each part.
+    # EXISTS with a condition on both documents can't be used, because MySQL 8.0 finds no members of the table's
+    # document in it. Without NO_MERGE the server would build the document again for each part.
     return f"({_parts(name)})=(SELECT /*+ NO_MERGE(x) */ {_parts('d')} FROM (SELECT {text} AS d) x)"
 
 
@@ -117,7 +123,7 @@ def _parts(document: str) -> str:
 
 
 def member_types(document: str) -> list[str]:
-    """SQL for the types of a document and of all its members; a type can be NULL."""
+    """SQL for the type of a document, and for the types of all its members; each may be NULL."""
     return [f"JSON_TYPE({document})", *(_types(document, path) for path in ("$**[*]", "$**.*"))]
 
 
@@ -127,9 +133,7 @@ def _types(document: str, path: str) -> str:
 
 
 def _node(node: Any, columns: _Columns) -> str:
-    """SQL for a node of a typed document, which has the node's type as an argument of JSON_ARRAY or a
-    similar function.
-    """
+    """SQL for a node of a typed document. As an argument of JSON_ARRAY or JSON_OBJECT, it has the type of the node."""
     if isinstance(node, float):
         return SCALARS["Double"](node)
     if not isinstance(node, dict):
@@ -143,7 +147,7 @@ def _node(node: Any, columns: _Columns) -> str:
     if tag == "Opaque":
         return _opaque(content["type"], content["base64"], columns)
     if tag == "LocalTimestamp":
-        # The session's time zone is UTC, so the literal has the parts of the value.
+        # The session's time zone is UTC, so a DATETIME literal with the same parts is the same TIMESTAMP.
         return _column("TIMESTAMP(6)", SCALARS["DateTime"](content), columns)
     if tag == _TOO_LONG:
         raise ValueError("a TIME of 32 hours or more in a document, which MySQL 8.0 stores as another one")
@@ -153,16 +157,17 @@ def _node(node: Any, columns: _Columns) -> str:
 
 
 def _opaque(kind: int, content: str, columns: _Columns) -> str:
-    """SQL for bytes as a member with MySQL's field type ``kind``."""
+    """SQL for bytes that become a member with MySQL's field type ``kind``."""
     literal, length = from_base64(content), len(base64.b64decode(content))
     if kind == _VARBINARY:
         return literal
     if kind == _WIDE_TEXT:
-        # The character sets of these texts have two or four bytes a character, and in ucs2 all pairs of bytes are
-        # valid. A bare string would be parsed as JSON.
+        # The character sets of these texts have two or four bytes per character, and in ucs2 any two bytes are valid.
+        # JSON_EXTRACT is needed, because a bare string would be parsed as JSON.
         return f"JSON_EXTRACT(JSON_ARRAY(_ucs2 {literal}),'$[0]')"
     if kind == _BLOB:
-        # An expression over BLOBs has the type BLOB whatever its length, but a BLOB column may be too short.
+        # A BLOB column might be too short for the bytes, so a LONGBLOB column is used. COALESCE turns its value into a
+        # BLOB: an expression over BLOBs has the type BLOB, whatever its length.
         return f"COALESCE({_column('LONGBLOB', literal, columns)},x'')"
     if kind == _BINARY:
         return _column(f"BINARY({length})", literal, columns)

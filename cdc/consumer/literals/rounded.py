@@ -1,9 +1,10 @@
 """Finds numbers in columns FLOAT(M,D) and DOUBLE(M,D), and writes a table of numbers from which such columns are
 copied.
 
-The server rounds a computed value for such a column to D digits, but not a value that it copies from another column. So
-a value of the leader may have more digits than a literal stores on the follower, or be larger than M digits allow; and
-a search with a literal in an index does not find it, since the literal is rounded before the search.
+The server rounds a computed value for such a column to D digits, but does not round a value that it copies from another
+column. So a value on the leader may have more digits than the follower stores from a literal, or be larger than M
+digits allow. And if an index is searched for such a value with a literal, it is not found, since the server rounds the
+literal first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,8 @@ _FLOATS = ("Float", "Double")
 
 @dataclass(frozen=True, slots=True)
 class Rounded:
-    """A column's ``type`` without digits ("FLOAT UNSIGNED"), and its numbers of ``digits`` and of ``decimals``."""
+    """The type of such a column: ``type`` without the digits ("FLOAT UNSIGNED"), the number M of ``digits``, and the
+    number D of ``decimals``."""
 
     type: str
     digits: int
@@ -46,10 +48,12 @@ def _number(content: object) -> str:
 
 
 def found_rounded(name: str, number: str, column: Rounded) -> str:
-    """The condition that the column ``name`` equals the number of this literal; an index can be used.
+    """Writes the condition that the column ``name`` equals the number of this literal; the server can use an index for
+    it.
 
-    The range is wide enough to contain the number after its ends are rounded. If the column can't contain an end of the
-    range, the server would find nothing.
+    For the index, the condition contains a range, which includes the number even after the server has rounded the ends
+    of the range. There is no range if one end would be too large for the column, because the server would then find
+    nothing.
     """
     unit = 10.0**-column.decimals
     exactly, value = f"{name}+0e0={number}", float(number)
@@ -60,8 +64,8 @@ def found_rounded(name: str, number: str, column: Rounded) -> str:
 
 
 def number_table(numbers: Sequence[tuple[Rounded, str]], *, prefix: str) -> str:
-    """SQL for a table of one row, which contains these literals in columns of these types; the columns are called
-    ``prefix`` and a number from 0.
+    """SQL for a table of one row that contains these numbers (literals) in columns of these types. The columns are
+    called ``prefix`` plus a number, from 0 on.
     """
     columns = [
         f"{prefix}{index} {column.type} PATH '$[{index}]' ERROR ON EMPTY ERROR ON ERROR"

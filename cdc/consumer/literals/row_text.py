@@ -1,11 +1,13 @@
-"""Writes rows as the comma-separated literals between an INSERT's parentheses; this is the consumer's hottest path.
+"""Writes rows as the comma-separated literals between the parentheses of an INSERT. This is the consumer's hottest
+path.
 
-The values of a column nearly always have the same tag, so rows are transposed to columns, and a column with a common
-tag is rendered by one loop without a function call for each value: calls are most of the cost in Python.
+Function calls are most of the cost in Python. The values of a column nearly always have the same tag, so rows are
+transposed to columns, and a column with a common tag is rendered by one loop, without a function call for each value.
 
-Such a loop returns the same texts as ``literal``, or raises an error. Then ``literal`` renders the column value by
-value, and raises the error for an invalid value. So the loops must raise for contents of any other type, as
-``int.__repr__``, ``join`` and the tables of numbers do, and text gets into SQL only quoted or as a number.
+Such a loop returns the same texts as ``literal``, or raises an error. After an error, ``literal`` renders the column
+value by value, and raises its own error for an invalid value. So a loop must raise an error for a value of any other
+type, as ``int.__repr__``, ``join`` and the tables of numbers do; text must not get into SQL except quoted or as a
+number.
 """
 
 import re
@@ -21,15 +23,15 @@ from cdc.model.values import NULL, Value
 
 __all__ = ["Tags", "row_texts", "tagged_row_texts"]
 
-# Looking up a number's text is twice as fast as formatting it. ``literal`` writes numbers outside of the tables.
+# Looking a number's text up in a table is twice as fast as formatting it. Numbers outside of the tables are rendered by
+# ``literal``.
 _TWO = {number: f"{number:02d}" for number in range(100)}
 _THREE = {number: f"{number:03d}" for number in range(1000)}
 _FOUR = {number: f"{number:04d}" for number in range(10_000)}
-_BLOCK = 500  # rows that are rendered at a time, few enough for the processor's cache
+_BLOCK = 500  # rows to render at a time; few enough for the processor's cache
 
 _Image = Sequence[Value]
-# The tags of a column's values, including NULL. The tag "" means that some values, with any tag, were rendered one by
-# one.
+# The tags of a column's values, including NULL. "" stands for values of any tag that were rendered one by one.
 Tags = frozenset[str]
 
 
@@ -42,7 +44,7 @@ def row_texts(images: Sequence[_Image], indexes: Sequence[int]) -> list[str]:
 
 
 def tagged_row_texts(images: Sequence[_Image], indexes: Sequence[int]) -> tuple[list[str], list[Tags]]:
-    """The result of ``row_texts``, with the tags of the values at each index."""
+    """Returns the result of ``row_texts``, and the tags of the values at each index."""
     texts: list[str] = []
     tags: list[Tags] = [frozenset()] * len(indexes)
     for first in range(0, len(images), _BLOCK):
@@ -61,14 +63,14 @@ def _literals(column: Sequence[Value]) -> tuple[list[str], Tags]:
     sample = next((value for value in column if value != NULL), NULL)
     tag = next(iter(sample), "") if isinstance(sample, dict) else ""
     if tag in _COLUMNS:
-        # If a value has another tag or is invalid, ``literal`` renders the values below, or raises the error.
+        # After an error, ``literal`` renders the values one by one below, and raises an error for an invalid value.
         with suppress(AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError):
             return _column_literals(column, tag)
     return [literal(value) for value in column], frozenset([NULL if sample == NULL else ""])
 
 
 def _column_literals(column: Sequence[Value], tag: str) -> tuple[list[str], Tags]:
-    """The literals of a column whose values all have this tag or are NULL. Raises an error for any other value."""
+    """The literals of a column in which each value has this tag or is NULL. Raises an error for any other value."""
     texts = _COLUMNS[tag]
     try:
         return texts(list(map(itemgetter(tag), column))), frozenset([tag])
@@ -91,13 +93,14 @@ def _strings(contents: list[str]) -> list[str]:
     return [f"'{content}'" for content in contents]
 
 
-# The pattern has no possessive quantifiers: with them Python 3.11.2 matches an empty text.
+# There are no possessive quantifiers, because with them Python 3.11.2 matches an empty text.
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:\n{_NUMBER})*", re.ASCII)
 
 
 def _decimals(contents: list[str]) -> list[str]:
-    """Checks all contents at once, as lines of one text; a content with a line break changes the number of lines."""
+    """Checks all contents at once, as the lines of one text. If a content has a line break, the number of lines is
+    wrong."""
     lines = "\n".join(contents)
     if lines.count("\n") != len(contents) - 1 or not _NUMBERS.fullmatch(lines):
         raise ValueError("not all are decimals")

@@ -1,8 +1,8 @@
-"""Writes a record's scalar values as SQL literals, according to their tag.
+"""Writes scalar values of records as SQL literals, according to their tags.
 
-The session must have backslash escapes, character set utf8mb4 and time zone +00:00 (see ``session``); then only quotes
-and backslashes need escaping. The syntax is in the MySQL manual, "Literal Values". A TIMESTAMP is written as its UTC
-date and time.
+The session must have backslash escapes, the character set utf8mb4, and the time zone +00:00 (see ``session``), so that
+only quotes and backslashes need escaping. The MySQL manual describes the syntax ("Literal Values"). A TIMESTAMP is
+written as its UTC date and time.
 """
 
 import base64
@@ -18,17 +18,17 @@ from cdc.large_rows.stored_blob import StoredBlob
 __all__ = ["SCALARS", "StagedBlob", "from_base64", "hexadecimal", "quoted", "timestamp_text"]
 
 _DAY_SECONDS = 86_400
-# Looking up a number's text is twice as fast as formatting it.
+# Looking a number's text up in this table is twice as fast as formatting it.
 _TWO_DIGITS = tuple(f"{number:02d}" for number in range(60))
 
 
 def timestamp_text(unix_time: int) -> str:
-    """``YYYY-MM-DD HH:MM:SS`` in UTC for seconds since 1970, without the fraction; 0 is MySQL's zero timestamp.
+    """Writes seconds since 1970 as ``YYYY-MM-DD HH:MM:SS`` in UTC, without the fraction; 0 is MySQL's zero timestamp.
 
-    Raises OSError, OverflowError, TypeError or ValueError for any other content.
+    Raises OSError, OverflowError, TypeError or ValueError for an invalid number.
     """
     if unix_time == 0:
-        # TIMESTAMPs begin one second after the epoch, and the zero timestamp has no fraction.
+        # A 0 can't be the epoch, because TIMESTAMPs begin one second later. The zero timestamp has no fraction.
         return "0000-00-00 00:00:00"
     day, seconds = divmod(unix_time, _DAY_SECONDS)
     minutes = seconds // 60
@@ -37,7 +37,7 @@ def timestamp_text(unix_time: int) -> str:
     )
 
 
-@lru_cache(maxsize=30_000)  # TIMESTAMPs end in 2038, after fewer days
+@lru_cache(maxsize=30_000)  # TIMESTAMPs end in 2038, so there are fewer days than this
 def _timestamp_date(day: int) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(day * _DAY_SECONDS))
 
@@ -52,30 +52,30 @@ _DECIMAL = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 
 
 def quoted(text: str) -> str:
-    """Text as a string literal."""
+    """Writes text as a string literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def hexadecimal(data: bytes) -> str:
-    """Bytes as a literal."""
+    """Writes bytes as a hexadecimal literal."""
     return f"x'{data.hex()}'"
 
 
 def from_base64(content: str) -> str:
-    """Bytes in base64 as a literal. Raises ValueError for invalid base64."""
+    """Writes bytes, which are in base64, as a hexadecimal literal. Raises ValueError for invalid base64."""
     return hexadecimal(base64.b64decode(content, validate=True))
 
 
 @dataclass(frozen=True, slots=True)
 class StagedBlob:
-    """A BLOB whose content is already on the server, as the value of ``expression``."""
+    """A BLOB whose content is on the server already: the value of the SQL ``expression``."""
 
     expression: str
 
 
 def _blob(content: str | StoredBlob | StagedBlob) -> str:
-    """The literal of a BLOB, see ``from_base64``. The server decodes a large BLOB, so that only one copy of the text is
-    needed.
+    """The literal of a BLOB, see ``from_base64``. A large BLOB is sent in base64 and decoded by the server, so that
+    there is no second copy of its text here.
     """
     if isinstance(content, StagedBlob):
         return content.expression
@@ -83,7 +83,7 @@ def _blob(content: str | StoredBlob | StagedBlob) -> str:
         content = content.whole()
     if len(content) < _LARGE:
         return from_base64(content)
-    # The server would store NULL for invalid base64.
+    # Checked here, since the server would store NULL for invalid base64.
     if len(content) % 4 or not _BASE64.fullmatch(content):
         raise ValueError("not base64")
     return f"FROM_BASE64('{content}')"
@@ -94,8 +94,8 @@ def _integer(content: int) -> str:
 
 
 def _double(content: float) -> str:
-    # This is the shortest text that reads back as the same double; the exponent makes it a DOUBLE literal, not a
-    # DECIMAL literal.
+    # This is the shortest text that is read as the same double. With an exponent it is a DOUBLE literal, and not a
+    # DECIMAL.
     text = repr(float(content))
     return text if "e" in text else text + "e0"
 

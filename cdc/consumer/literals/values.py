@@ -1,5 +1,5 @@
-"""Writes a record's values as SQL literals, names as identifiers, and both as conditions that find a row by its key, or
-by all its values if it has no key.
+"""Writes values of records as SQL literals, names as identifiers, and conditions that find a row by its key, or by all
+its values if it has no key.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,31 +26,32 @@ __all__ = [
 
 _DOCUMENTS = frozenset({"Json", "JsonTyped"})
 _LITERALS = SCALARS | {"Json": document, "JsonTyped": typed_document}
-# An ENUM's error value, number 0, has the text '', which a member may have, too; only the numbers differ.
+# A member of an ENUM may be the text '', which is also the text of the error value. Only their numbers differ: the
+# error value has the number 0.
 _EMPTY_MEMBER: Value = {"Enum": ""}
-# A column's default. It is no value of a record, and is recognised by its identity.
+# Stands for the default of a column. It is not a value of a record, and is recognised by its identity.
 DEFAULT: Value = {"Default": None}
-_SIGN = 1 << 63  # a SET with its 64th member compares as a negative number
+_SIGN = 1 << 63  # in comparisons, a SET value that contains the 64th member is negative
 
 
 def identifier(name: str) -> str:
-    """A database, table or column name, quoted."""
+    """Quotes the name of a database, table or column."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def table_name(uri: Uri) -> str:
-    """The full quoted name of the table in a record's URI."""
+    """The qualified, quoted name of the table in a URI."""
     return f"{identifier(uri.database)}.{identifier(uri.table or '')}"
 
 
 def seconds(microseconds: int) -> str:
-    """Microseconds since 1970 as a value of the session variable ``timestamp``, which is in seconds."""
+    """Writes microseconds since 1970 as a value of the session variable ``timestamp``, which counts seconds."""
     whole, part = divmod(int(microseconds), 1_000_000)
     return f"{whole}.{part:06d}"
 
 
 def literal(value: Value) -> str:
-    """The literal that stores exactly this value. Raises ValueError for an invalid value."""
+    """Writes the literal that stores exactly this value. Raises ValueError for an invalid value."""
     if value == NULL:
         return "NULL"
     if value is DEFAULT:
@@ -64,9 +65,10 @@ def literal(value: Value) -> str:
 
 
 def equal(column: str, value: Value, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> str:
-    """The condition that a column of a key equals ``value``, in the key's own collation so that an index can be used.
+    """Writes the condition that a column of a key equals ``value``. It compares in the column's own collation, so that
+    the server can use an index.
 
-    ``rounded`` are the table's columns FLOAT(M,D) and DOUBLE(M,D).
+    ``rounded`` contains the columns FLOAT(M,D) and DOUBLE(M,D) of the table.
     """
     name = identifier(column)
     if value == NULL:
@@ -82,9 +84,9 @@ def equal(column: str, value: Value, rounded: Mapping[str, Rounded] = NONE_ROUND
 
 
 def exact(column: str, value: Value) -> str:
-    """The condition that holds for exactly this value, not for other values that compare as equal to it.
+    """Writes the condition that a column has exactly this value, and not only a value that compares as equal.
 
-    Plain equality comes first if an index may help.
+    The condition begins with a plain equality if the server may use an index for it.
     """
     name = identifier(column)
     if value == NULL:
@@ -92,19 +94,19 @@ def exact(column: str, value: Value) -> str:
     text = literal(value)
     ((tag, content),) = value.items()
     if tag == "String":
-        # In a collation different texts can be equal, so bytes are compared, in one character set for both sides.
+        # Different texts can be equal in a collation. So their bytes are compared, in the same character set.
         return f"{name}={text} AND CAST(CONVERT({name} USING utf8mb4) AS BINARY)={hexadecimal(content.encode())}"
     if tag == "Text":
         return f"{name}={text} AND CAST({name} AS BINARY)={from_base64(content['base64'])}"
     if tag in ("Float", "Double"):
-        # A column FLOAT(m,d) is compared by its decimal digits, a sum is compared as a double. Zeros are equal; only
-        # their texts show the sign.
+        # The server compares a column FLOAT(m,d) by its decimal digits, but a sum as a double, so 0 is added to the
+        # column. 0.0 and -0.0 are equal numbers, so the sign of a zero is compared as text.
         sign = f" AND LEFT(CAST({name} AS CHAR),1){_minus(content)}'-'" if content == 0 else ""
         return f"{name}+0e0={text}{sign}"
     if tag in _DOCUMENTS:
         return same_document(name, text)
     if tag == "Vector":
-        return f"HEX({name})=HEX({text})"  # vectors have no equality operator
+        return f"HEX({name})=HEX({text})"  # there is no equality operator for vectors
     return equal(column, value)
 
 
@@ -118,8 +120,8 @@ def _minus(content: float) -> str:
 
 
 def matcher(record: Record, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Callable[[list[Value]], str]:
-    """Returns a function from a before-image to the condition that finds its row: by the key, or by all exact values if
-    the table has no key.
+    """Returns a function that writes the condition that finds the row with a given before-image: by its key, or by all
+    its exact values if the table has no key.
     """
     if record.key is not None:
         key = [(index, record.columns[index]) for index in key_indexes(record)]
@@ -129,5 +131,5 @@ def matcher(record: Record, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Ca
 
 
 def key_indexes(record: Record) -> list[int]:
-    """The indexes of the key's columns in the record's images."""
+    """The indexes of the columns of the key in the record's images."""
     return [record.columns.index(column) for column in record.key or ()]

@@ -1,7 +1,7 @@
 """Sends large BLOBs to the follower in parts: each part is a user variable, and the statement that stores the row
 concatenates the parts.
 
-So neither memory nor a packet has to hold a BLOB as a whole. The server accepts a BLOB of up to max_allowed_packet
+So a whole BLOB is never in this program's memory or in a packet. The server accepts a BLOB of up to max_allowed_packet
 bytes.
 """
 
@@ -13,18 +13,19 @@ from cdc.model.values import Value
 
 __all__ = ["Variables"]
 
-_AROUND = 100  # bytes of the statement that sets a variable, besides the value
+_AROUND = 100  # bytes of the statement that sets a variable, without the value
 
 
 class Variables:
-    """Puts large BLOBs of some rows into user variables, with statements of at most ``size`` bytes."""
+    """Puts the large BLOBs of some rows into user variables, with statements of at most ``size`` bytes."""
 
     def __init__(self, size: int) -> None:
-        self._part = max(4, (size - _AROUND) // 4 * 4)  # characters of base64
+        self._part = max(4, (size - _AROUND) // 4 * 4)  # characters of base64 in one variable
         self._blobs: list[StoredBlob] = []
 
     def image(self, image: list[Value]) -> list[Value]:
-        """The image with variables in place of StoredBlobs; ``statements`` sets these variables, too."""
+        """Returns the image with variables in place of StoredBlobs; the method ``statements`` then also yields the
+        statements that set these variables."""
         return [self._value(value) for value in image]
 
     def _value(self, value: Value) -> Value:
@@ -33,8 +34,8 @@ class Variables:
             return value
         self._blobs.append(blob)
         names = ",".join(self._names(len(self._blobs) - 1))
-        # CONCAT returns NULL, with only a warning, if the result has more than max_allowed_packet bytes. No row may
-        # store this NULL: the subquery, which is evaluated only then, raises an error.
+        # If the result has more than max_allowed_packet bytes, CONCAT returns NULL with only a warning. That NULL must
+        # not be stored: the server then evaluates the subquery, which raises an error because it returns two rows.
         return {"Blob": StagedBlob(f"COALESCE(CONCAT({names}),(SELECT 1 UNION SELECT 2))")}
 
     def _names(self, number: int) -> list[str]:
@@ -42,13 +43,13 @@ class Variables:
         return [f"@cdc_{number}_{part}" for part in range(parts)]
 
     def statements(self) -> Iterator[bytes]:
-        """The statements that set all variables."""
+        """Yields the statements that set all variables."""
         for number, blob in enumerate(self._blobs):
             for name, content in zip(self._names(number), blob.base64(self._part), strict=True):
                 yield b"SET %b=FROM_BASE64('%b')" % (name.encode(), content)
 
     def emptying(self) -> Iterator[bytes]:
-        """The statement that frees the server's memory of the variables, if there are variables."""
+        """Yields the statement that frees the server's memory of the variables; nothing if there are no variables."""
         names = [name for number in range(len(self._blobs)) for name in self._names(number)]
         if names:
             yield f"SET {','.join(f'{name}=NULL' for name in names)}".encode()

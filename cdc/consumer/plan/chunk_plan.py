@@ -1,14 +1,14 @@
-"""Plans a chunk of a table copy: makes the follower's rows in the chunk's range equal to the chunk's rows. Pure.
+"""Plans how a chunk of a table copy is applied: the follower's rows in the chunk's range become equal to the chunk's
+rows. Pure.
 
-One statement deletes the rows in the range that equal no row of the chunk, then the missing rows are inserted. A row
-that is equal stays, so that the copy of an intact table writes nothing. Rows are compared by the keys that
-``image_keys`` computes for rows without a key: two of these keys are equal if all values of both rows are equal, to the
-byte.
+One statement deletes the rows in the range that equal no row of the chunk; then the missing rows are inserted. Equal
+rows are kept, so that the copy of an intact table writes nothing. Rows are compared with the keys that ``image_keys``
+computes: two such keys are equal only if all values of both rows are identical.
 
-The server evaluates the range in the order of the follower's columns, so these must be ordered like the leader's. A
-chunk may have some keys instead of a range (``cdc-repair``); the server finds their rows by the same rules.
+The follower's server evaluates the range in the order of its own columns, so these must have the same order as the
+leader's columns. A chunk may have a list of keys instead of a range (``cdc-repair``); the same rules apply to it.
 
-If a table is copied as a whole, the first piece empties it, and each piece adds its rows.
+If a table is copied as a whole, the first piece empties the table, and each piece adds its rows.
 """
 
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ from cdc.sql.key_range import keys_condition, range_condition
 
 __all__ = ["ChunkPlan", "Found", "Repair", "check_chunk", "chunk_plan", "in_range"]
 
-# Maps the tag of a leader's value to the follower's types (DATA_TYPE in the information schema) that order the values
-# alike.
+# Maps the tag of a leader's value to the types of the follower's columns (DATA_TYPE in information_schema) that have
+# the same order of values.
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 _ORDERED: dict[str, tuple[str, ...]] = {
@@ -50,10 +50,10 @@ _AS_ON_LEADER = "make its key as on the leader (ALTER TABLE), or leave the table
 
 @dataclass(slots=True)
 class Repair:
-    """Counts a chunk's rows that were ``missing`` or ``different`` on the follower, and ``extra`` rows that only the
-    follower had.
+    """Counts of rows: ``missing`` are rows of the chunk that the follower lacked, ``different`` are rows of the chunk
+    that it had with other values, and ``extra`` are rows that only the follower had.
 
-    ``there`` is the number of rows that the follower had in the range.
+    ``there`` is the number of rows that the follower had in the chunk's range.
     """
 
     missing: int = 0
@@ -64,13 +64,13 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The follower's rows for a chunk: ``rows`` is their number in the chunk's range; the sets contain the numbers of
-    those rows of the chunk that exist on the follower.
+    """The comparison of the follower's rows with a chunk. ``rows`` is the number of the follower's rows in the chunk's
+    range. The sets contain the numbers of those rows of the chunk that exist on the follower.
 
-    The rows in ``equal`` need not be written; the rows in ``others`` exist with the same key and other values.
-    ``outside`` are the rows of both sets that are not in the range on the follower. ``keys`` are the keys of the
-    chunk's rows, in hexadecimal, as the SQL ``expression`` computes them for rows of the table; both are empty if the
-    range has no rows.
+    The rows in ``equal`` exist with equal values, the rows in ``others`` with the same key and other values. The rows
+    in ``outside`` belong to one of these sets, but are outside of the range on the follower. ``keys`` are the
+    artificial keys of the chunk's rows, in hexadecimal, and the SQL ``expression`` computes such keys for the
+    follower's rows; both are empty if the rows were not compared.
     """
 
     rows: int = 0
@@ -83,11 +83,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class ChunkPlan:
-    """The plan of a chunk: ``steps`` are executed first; if they fail, ``emptying`` is executed, and then the record
-    ``written``.
+    """The plan of a chunk. ``steps`` are executed first; if they fail, ``emptying`` is executed, and then the record
+    ``written`` is applied.
 
-    ``written`` inserts the rows that are not equal on the follower; ``refused`` is the reason why the chunk can't be
-    applied.
+    ``written`` inserts the rows of the chunk that have no equal row on the follower. ``refused`` is the reason why the
+    chunk can't be applied.
     """
 
     chunk: Record
@@ -99,12 +99,14 @@ class ChunkPlan:
 
 
 def chunk_plan(chunk: Record, schema: TableSchema, found: Found) -> ChunkPlan:
-    """Plans how the follower's table gets the rows of a chunk. Raises ValueError for an invalid value."""
-    # In MySQL's default sql_mode, zero dates are neither stored nor found in a table that computes values.
+    """Plans how a chunk is applied to the follower's table. Raises ValueError for an invalid value."""
+    # None would mean MySQL's default sql_mode, under which zero dates can be neither stored nor found in a table with
+    # generated columns.
     chunk = replace(chunk, sql_mode=chunk.sql_mode or "")
     flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
     repair = _repair(len(chunk.rows), found)
-    # Copied rows belong to no event, so it is not known in which sql_mode the leader computed their values.
+    # Copied rows belong to no binlog event, so the sql_mode under which the leader computed their values is unknown,
+    # and the stored values are verified.
     verified = schema.stored & frozenset(chunk.columns)
     written = replace(chunk, operation="Add", flags=chunk.flags | NO_FOREIGN_KEY_CHECKS, copying=True)
     if found.equal:
@@ -112,7 +114,8 @@ def chunk_plan(chunk: Record, schema: TableSchema, found: Found) -> ChunkPlan:
         written = replace(written, rows=tuple(rows))
     steps: list[Step] = []
     if chunk.range is not None and chunk.range.piece is not None:
-        # No record changed the table since it was emptied, so nothing else must be removed.
+        # If the table is copied in pieces, no record has changed it since the first piece emptied it, so no other rows
+        # must be deleted.
         repair.missing, repair.different, repair.extra = len(chunk.rows), 0, found.rows
     inside = found.equal - found.outside
     if found.rows > len(inside):
@@ -132,7 +135,8 @@ def chunk_plan(chunk: Record, schema: TableSchema, found: Found) -> ChunkPlan:
 
 
 def in_range(chunk: Record) -> str:
-    """The SQL condition that a row of the follower's table is in the chunk's range, or has one of the chunk's keys."""
+    """Writes the condition that a row of the follower's table is in the chunk's range, or has one of the chunk's
+    keys."""
     assert chunk.range is not None
     if chunk.range.piece is not None:
         return "TRUE" if chunk.range.piece == 0 else "FALSE"
@@ -158,11 +162,11 @@ def _repair(rows: int, found: Found) -> Repair:
 
 
 def check_chunk(chunk: Record, schema: TableSchema) -> None:
-    """Raises Unapplicable if the range may have other rows on the follower than on the leader."""
+    """Raises Unapplicable if the chunk's range may contain other rows on the follower than on the leader."""
     check_copying(chunk, schema)
     assert chunk.range is not None
     key = chunk.key or ()
-    # A range without ends covers all keys, so their order does not matter.
+    # A range without ends contains all keys, so their order does not matter.
     for end in (chunk.range.after, chunk.range.through, *(chunk.range.keys or ())):
         for number, (column, value) in enumerate(zip(key, end or (), strict=bool(end))):
             tag = next(iter(value), "") if isinstance(value, dict) else str(value)
@@ -194,5 +198,5 @@ def _check_order(chunk: Record, schema: TableSchema, number: int, *, column: str
 
 
 def _named(collation: str) -> str:
-    """The collation's present name: utf8_bin is utf8mb3_bin since MySQL 8.0.30."""
+    """The present name of a collation, since MySQL 8.0.30 has renamed utf8_bin to utf8mb3_bin."""
     return collation.replace("utf8_", "utf8mb3_", 1) if collation.startswith("utf8_") else collation

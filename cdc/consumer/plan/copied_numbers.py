@@ -1,5 +1,5 @@
-"""Writes rows of tables with columns FLOAT(M,D) or DOUBLE(M,D). The SQL copies each number from a column, so that the
-server does not round it.
+"""Writes rows of tables with columns FLOAT(M,D) or DOUBLE(M,D). The SQL copies each number from another column, because
+the server does not round a copied number.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,10 @@ __all__ = ["apart", "copying_insert", "copying_update"]
 
 
 def apart(change: Change, rounded: Mapping[str, Rounded]) -> list[Change]:
-    """Splits an update of a row without a key into a deletion and an insertion, if numbers must be copied; other
-    changes stay unchanged.
+    """Splits the update of a row without a key into a deletion and an insertion, if numbers must be copied; returns any
+    other change unchanged.
 
-    An UPDATE that copies numbers can't be limited to one of several equal rows.
+    The reason is that an UPDATE that copies numbers can't be limited to one of several equal rows.
     """
     record, (before, after) = change
     if record.key is not None or record.operation != "Update" or rounded.keys().isdisjoint(record.columns):
@@ -29,16 +29,17 @@ def apart(change: Change, rounded: Mapping[str, Rounded]) -> list[Change]:
 
 
 def copying_insert(change: Change, written: Sequence[int], rounded: Mapping[str, Rounded]) -> bytes:
-    """The INSERT of an after-image, with the columns ``written``. Raises ValueError for an invalid value."""
+    """Writes the INSERT of an after-image, in the columns ``written``. Raises ValueError for an invalid value."""
     record, image = change.record, change.row.after or []
-    written = [index for index in written if image[index] is not DEFAULT]  # a query can't select DEFAULT
+    # DEFAULT is left out, since a query can't select it
+    written = [index for index in written if image[index] is not DEFAULT]
     texts, source = _copied(record, image, written, rounded)
     names = ",".join(identifier(record.columns[index]) for index in written)
     return f"INSERT INTO {table_name(record.uri)} ({names}) SELECT {','.join(texts)} FROM {source}".encode()
 
 
 def copying_update(change: Change, written: Sequence[int], rounded: Mapping[str, Rounded], *, where: str) -> bytes:
-    """The UPDATE that changes a row with a key to its after-image, in the columns ``written``."""
+    """Writes the UPDATE that changes a row with a key to its after-image, in the columns ``written``."""
     record = change.record
     texts, source = _copied(record, change.row.after or [], written, rounded)
     table = table_name(record.uri)
@@ -51,10 +52,11 @@ def copying_update(change: Change, written: Sequence[int], rounded: Mapping[str,
 def _copied(
     record: Record, image: list[Value], written: Sequence[int], rounded: Mapping[str, Rounded]
 ) -> tuple[list[str], str]:
-    """The SQL expressions of an image's values, and the derived table that some of these expressions use."""
+    """Returns the SQL expressions of an image's values, and the derived table from which some of these expressions take
+    numbers."""
     alias = "n" if (record.uri.table or "").lower() != "n" else "m"
-    # Conditions name columns without their table, so no column of the table may have a name that begins with the
-    # prefix.
+    # Conditions use columns without the name of their table. So the names of the derived table's columns must differ
+    # from those of the table: no column of the table may begin with the prefix.
     prefix = next(
         text for text in (f"c{number}_" for number in count())
         if not any(name.lower().startswith(text) for name in record.columns)

@@ -1,14 +1,13 @@
-"""Plans records of a table that is being copied: each row that they name becomes equal to the leader's row. Pure.
+"""Plans the records of a table that is being copied: each row in the records becomes equal to the leader's row. Pure.
 
-The follower may have such a row as it was at another moment, or damaged, or not at all. So all rows that the records
-name are deleted by their keys, and the rows that exist on the leader after the records are inserted: nothing of the
-follower's former rows is kept.
+The follower may have an older or newer version of such a row, a damaged one, or none. So the plan deletes all rows in
+the records by their keys, and inserts those rows that exist on the leader after the records. Nothing of the follower's
+former rows is kept.
 
-If a row has the same value of a secondary unique key as the leader's row, the insertion fails; then the batch is
-applied row by row, which removes the follower's row. No row is lost by that: since the leader has the value in the
-inserted row, the removed row differs from the leader's row at this moment. So no record has named the removed row
-before, and its chunk has not come, since all rows of earlier records and chunks are as on the leader. A later record,
-or the chunk with its key, inserts the row again.
+If another row on the follower has the same value in a secondary unique key, the insertion fails. The batch is then
+applied row by row, which deletes that other row. This loses no row: on the leader, only the inserted row has this value
+now, so the deleted row was not as on the leader. All rows of earlier records and chunks are as on the leader, so the
+deleted row is in none of them: a later record, or the chunk that contains its key, will insert it again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,7 +26,8 @@ __all__ = ["check_copying", "clashes", "plan_copying", "plan_overwriting"]
 
 
 def plan_overwriting(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
-    """Plans rows records of tables with keys, in the leader's order; the follower may have any rows."""
+    """Plans records with rows of tables with keys, in the leader's order; the follower may have any versions of the
+    rows."""
     tables: dict[Uri, list[Record]] = {}
     for record in records:
         tables.setdefault(record.uri, []).append(record)
@@ -35,14 +35,15 @@ def plan_overwriting(records: Iterable[Record], *, schema: Callable[[Uri], Table
 
 
 def plan_copying(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
-    """Plans records, including records of tables that are being copied; all other records are planned by
+    """Plans records, some of them of tables that are being copied; the records of other tables are planned by
     ``planner.plan``.
 
-    If the follower's foreign keys change rows that the leader has not logged, the tables keep their common order.
+    If the follower's foreign keys change rows, and the leader does not log such changes, the changes of these tables
+    keep their common order.
     """
     records = [_unchecked(record) if record.copying and record.key is None else record for record in records]
-    # In a table without a key a change can't overwrite rows: it is applied to the row that it names, and a missing row
-    # is not a conflict (``row_by_row``). The copy then replaces all rows as a whole.
+    # In a table without a key, a change can't overwrite rows. It is applied to the row with its before-image, and a
+    # missing row is no conflict (``row_by_row``). Later the copy replaces all rows of the table.
     copied = {record.uri for record in records if record.copying and record.key is not None}
     if not copied:
         return plan(records, schema=schema)
@@ -60,13 +61,13 @@ def plan_copying(records: Iterable[Record], *, schema: Callable[[Uri], TableSche
 
 
 def _unchecked(record: Record) -> Record:
-    """Returns the record without foreign key checks, since the rows to which its rows refer may not exist yet."""
+    """Returns the record without foreign key checks, because rows to which its rows refer may not exist yet."""
     return replace(record, flags=record.flags | NO_FOREIGN_KEY_CHECKS)
 
 
 def check_copying(record: Record, schema: TableSchema) -> None:
-    """Raises Unapplicable if rows of the record, whose table is being copied, can't be made equal to the
-    leader's rows.
+    """Raises Unapplicable if rows of the record can't be made equal to the leader's rows. The record's table is being
+    copied.
     """
     name = f"{record.uri.database}.{record.uri.table}"
     if not _fits(record, schema):
@@ -92,20 +93,20 @@ def _fits(record: Record, schema: TableSchema) -> bool:
         return schema.has(record.columns)
     if record.range is not None and record.range.piece is None:
         return schema.matches(record.columns, record.key)
-    # Without a range the key may cover only the first characters of its columns: RowByRow finds and deletes a row that
-    # has the same first characters.
+    # Without a range, the follower's key may cover only the first characters of its columns: RowByRow finds and deletes
+    # a row with the same first characters.
     return schema.is_keyed_by(record.columns, record.key)
 
 
 def _all_logged(record: Record) -> bool:
-    """Whether the record's change changed no other rows on the leader, or the leader logged the changes
-    of these rows.
+    """Whether the change in the record caused no changes of other rows on the leader, or only changes that the leader
+    logged, too.
     """
     return bool(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED))
 
 
 def _records(step: Step) -> list[Record]:
-    """The records of a step that keeps the leader's order."""
+    """The records of a step that keeps the leader's order, each once."""
     return list({change.record.sequence: change.record for change in step.changes}.values())
 
 
@@ -121,8 +122,8 @@ def _steps(records: list[Record], schema: TableSchema) -> Iterator[Step]:
                 last[identity(after)] = record, after, True
     if not last:
         return
-    # As for net effects, foreign keys are off: rows that they change are in the records, or come with the copies of
-    # their tables.
+    # Foreign keys are off, as for net effects: the rows that they change are in the records, or are copied with their
+    # own tables.
     flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
     yield Step("Clear", [Change(record, Row(image, None)) for record, image, _ in last.values()], flags)
     modes: dict[str | None, list[Change]] = {}
@@ -136,11 +137,12 @@ def _steps(records: list[Record], schema: TableSchema) -> Iterator[Step]:
 def clashes(record: Record, image: list[Value], shape: TableSchema) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yields, for each unique key, its columns and the condition that finds the rows with the same key as ``image``.
 
-    Keys with an expression or with a column that is not in the record are left out: the server reports a clash.
+    Keys with an expression, or with a column that the record lacks, are left out; for these the server reports the
+    clash.
     """
     values = dict(zip(record.columns, image, strict=True))
-    # The record's own key comes first: a row with the same key is the conflicting row itself, whichever other keys
-    # clash.
+    # The record's own key comes first, because a row with the same value in it is the changed row itself, even if it
+    # clashes in other keys, too.
     for _, parts in sorted(shape.unique_keys.items(), key=lambda key: _columns(key[1]) != record.key):
         if any(part.column not in values for part in parts):
             continue

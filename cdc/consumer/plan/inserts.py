@@ -1,12 +1,14 @@
 """Writes the statements that insert rows: INSERT, or LOAD DATA LOCAL for many rows, which costs the server about half
 as much.
 
-LOAD DATA reads the text of an INSERT's rows as its data. Its options describe the literals as fields in quotes, with
-backslash escapes, or as NULL; the text between two rows ends a line. So only values whose literals are numbers or
-quoted text may be loaded, and only into columns that store such a text as they store the literal (``TAGS``).
+LOAD DATA reads the same text of rows that an INSERT would contain. Its options describe the literals: fields in quotes,
+with backslash escapes, or NULL, and lines that end with the text between two rows. So only values whose literals are
+numbers or quoted text may be loaded, and only into columns that store the same value from the text as from the literal
+(``TAGS``).
 
-With LOCAL, LOAD DATA stores the values that it can and only warns of the others, as with IGNORE. So the session counts
-as loaded only the rows of a statement without warnings (``session.stored_rows``), and anything else fails the batch.
+With LOCAL, as with IGNORE, LOAD DATA stores the values that it can store, and only warns about the others. So the
+session subtracts the number of warnings from the number of stored rows (``session.stored_rows``), and a batch with a
+warning fails.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,19 +24,19 @@ from cdc.model.values import NULL
 
 __all__ = ["Run", "additions", "chunks", "insert_head", "inserts", "loadable_tags", "runs", "written_indexes"]
 
-# Some documents are subqueries; the server accepts fewer than 2000 subqueries in one statement, and is fastest with
-# 500.
+# Some JSON documents are written as subqueries. The server accepts fewer than 2000 subqueries in one statement, and is
+# fastest with 500.
 _SUBQUERY_BYTES = PACKET_BYTES // 500
 
 
 def written_indexes(record: Record, generated: frozenset[str]) -> list[int]:
-    """The indexes of the columns to write, which are all columns except those that the follower computes itself."""
+    """The indexes of the columns to write: all columns except those that the follower computes itself."""
     return [index for index, column in enumerate(record.columns) if column not in generated]
 
 
 class Run(NamedTuple):
-    """A run of changes, with the text of their after-images, each in parentheses and separated by commas, and the tags
-    of the columns.
+    """A run of changes: ``texts`` are their after-images in SQL, each in parentheses, separated by commas, and ``tags``
+    are the tags of each column's values.
     """
 
     changes: Sequence[Change]
@@ -45,9 +47,11 @@ class Run(NamedTuple):
 def inserts(
     step: Step, generated: frozenset[str], size: int, *, tail: bytes
 ) -> Iterator[tuple[Sequence[Change], bytes]]:
-    """INSERTs of the after-images, each followed by ``tail`` and at most ``size`` bytes long, with their changes.
+    """Yields INSERTs of the after-images, each with the changes that it inserts. Each INSERT ends with ``tail`` and has
+    at most ``size`` bytes.
 
-    A single row may be larger. Raises ValueError for a row without an after-image or with a value without a literal.
+    An INSERT of a single row may be larger. Raises ValueError for a row without an after-image, and for a value without
+    a literal.
     """
     record = step.record
     written = written_indexes(record, generated)
@@ -57,14 +61,14 @@ def inserts(
 
 
 def insert_head(record: Record, written: list[int]) -> bytes:
-    """The beginning of an INSERT of these columns, up to its rows."""
+    """The beginning of an INSERT into these columns, up to its rows."""
     names = ",".join(identifier(record.columns[index]) for index in written)
     return f"INSERT INTO {table_name(record.uri)} ({names}) VALUES ".encode()
 
 
 def runs(step: Step, written: list[int], size: int) -> Iterator[Run]:
-    """Divides a step's changes into runs of at most ``size`` bytes, but at least one row. Raises the errors of
-    ``inserts``.
+    """Divides the changes of a step into runs of at most ``size`` bytes; a single row may be larger. Raises the errors
+    of ``inserts``.
     """
     if isinstance(step.changes, RenderedChanges) and len(written) == len(step.record.columns):
         return _joined(step.changes.records, size=size)
@@ -82,7 +86,7 @@ def _rendered(step: Step, written: list[int], size: int) -> Iterator[Run]:
             yield Run(step.changes, sql, tags)
             return
         del sql
-    # One row can be as large as a message, so no unneeded copy of it is kept.
+    # A row can be as large as a message, so the list must not keep texts that are no longer needed.
     texts.reverse()
     rows = [_in_parentheses(texts) for _ in images]
     for changes, parts in chunks(step.changes, rows, size=size, count=len(rows)):
@@ -90,13 +94,13 @@ def _rendered(step: Step, written: list[int], size: int) -> Iterator[Run]:
 
 
 def _in_parentheses(texts: list[str]) -> bytes:
-    """Removes the last of the texts from the list, and returns it in parentheses."""
+    """Removes the last text from the list, and returns it in parentheses."""
     text = texts.pop().encode()
     return b"(%b)" % text
 
 
 def _joined(records: Sequence[Record], *, size: int) -> Iterator[Run]:
-    """Divides records with ``RenderedRows`` into runs; for other changes see ``_rendered``."""
+    """Divides records with ``RenderedRows`` into runs; ``_rendered`` does this for other changes."""
     run: list[Record] = []
     texts: list[bytes] = []
     tags: list[Sequence[Tags]] = []
@@ -120,17 +124,17 @@ def _joined(records: Sequence[Record], *, size: int) -> Iterator[Run]:
 
 
 def _all_tags(tags: Sequence[Sequence[Tags]]) -> list[Tags]:
-    """For each column, the tags of its values in all records."""
+    """Returns, for each column, the tags of its values in all records."""
     return [frozenset().union(*found) for found in zip(*tags, strict=True)]
 
 
 def chunks(
     changes: Sequence[Change], everything: Sequence[bytes], *, size: int, count: int, between: int = 1
 ) -> Iterator[tuple[Sequence[Change], Sequence[bytes]]]:
-    """Divides changes, and their texts ``everything``, into runs of at most ``size`` bytes and ``count`` rows, but at
-    least one row.
+    """Divides changes, and their texts ``everything``, into runs of at most ``size`` bytes and ``count`` rows; a single
+    row may be larger.
 
-    ``between`` bytes are added for each text. A subquery counts for more bytes than its text has.
+    Each text counts ``between`` bytes more than it has, and each subquery in it adds bytes, too.
     """
     whole = sum(map(len, everything)) + between * len(everything)
     if len(everything) <= count and whole < size and not any(SUBQUERY in content for content in everything):
@@ -151,13 +155,14 @@ def chunks(
         yield run, texts
 
 
-# For fewer rows, LOAD DATA saves the server less time than the round trip costs in which the server requests the data.
+# With fewer rows, LOAD DATA saves the server less time than the additional round trip takes in which the server
+# requests the data.
 _FEWEST = 500
 _INTEGER = frozenset({"SignedInteger", "UnsignedInteger"})
 _STRING = frozenset({"String"})
-# Maps each type (DATA_TYPE in the information schema) to the tags of the values that it stores alike from a literal and
-# from the literal's text. YEAR stores them differently: 0 is the year 0, '0' is 2000. Other types have literals that
-# are no plain text.
+# Maps each type of column (DATA_TYPE in information_schema) to the tags of those values that it stores equally from a
+# literal and from the literal's text. YEAR does not: 0 is the year 0, but '0' is 2000. For other types, the literal is
+# not plain text.
 TAGS: Mapping[str, Tags] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), _INTEGER),
     **dict.fromkeys(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _STRING),
@@ -174,17 +179,17 @@ _FORMAT = (
 
 
 def loadable_tags(data_type: str, *, nullable: bool) -> Tags:
-    """The tags of the values that may be loaded into a column; empty for a column that can't be loaded.
+    """The tags of the values that LOAD DATA may load into a column; empty if it may load none.
 
-    NULL is among them only if the column is nullable: LOAD DATA turns NULL into the current time for a TIMESTAMP NOT
-    NULL, without a warning.
+    NULL is among them only if the column is nullable, because LOAD DATA turns a NULL for a TIMESTAMP NOT NULL into the
+    current time, without a warning.
     """
     tags = TAGS.get(data_type.lower(), frozenset())
     return tags | {NULL} if tags and nullable else tags
 
 
 def additions(step: Step, generated: frozenset[str], size: int, loadable: Mapping[str, Tags]) -> Iterator[Statement]:
-    """The statements that insert the rows of a step, each with at most ``size`` bytes including its data, or with a
+    """Yields the statements that insert the rows of a step. Each has at most ``size`` bytes, including its data, or a
     single row.
 
     ``loadable`` maps the columns that LOAD DATA may fill to the tags of the values that it may load. Raises the errors
@@ -197,15 +202,14 @@ def additions(step: Step, generated: frozenset[str], size: int, loadable: Mappin
     allowed = [loadable.get(record.columns[index], frozenset()) for index in written]
     for changes, texts, tags in runs(step, written, size - max(len(head), len(load))):
         if load and len(changes) >= _FEWEST and _all_within(tags, allowed):
-            # The opening parenthesis of the first row and the closing parenthesis of the last row are left out: the
-            # text between two rows ends a line.
+            # The data lack the first and the last parenthesis, because lines end with the text between two rows.
             yield Statement(load, len(changes), changes, data=texts[1:-1])
         else:
             yield Statement(head + texts, len(changes), changes)
 
 
 def _load(record: Record, written: Sequence[int]) -> bytes:
-    """The beginning of LOAD DATA. The file's name has no meaning: no file is read."""
+    """The beginning of a LOAD DATA. The file name in it has no meaning, because no file is read."""
     names = ",".join(identifier(record.columns[index]) for index in written)
     return f"LOAD DATA LOCAL INFILE 'cdc' INTO TABLE {table_name(record.uri)} {_FORMAT} ({names})".encode()
 

@@ -1,12 +1,13 @@
-"""Reduces the rows of records to the net effect on each row: its image before them and its image after them.
+"""Reduces the changes in records to the net effect on each row: its image before the records and its image after the
+records.
 
-In a table without a key rows are identified by their content alone, so there the net effect consists of the images that
-are removed and the images that are added, each as often as the records name it.
+In a table without a key, only its values identify a row. So the net effect consists of the images that are removed and
+the images that are added, each as often as it occurs in the records.
 
-A leader that logs the changes of its foreign keys reads a row before it deletes the row, and logs the deletion after
-these changes. So for a row that refers to itself, or to a row deleted with it, the leader logs that SET NULL has
-changed the row and then that it was deleted with its former values, or that it was deleted twice (found with MySQL 9.7;
-MySQL's own replicas stop at the second event).
+A leader that logs the changes made by its foreign keys reads a row before it deletes the row, but logs the deletion
+after those changes. So if a row refers to itself, or to a row that is deleted with it, the log contains either a change
+of the row by SET NULL and then a deletion with the row's former values, or two deletions of the row (found with MySQL
+9.7; MySQL's own replicas stop at the second event).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,17 +20,19 @@ __all__ = ["Image", "NetEffect", "as_left", "net_effects", "net_images", "row_id
 
 Image = list[Value]
 NetEffect = tuple[Record, Image | None, Image | None, Image]
-Recorded = tuple[Record, Image]  # an image, and the record that names it
-# Values of other types are compared by their text: -0.0 is not 0.0, and a document can't be the key of a dict.
+Recorded = tuple[Record, Image]  # an image, and the record that contains it
+# Values of other types are compared as text, since in Python -0.0 equals 0.0, and a JSON document can't be the key of a
+# dict.
 _HASHABLE = frozenset({"SignedInteger", "UnsignedInteger", "String"})
 
-# The flags of a rows event that a foreign key has caused: foreign keys are not checked, and the leader logs all their
-# changes.
+# The flags of a rows event caused by a foreign key: foreign keys are not checked, and the leader logs all changes made
+# by foreign keys.
 _CASCADED = 0x12
 
 
 def as_left(records: Sequence[Record]) -> Sequence[Record]:
-    """Returns the records; each deleted row has the values that it had at its deletion, and is deleted once."""
+    """Corrects the deletions in records: each deleted row has the values that it had when it was deleted, and is
+    deleted only once."""
     operations = {record.operation for record in records if record.flags & _CASCADED == _CASCADED}
     if operations <= {"Add"} or all(record.operation != "Delete" for record in records):
         return records
@@ -41,12 +44,12 @@ def as_left(records: Sequence[Record]) -> Sequence[Record]:
                 transaction, deletions = record.transaction, _Deletions()
             found.append(deletions.corrected(record))
     except (ValueError, AttributeError, TypeError):
-        return records  # a key with an invalid value is reported when its literal is rendered
+        return records  # an invalid value in a key is reported later, when its literal is written
     return [record for record in found if record.rows]
 
 
 class _Deletions:
-    """Remembers which changes foreign keys have made to rows in a transaction, by table and former image, and the
+    """Remembers, for one transaction, the rows that foreign keys have changed (by table and former image), and the
     deleted rows.
     """
 
@@ -55,8 +58,8 @@ class _Deletions:
         self._gone: set[tuple[Uri, object]] = set()
 
     def corrected(self, record: Record) -> Record:
-        """Notes the record's changes and returns the record. The rows of a deletion have the values that foreign keys
-        had set and, if the table has a key, no row is deleted twice."""
+        """Notes the changes in the record, and returns the record. If it is a deletion, its rows have the values that
+        foreign keys have set and, if the table has a key, rows that are already deleted are left out."""
         identity = row_identity(record) if record.key is not None else repr
         rows: list[Row] = []
         for before, after in record.rows:
@@ -79,11 +82,11 @@ class _Deletions:
 
 
 def net_effects(records: Iterable[Record], identity: Callable[[Image], object]) -> Iterable[NetEffect] | None:
-    """Returns, for each row, its last record, its images before and after the records (None: no row), and its last
-    image.
+    """Returns, for each row, the last record that changes it, its image before and its image after the records (None if
+    it does not exist then), and its last image.
 
-    Returns None if a record inserts a row that exists, or deletes a row that does not exist: then the records are not
-    one table's history.
+    Returns None if a record inserts an existing row, or deletes a missing one, since the records can't be the history
+    of one table then.
     """
     rows: dict[object, NetEffect] = {}
     for record in records:
@@ -114,12 +117,12 @@ def net_effects(records: Iterable[Record], identity: Callable[[Image], object]) 
 
 
 def net_images(records: Iterable[Record]) -> tuple[list[Recorded], list[Recorded]]:
-    """The images removed from a table without a key, and the images added to it, both in the records' order.
+    """Returns the images that records remove from a table without a key, and the images that they add, both in the
+    order of the records.
 
-    A removed image cancels an equal image that the records added before, if there is one: so the remaining removed
-    images are exactly the images that must be in the table before the records, as if the records were applied one by
-    one. An image that is removed and added again is in both lists, since only removed images are searched for on the
-    follower.
+    If the records add an image and later remove an equal one, both are left out. So the returned removed images are
+    exactly those that the table must contain before the records. An image that is first removed and later added is in
+    both results, so that the follower is searched for it.
     """
     gone: list[Recorded] = []
     come: list[Recorded | None] = []
@@ -138,7 +141,7 @@ def net_images(records: Iterable[Record]) -> tuple[list[Recorded], list[Recorded
 
 
 def row_identity(record: Record) -> Callable[[Image], object]:
-    """A function that returns the exact values of the key in an image; equal results mean the same row."""
+    """Returns a function that returns the exact values of the key in an image; equal results mean the same row."""
     key = [record.columns.index(column) for column in record.key or ()]
     if len(key) > 1:
         return lambda image: tuple([_exactly(image[index]) for index in key])

@@ -1,6 +1,7 @@
 """Joins SQL statements into packets that are no larger than the server accepts, and checks the row counts of a packet.
 
-Each statement has the number of rows it must match; the session counts matched rows (FOUND_ROWS), not changed ones.
+For each statement it is known how many rows the statement must match. The session counts matched rows (FOUND_ROWS), not
+changed rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,21 +25,21 @@ __all__ = [
     "usual_session",
 ]
 
-# Larger packets are no faster, and use more memory in the consumer and in the server.
+# Larger packets are not faster, and need more memory in the consumer and in the server.
 PACKET_BYTES = 4_000_000
-FRONT_BYTES = 64  # the most bytes that are sent in front of a packet: a COMMIT, a savepoint, a setting
-_LARGEST_PACKET = 1 << 30  # bytes: the maximum of max_allowed_packet
-# The server executes a packet to its end even if this program has ended meanwhile, so only few of its statements may
-# scan a table.
+FRONT_BYTES = 64  # the most bytes that are sent in front of a packet's statements: a COMMIT, a savepoint, a setting
+_LARGEST_PACKET = 1 << 30  # bytes; the maximum of max_allowed_packet
+# A packet contains few statements that may scan a table, because the server executes a packet to its end even if this
+# program has ended.
 _MOST_SCANS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """An SQL statement, the number of rows that it must match (None: any) and the changes that it applies.
+    """An SQL statement, the number of rows that it must match (None means any number), and the changes that it applies.
 
-    ``scans`` is true if the server may have to read the whole table. ``data`` are the rows that the server requests
-    while it executes a LOAD DATA LOCAL.
+    ``scans`` is true if the server may have to read the whole table. ``data`` are the rows of a LOAD DATA LOCAL, which
+    the server requests while it executes the statement.
     """
 
     sql: bytes
@@ -49,8 +50,10 @@ class Statement:
 
 
 def session_flags(flags: int) -> Statement:
-    """The statement that sets the checks according to a rows event's ``flags``. Foreign keys are off if the leader
-    logged their changes: the follower must not repeat these changes.
+    """The statement that sets the session's checks according to the ``flags`` of a rows event.
+
+    Foreign keys are off if the leader logged the changes made by its foreign keys, since the follower must not make
+    these changes a second time.
     """
     foreign = 0 if flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) else 1
     unique = 0 if flags & RELAXED_UNIQUE_CHECKS else 1
@@ -58,8 +61,8 @@ def session_flags(flags: int) -> Statement:
 
 
 def usual_session(mode: str, flags: int) -> Iterator[Statement]:
-    """The statements that set a session back to the usual sql_mode and checks, after the statements that
-    change rows.
+    """Yields the statements that restore the usual sql_mode and checks, after statements that change rows under
+    ``mode`` and ``flags``.
     """
     if mode != STRICT:
         yield Statement(setting(STRICT))
@@ -68,14 +71,15 @@ def usual_session(mode: str, flags: int) -> Iterator[Statement]:
 
 
 def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Statement]]:
-    """Groups of statements to send as one packet each; ``limit`` is the server's max_allowed_packet in bytes.
+    """Yields groups of statements, each to be sent as one packet; ``limit`` is the server's max_allowed_packet in
+    bytes.
 
-    A packet contains few statements that scan a table: that bounds the work of the server after this program was
-    killed.
+    A packet contains few statements that scan a table, to limit the work that the server may still do after this
+    program was killed.
 
     Raises PromiseError if a single statement is larger than ``limit``.
     """
-    most = min(limit - 1, PACKET_BYTES)  # the command byte counts too
+    most = min(limit - 1, PACKET_BYTES)  # minus 1, since the command byte counts, too
     packet: list[Statement] = []
     size = scans = 0
     for statement in source:
@@ -93,12 +97,12 @@ def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Stateme
 
 
 class Mismatch(Exception):
-    """A statement matched another number of rows than the leader changed."""
+    """A statement has matched another number of rows than the leader has changed."""
 
 
 def loads(packet: Sequence[Statement], *, front: int = 0) -> dict[int, bytes]:
-    """Maps the index of each statement that loads rows to its data; ``front`` other statements come
-    before the packet.
+    """Maps the indexes of the statements that load rows to their data; ``front`` is the number of statements that are
+    sent in front of the packet.
     """
     return {index: each.data for index, each in enumerate(packet, front) if each.data is not None}
 
@@ -106,7 +110,7 @@ def loads(packet: Sequence[Statement], *, front: int = 0) -> dict[int, bytes]:
 def check_counts(packet: Sequence[Statement], counts: Sequence[int]) -> None:
     """Raises Mismatch if a statement matched another number of rows than it must.
 
-    ``counts`` begins with the counts of the statements that were sent in front of the packet, which are ignored.
+    ``counts`` may begin with counts of statements that were sent in front of the packet; these are ignored.
     """
     for statement, count in zip(packet, counts[len(counts) - len(packet) :], strict=True):
         if statement.rows is not None and statement.rows != count:
@@ -124,7 +128,7 @@ def _too_large(statement: Statement, limit: int) -> PromiseError:
 
 
 def larger_packet(size: int) -> str:
-    """The hint for a statement of ``size`` bytes that is too large for the follower."""
+    """The hint for a statement of ``size`` bytes, which exceeds the follower's max_allowed_packet."""
     needed = 1 << (size + 1024).bit_length()
     if needed > _LARGEST_PACKET:
         return "MySQL accepts no statement of more than 1 GB: bring the row to the follower by hand"

@@ -1,32 +1,35 @@
-"""Turns the records of a batch into the fewest steps that leave the follower's tables as the leader's.
+"""Plans the records of a batch: the fewest steps after which the follower's tables equal the leader's.
 
-For a table with a key only the net effect on each row counts: its image before the batch and its image after it; rows
-are identified by the exact values of their key. Net effects need no order among rows, since they lead from one state of
-the leader's table to another: first all rows that no longer exist are deleted, then changed rows are updated, then new
-rows are inserted. A secondary unique key cannot conflict, because a row whose value in such a key changes is deleted
-and inserted: after the deletions every row holds only values that it also holds at the end. A row whose last image
-equals its first image is deleted and inserted, too. A row that is inserted and deleted within the batch is inserted and
-deleted here if it had the highest AUTO_INCREMENT number, so that a follower that becomes a leader does not assign that
-number again.
+For a table with a key, only the net effect on each row is applied: the change from its image before the batch to its
+image after the batch. The exact values of the key identify a row. Net effects need no order among rows, since they lead
+from one state of the leader's table to another. First all rows that no longer exist are deleted, then changed rows are
+updated, then new rows are inserted. Rows cannot conflict in a secondary unique key, because a row whose value in such a
+key changes is not updated, but deleted and inserted. So after the deletions each row has only values that it also has
+at the end. A row whose last image equals its first image is also deleted and inserted. If a batch inserts and deletes
+the row with the highest AUTO_INCREMENT number, the plan inserts and deletes that row, too, so that the follower does
+not assign this number again if it becomes a leader.
 
-In a table without a key the net effect consists of the images to remove and the images to add, each as often as the
-records name it. All images are removed before any is added, so that a nullable unique key cannot conflict either.
+In a table without a key, the net effect consists of the images to remove and the images to add, each as often as it
+occurs in the records. All images are removed before any image is added, so that rows cannot conflict in a nullable
+unique key either.
 
-The leader's order is kept, change by change, where more than the rows matters: in tables in which a foreign key makes
-the follower change rows, in tables that differ from the leader's, and in tables without a key that compute or number
-their rows, or in which few rows change. There, adjacent changes of the same kind share a step.
+In some tables the changes keep the leader's order, because the result depends on it: tables in which the follower
+changes rows because of a foreign key; tables that differ from the leader's; and tables without a key that compute
+values, number their rows, or have few changed rows. For these tables, only adjacent changes of the same kind share a
+step.
 
-This module also decides from the steps of two batches whether both can be executed at once, on different connections.
+This module also decides, from the steps of two batches, whether both can be executed at the same time, on different
+connections.
 
 Two consecutive batches are independent if, in each table that both change, both only insert rows or both only delete
-rows. All rows that both insert exist on the leader after the second batch, so no two of them share a unique key; all
-rows that both delete existed there before the first one. Neither argument holds for a table with foreign keys that the
-follower checks, since then the follower reads or changes other rows. Inserts into a table without a key are
-independent, too, unless the follower's table has further columns: one of them may number the rows in the order in which
-they arrive.
+rows. If both only insert rows, all these rows exist on the leader after the second batch, so no two of them have the
+same unique key. If both only delete rows, all these rows existed on the leader before the first batch. Neither argument
+is valid for a table with foreign keys that the follower checks, since the follower then reads or changes other rows,
+too. Inserts into a table without a key are independent as well, unless the follower's table has further columns, since
+one of these may number the rows in the order in which they arrive.
 
 The follower may have further unique keys, and other clients may have written to it. Then a statement fails, matches
-another number of rows, or waits for a lock, and the batches are executed one after the other instead.
+another number of rows, or waits for a lock, and the batches are executed one after another instead.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -58,30 +61,30 @@ __all__ = [
     "row_operations",
 ]
 
-# Flags of a rows event (MySQL source, class Rows_event). The last flag means that the leader also logged the rows that
-# its foreign keys changed in other tables, as it does since 9.6.
+# Flags of a rows event (MySQL source, class Rows_event). The last flag means that the leader also logs the rows in
+# other tables that its foreign keys have changed, as MySQL does since 9.6.
 NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, ALL_LOGGED = 0x02, 0x04, 0x10
 _CHECKS = NO_FOREIGN_KEY_CHECKS | RELAXED_UNIQUE_CHECKS
-# Fewer rows without a key than this are searched for one by one, since a search for all at once reads the table two or
-# three times.
+# If fewer rows without a key than this are deleted, each is searched for separately, because a search for all at once
+# reads the table two or three times.
 _FEWEST_REMOVED = 4
 
 
 class Change(NamedTuple):
-    """A row's change and its record; if several changes were merged, their net effect and the record of the last
-    change.
+    """The change of a row, and its record. If several changes were merged, it is their net effect, and the record of
+    the last of them.
     """
 
     record: Record
     row: Row
 
 
-# Does the same as Change(), which is slower because its __new__ runs in Python.
+# Creates a Change as Change() does, but faster, since the __new__ of Change is a Python function.
 _change: Callable[[tuple[Record, Row]], Change] = partial(tuple.__new__, Change)
 
 
 class RenderedChanges(LazySequence[Change]):
-    """The changes of ``records`` whose rows are all ``RenderedRows``."""
+    """The changes of ``records``; the rows of all these records are ``RenderedRows``."""
 
     __slots__ = ("_count", "records")
 
@@ -93,21 +96,23 @@ class RenderedChanges(LazySequence[Change]):
         return self._count
 
     def computed(self) -> Sequence[Change]:
-        """The changes, with rows that are parsed again."""
+        """The changes, for which the rows are parsed again."""
         return list(chain.from_iterable(map(_changes, self.records)))
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Changes of one kind in one table, under the foreign key and unique checks of ``flags``. Never empty.
+    """Changes of one kind in one table. There is at least one change. ``flags`` determine the foreign key and unique
+    checks.
 
-    ``operation`` is Add, Update or Delete as in a record, or one of four others. Upsert is an Update that keeps the
-    row's key. Absent is a Delete that must find no row with the before-image's key, since the batch inserts and deletes
-    that row. Clear is a Delete of any number of rows with these keys. Remove is a Delete of rows without a key, which
-    the follower must count first. ``prepared`` are the statements that result from that count, each with the number of
-    rows that it must match (None: any). ``modes`` is the leader's sql_mode (module row_sql_mode) if the table computes
-    values, else None; the values that the table computes for the ``verified`` columns must be compared with the
-    leader's. ``rounded`` are the table's columns whose numbers must be copied from a column (module copied_numbers).
+    ``operation`` is Add, Update or Delete, as in a record, or one of four others. Upsert is an Update that does not
+    change the row's key. Absent is a Delete that must find no row with the key of the before-image, because the batch
+    itself inserts and deletes that row. Clear is a Delete that may find any number of rows with these keys. Remove is a
+    Delete of rows without a key, which must be counted on the follower first; ``prepared`` are the statements that are
+    planned after counting, each with the number of rows that it must match (None: any number). ``modes`` is the
+    leader's sql_mode (module row_sql_mode) if the table has computed values, otherwise None. The computed values of the
+    columns ``verified`` must be compared with the leader's values. ``rounded`` are the columns whose numbers must be
+    copied from another column (module copied_numbers).
     """
 
     operation: str
@@ -125,18 +130,20 @@ class Step:
 
 
 def removes(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> bool:
-    """Whether the plan of these records may have a Remove step, for which the follower must count rows first."""
+    """Whether the plan of these records may contain a step Remove, for which rows must be counted on the follower
+    first."""
     keyless = _tables(record for record in records if record.key is None)
     return any(_removed(rows) and _is_net(rows, schema(uri)) for uri, rows in keyless.items())
 
 
 def plan(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
-    """Plans rows records, which are in the leader's order; ``schema`` returns the schema of a follower's table."""
+    """Plans records with rows, which are in the leader's order; ``schema`` returns the schema of the follower's
+    table."""
     tables = _tables(records)
     schemas = {uri: schema(uri) for uri in tables}
     ordered = {uri for uri in tables if not _is_net(tables[uri], schemas[uri])}
     if any(schemas[uri].related for uri in ordered):
-        # The changes of tables with foreign keys keep their common order.
+        # Tables with foreign keys keep the common order of their changes.
         ordered |= {uri for uri in tables if schemas[uri].related}
     steps = in_order(record for record in records if record.uri in ordered) if ordered else []
     for uri, rows in tables.items():
@@ -157,8 +164,8 @@ def _removed(records: Iterable[Record]) -> int:
 
 
 def for_table(step: Step, schema: TableSchema) -> Step:
-    """Returns the step with the settings that its table needs: the leader's sql_mode if the table computes values, the
-    table's rounded columns, and no foreign key checks if the leader logged the changes of foreign keys.
+    """Returns the step with the settings that its table needs: the leader's sql_mode if the table has computed values,
+    the table's rounded columns, and no foreign key checks if the leader logged the changes made by its foreign keys.
     """
     if schema.related and step.record.flags & ALL_LOGGED:
         step = replace(step, flags=step.flags | NO_FOREIGN_KEY_CHECKS)
@@ -172,7 +179,7 @@ def for_table(step: Step, schema: TableSchema) -> Step:
 
 
 def in_order(records: Iterable[Record]) -> list[Step]:
-    """The steps that keep the leader's order: only adjacent changes of the same kind share a step."""
+    """Plans steps that keep the leader's order: only adjacent changes of the same kind share a step."""
     steps: list[Step] = []
     last: list[Change] = []
     for record in records:
@@ -209,7 +216,8 @@ def _is_net(records: Sequence[Record], schema: TableSchema) -> bool:
             return False
     elif not schema.matches(first.columns, first.key):
         return False
-    # A foreign key changes no rows on the follower if it is not checked, or if the leader logged its effects.
+    # On the follower a foreign key changes no rows if foreign keys are not checked, or if the leader logged the rows
+    # that the foreign key changed there.
     if schema.related and not all(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) for record in records):
         return False
     if schema.computes and any(record.sql_mode != first.sql_mode for record in records):
@@ -218,12 +226,13 @@ def _is_net(records: Sequence[Record], schema: TableSchema) -> bool:
 
 
 def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
-    """Plans the net effects in one table; keeps the leader's order if the records contradict one another."""
+    """Plans the net effects on the rows of one table; keeps the leader's order if the records contradict one
+    another."""
     first = records[0]
     flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
     alone = first.operation == "Add" or (first.operation == "Delete" and first.key is not None)
     if alone and all(record.operation == first.operation for record in records):
-        # Rows that are only inserted, or only deleted, are their own net effect.
+        # If rows are only inserted, or only deleted, the changes are the net effect already.
         rendered = RenderedChanges(records)
         lazy = all(isinstance(record.rows, RenderedRows) for record in records)
         if changes := rendered if lazy else rendered.computed():
@@ -235,23 +244,24 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
     try:
         effects = net_effects(records, row_identity(first))
     except (ValueError, AttributeError, TypeError):
-        effects = None  # a key with an invalid value is reported when its literal is rendered
+        effects = None  # an invalid value in a key is reported later, when its literal is written
     if effects is None:
         yield from in_order(records)
         return
     unique = [index for index, column in enumerate(first.columns) if column in schema.secondary(first.key)]
-    # An Upsert sets the key's columns to themselves, which the server refuses for a generated column. It does not find
-    # a row whose key is padded either.
+    # An Upsert sets the columns of the key to themselves, which the server refuses for a generated column. Nor does an
+    # Upsert find a row whose key is padded.
     computed = not schema.generated.isdisjoint(first.key) or (schema.computes and "PAD" in (first.sql_mode or ""))
-    # An Upsert does not copy numbers either, so the server would round them.
+    # An Upsert does not copy numbers, so the server would round them.
     kinds = _by_operation(effects, None if computed or schema.rounded else unique)
     numbered = _numbered(records, kinds, schema)
     if numbered is not None and (unique or schema.numbered not in first.key):
-        # An updated row may hold a value of a unique key that the numbered row had, or may be that row itself.
+        # An updated row may have a value of a unique key that the numbered row had before, or may even be the same row.
         kinds = _by_operation(effects, None)
     for kind, changes in kinds.items():
         if kind == "Upsert" and numbered is not None:
-            # After the deletions and before the insertions no other row can conflict with the numbered row.
+            # The numbered row is inserted and deleted here, after all deletions and before all insertions, since it
+            # can't conflict with another row then.
             record, row = numbered
             yield Step("Add", [numbered], flags)
             yield Step("Delete", [Change(record, Row(row.after, None))], flags)
@@ -260,7 +270,7 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
 
 
 def _net_images(records: Sequence[Record], flags: int) -> Iterator[Step]:
-    """The steps for a table without a key: first all images are removed, then all new images are added."""
+    """Plans the steps for a table without a key: first all images are removed, then all new images are added."""
     gone, come = net_images(records)
     if gone:
         yield Step("Remove", [Change(record, Row(image, None)) for record, image in gone], flags)
@@ -269,10 +279,11 @@ def _net_images(records: Sequence[Record], flags: int) -> Iterator[Step]:
 
 
 def _by_operation(effects: Iterable[NetEffect], unique: Sequence[int] | None) -> dict[str, list[Change]]:
-    """Groups the changes by the operation of their step, in the order of the steps.
+    """Groups the net effects by the operation of the step that will apply them; the groups are in the order of the
+    steps' execution.
 
-    A row whose value changes in a column with an index in ``unique`` is deleted and inserted; if ``unique`` is None,
-    each changed row is deleted and inserted.
+    ``unique`` are the indexes of the columns in unique keys: a row whose value in one of these columns changes is
+    deleted and inserted. If ``unique`` is None, each changed row is deleted and inserted.
     """
     kinds: dict[str, list[Change]] = {kind: [] for kind in ("Delete", "Absent", "Upsert", "Add")}
     for record, before, after, image in effects:
@@ -283,8 +294,8 @@ def _by_operation(effects: Iterable[NetEffect], unique: Sequence[int] | None) ->
         elif after is None:
             kinds["Delete"].append(Change(record, Row(before, None)))
         elif unique is None or before == after or any(before[index] != after[index] for index in unique):
-            # The follower would not log an update to the same values, and the audit knows the follower's rows from its
-            # binlog.
+            # The follower would not log an UPDATE to the same values, and the audit knows the follower's rows only from
+            # its binlog.
             kinds["Delete"].append(Change(record, Row(before, None)))
             kinds["Add"].append(Change(record, Row(None, after)))
         else:
@@ -293,8 +304,8 @@ def _by_operation(effects: Iterable[NetEffect], unique: Sequence[int] | None) ->
 
 
 def _numbered(records: Sequence[Record], kinds: Mapping[str, Sequence[Change]], schema: TableSchema) -> Change | None:
-    """The insertion of the row with the highest AUTO_INCREMENT number; None if a row that is written has a number as
-    high.
+    """The insertion of the row with the highest AUTO_INCREMENT number, if no other step writes that row; None if a row
+    that is written has a number as high.
     """
     columns = records[0].columns
     if schema.numbered not in columns:
@@ -317,7 +328,8 @@ def _number(image: Image | None, column: int) -> float:
 
 
 def row_operations(steps: Iterable[Step], schema: Callable[[Uri], TableSchema]) -> dict[Uri, str] | None:
-    """Maps each table to the only operation on its rows, Add or Delete; None if the batch does anything else."""
+    """Maps each table to the only operation on its rows, Add or Delete; None if the batch changes rows in any other
+    way."""
     found: dict[Uri, str] = {}
     for step in steps:
         uri, kind = step.record.uri, step.operation

@@ -1,11 +1,11 @@
-"""Plans how rows without a key are deleted in few statements, once the follower has counted them.
+"""Plans how rows without a key are deleted with few statements, after they were counted on the follower.
 
-If the follower has exactly as many rows of an image as must be deleted, one statement deletes them together with the
-rows of all other such images. If it has more rows, either all are deleted and the surplus is inserted again, or a
-separate statement deletes only the needed number.
+If exactly as many rows with an image exist as must be deleted, one statement deletes them, together with the rows of
+all other such images. If more rows exist, either all are deleted and the surplus is inserted again, or a separate
+statement deletes only as many as needed.
 
-A sum over the keys of the deleted rows proves that a statement for many images has deleted the right rows: their number
-alone would not show that another client has removed some rows and added others.
+A sum over the artificial keys of the deleted rows proves that a statement for many images has deleted the right rows.
+Their number alone would not show that another client has meanwhile removed some rows and added others.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,20 +20,21 @@ from cdc.model.values import Value
 
 __all__ = ["Removal", "removals"]
 
-# If more images than _MOST_ALONE have surplus rows, all their rows are deleted and the surplus is inserted again, as
-# long as that rewrites at most _MOST_REWRITTEN rows for each row to delete. Otherwise each image has its own statement,
-# which may scan the table.
+# If more than _MOST_ALONE images have surplus rows, all rows with these images are deleted and the surplus is inserted
+# again, provided that this inserts at most _MOST_REWRITTEN rows for each row to delete. Otherwise each of these images
+# has its own statement, which may scan the table.
 _MOST_ALONE, _MOST_REWRITTEN = 4, 100
-_SUMMED = 10  # digits of a key: the sum is below 2 ** 64, since no statement is large enough to delete 2 ** 24 rows
-_LONGEST_ITEM = 72  # bytes of a value in a list
+# digits of a key that are summed up; the sum stays below 2 ** 64, since a statement can't delete 2 ** 24 rows
+_SUMMED = 10
+_LONGEST_ITEM = 72  # bytes; the longest value in a list
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Some of the images to delete; ``gone`` maps the key of each image to its changes.
+    """Some of the images of rows to delete; ``gone`` maps the artificial key of each image to its changes.
 
-    ``narrowed`` are conditions that hold for all of these images. ``ordered`` is true if the table has no index, so
-    that the server finds rows in the same order in each statement.
+    ``narrowed`` are conditions on single columns that all these images fulfil. ``ordered`` is true if the table has no
+    index, so that the server finds rows in the same order in each statement.
     """
 
     step: Step
@@ -49,20 +50,20 @@ class Removal:
         return sum(map(len, self.gone.values()))
 
     def first(self) -> str:
-        """Returns a query for the keys of the first rows that match one of the images, limited to the number of rows to
+        """The query for the artificial keys of the first rows with one of the images, limited to the number of rows to
         delete.
         """
         return f"SELECT {self.keys.expression} {self._from(self.gone)} LIMIT {self.rows}"
 
     def count(self) -> str:
-        """The query for the number of rows with each image."""
-        # NO_MERGE is needed, because the server refuses JSON_TABLE in a GROUP BY.
+        """The query for the number of the follower's rows with each image."""
+        # Without NO_MERGE the server would refuse the JSON_TABLE in a GROUP BY.
         found = f"SELECT {self.keys.expression} AS k {self._from(self.gone)}"
         return f"SELECT /*+ NO_MERGE(x) */ k,COUNT(*) FROM ({found}) x GROUP BY k"
 
     def is_all(self, found: Iterable[str]) -> bool:
         """Whether ``found``, the result of the query ``first``, contains exactly the keys of the rows to delete, each
-        as often as needed.
+        as often as required.
         """
         counts: dict[str, int] = {}
         for key in found:
@@ -70,13 +71,15 @@ class Removal:
         return counts == {key: len(changes) for key, changes in self.gone.items()}
 
     def of_first(self) -> Iterator[Step]:
-        """The steps if the rows that the query ``first`` finds are the rows to delete."""
+        """Yields the steps for the case that the rows found by the query ``first`` are exactly the rows to delete."""
         yield self._whole({key: len(changes) for key, changes in self.gone.items()}, limit=f" LIMIT {self.rows}")
 
     def of_counted(self, present: Mapping[str, int]) -> Iterator[Step]:
-        """The steps; ``present`` maps the key of each image to its number of rows on the follower.
+        """Yields the steps; ``present`` maps the key of each image to the number of the follower's rows with this
+        image.
 
-        An image with missing rows is searched for by itself: a row may have an equal value in a column of another type.
+        If rows with an image are missing, they are searched for separately, because a column of another type may
+        contain an equal value.
         """
         few = [key for key, changes in self.gone.items() if present.get(key, 0) < len(changes)]
         many = [key for key, changes in self.gone.items() if present.get(key, 0) > len(changes)]
@@ -100,17 +103,20 @@ class Removal:
             yield replace(self.step, operation="Delete", changes=[each for key in few for each in self.gone[key]])
 
     def _part(self, changes: Sequence[Change], key: str) -> Step:
-        """Plans a DELETE of ``len(changes)`` of the rows whose image has this ``key``; there are more such rows."""
+        """Plans a DELETE of ``len(changes)`` rows with the image that has this ``key``; the follower has more such
+        rows."""
         narrowed = narrowing(self.step.record.columns, [_image(changes[0])], indexed=self.indexed)
         sql = f"DELETE {replace(self, narrowed=narrowed)._from([key])} LIMIT {len(changes)}"
         return replace(self.step, changes=changes, prepared=((sql.encode(), len(changes)),))
 
     def _whole(self, counts: Mapping[str, int], *, limit: str = "") -> Step:
-        """Plans a DELETE of all rows with these images; ``counts`` maps the key of each image to its number of rows."""
+        """Plans a DELETE of all rows with these images; ``counts`` maps the key of each image to the number of its
+        rows."""
         gone = {key: self.gone[key] for key in counts}
         key = self.keys.expression
         total = sum(int(each[:_SUMMED], 16) * count for each, count in counts.items())
-        # The sum counts only rows that are deleted: the statement's last condition holds for exactly these rows.
+        # The sum includes only rows that are deleted, because it is computed in the last condition, and only for rows
+        # that fulfil it.
         add = f"@cdc_sum:=@cdc_sum+CAST(CONV(LEFT(HEX({key}),{_SUMMED}),16,10) AS UNSIGNED)"
         where = f"CASE WHEN {_among(key, gone)} THEN ({add}) IS NOT NULL ELSE FALSE END"
         statements = (
@@ -130,7 +136,7 @@ class Removal:
 def removals(step: Step, schema: TableSchema, documents: Mapping[str, str], *, size: int) -> Iterator[Removal]:
     """Divides the images of a step Remove into parts whose statements have at most about ``size`` bytes.
 
-    For ``documents`` see ``image_keys``. Raises one of ``INCOMPARABLE`` for an image that has no key.
+    ``documents`` is explained in ``image_keys``. Raises one of ``INCOMPARABLE`` for an image that has no key.
     """
     record = step.record
     images = [_image(change) for change in step.changes]

@@ -1,12 +1,12 @@
-"""Parses messages into records; a record that inserts many rows contains the SQL text of its rows instead of their
+"""Parses messages into records. If a record inserts many rows, it contains the SQL text of its rows in place of their
 values.
 
-A row's values take two kilobytes in Python, its text about sixty bytes, so that the text of thousands of rows fits the
-processor's cache. Rendering each record as it is parsed therefore takes a third less time than rendering whole batches
-later. The values are rarely needed again; if they are, because a batch also changes these rows or after a conflict,
-they are parsed again from the message, and the next records of that table are not rendered.
+In Python, the values of a row need two kilobytes, but its SQL text only about sixty bytes, so that the text of
+thousands of rows fits the processor's cache. So rendering each record when it is parsed takes a third less time than
+rendering whole batches later. The values are rarely needed again. If they are, because the batch also changes these
+rows or has a conflict, they are parsed again from the message, and the next records of that table are not rendered.
 
-If the follower's JSON parser changes doubles (``json_documents``), documents with doubles become trees.
+If the follower's JSON parser changes doubles, documents with doubles are converted to trees (``json_documents``).
 """
 
 from abc import abstractmethod
@@ -23,11 +23,11 @@ from cdc.model.values import Value
 
 __all__ = ["SUBQUERY", "LazySequence", "RecordParser", "RenderedRows"]
 
-# Some JSON documents (``literals``) begin with this text; one statement may contain only few of them.
+# The SQL of some JSON documents begins with this text. A statement may contain only few of them.
 SUBQUERY = b"WITH RECURSIVE"
-_FEWEST = 20  # the fewest rows of a record that is rendered: rendering fewer costs more than it saves
-_MOST_TYPES = 1000  # the most tables whose types are kept
-_PAUSE = 1000  # the number of a table's records that are not rendered after the values of one record were needed
+_FEWEST = 20  # records with fewer rows are not rendered, since that would cost more than it saves
+_MOST_TYPES = 1000  # the most tables whose column types are kept
+_PAUSE = 1000  # after the values of a rendered record were needed, this many records of the table are not rendered
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class LazySequence(Sequence[T]):
 
     @abstractmethod
     def computed(self) -> Sequence[T]:
-        """The elements."""
+        """Computes the elements."""
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.computed())
@@ -53,9 +53,10 @@ class LazySequence(Sequence[T]):
 
 
 class RenderedRows(LazySequence[Row]):
-    """A record's rows: ``text`` contains the literals of all columns, each row in parentheses, separated by commas.
+    """The rows of a record as SQL: ``text`` contains the literals of all columns, each row in parentheses, separated by
+    commas.
 
-    ``tags`` are the tags of each column's values.
+    ``tags`` are the tags of the values in each column.
     """
 
     __slots__ = ("_count", "_parse", "tags", "text")
@@ -70,12 +71,12 @@ class RenderedRows(LazySequence[Row]):
         return self._count
 
     def computed(self) -> Sequence[Row]:
-        """The rows, parsed again from the message; the table's next records are not rendered."""
+        """Parses the rows again from the message. The next records of the table are then not rendered."""
         return self._parse().rows
 
 
 class RecordParser:
-    """Parses the records of one stream; ``inexact()`` returns whether the follower's JSON parser changes doubles.
+    """Parses the records of one stream. ``inexact()`` returns whether the follower's JSON parser changes doubles.
 
     ``types`` are the types of the leader's columns, by table, from the newest records that contain them.
     """
@@ -86,7 +87,7 @@ class RecordParser:
         self.types: dict[Uri, Mapping[str, str]] = {}
 
     def parse(self, message: bytes | LargeRecord, *, where: str) -> Record:
-        """Parses a message, see ``Record.parse``; a record that inserts many rows contains ``RenderedRows``."""
+        """Parses a message (see ``Record.parse``). The rows of a record that inserts many rows are ``RenderedRows``."""
         record = self._parsed(message, where=where)
         if record.operation not in ("Add", COPY) or len(record.rows) < _FEWEST or not isinstance(message, bytes):
             return record
@@ -96,7 +97,7 @@ class RecordParser:
         try:
             texts, tags = tagged_row_texts([row.after or [] for row in record.rows], range(len(record.columns)))
         except ValueError:
-            return record  # a value that has no literal is reported when the record is applied
+            return record  # a value without a literal is reported later, when the record is applied
         text = f"({'),('.join(texts)})".encode()
         if SUBQUERY in text:
             return record

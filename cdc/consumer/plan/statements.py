@@ -1,4 +1,4 @@
-"""Turns the steps of a plan into SQL statements for the follower."""
+"""Writes the steps of a plan as SQL statements for the follower."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,13 +20,14 @@ from cdc.model.values import Value
 
 __all__ = ["Columns", "Loadable", "delete_exact", "single", "statements"]
 
-# With longer IN lists the server may exceed range_optimizer_max_mem_size, and then scans the table.
+# With longer IN lists the server might exceed range_optimizer_max_mem_size, and would then scan the table.
 _DELETE_ROWS = 1000
-# Types that may be compared in a list of rows: there MySQL compares others differently, and finds no TIME and no ENUM.
+# The types that may be compared in a list of rows. In such a list MySQL compares other types differently, and finds no
+# TIME and no ENUM.
 _LISTED = frozenset({"SignedInteger", "UnsignedInteger", "String", "Blob"})
 
-# The number of rows that a deletion by keys finds (None: any) if it does not find one row for each key. These
-# operations have no before-images to compare.
+# Operations whose DELETE does not find exactly one row for each key, with the number of rows that it finds (None: any
+# number). They have no before-images to compare.
 _FOUND = {"Absent": 0, "Clear": None}
 
 Columns = Callable[[Uri], frozenset[str]]
@@ -42,12 +43,12 @@ def statements(
     size: int = PACKET_BYTES,
     has_stored: bool = False,
 ) -> Iterator[Statement]:
-    """The statements of a plan, in order, of at most ``size`` bytes unless a single row is larger.
+    """Yields the statements of a plan in order. A statement has at most ``size`` bytes, unless a single row is larger.
 
     ``generated`` returns a table's generated columns, which the follower computes itself. ``comparable`` returns the
     columns in which a row must equal its before-image; if it is None, only keys are compared. ``loadable`` maps the
-    columns that LOAD DATA may fill to the tags of the values that it may load. ``has_stored``: some BLOBs may be
-    StoredBlobs. Raises Unapplicable for a value without a literal.
+    columns that LOAD DATA may fill to the tags of the values that it may load. ``has_stored`` is true if some BLOBs may
+    be StoredBlobs. Raises Unapplicable for a value without a literal.
     """
     flags, mode = 0, STRICT
     for step in steps:
@@ -77,7 +78,7 @@ def statements(
 
 
 def _mode(step: Step) -> str:
-    """The sql_mode of a step. Deleting rows stores no values, so it needs no strict mode."""
+    """The sql_mode for a step. A deletion stores no values, so it needs no strict mode."""
     if step.modes is None:
         return STRICT
     if step.operation in ("Delete", "Absent", "Clear"):
@@ -86,8 +87,8 @@ def _mode(step: Step) -> str:
 
 
 def _in_parts(step: Step, size: int) -> tuple[Iterable[Statement], Step, Iterable[Statement]]:
-    """The statements that send the step's large stored BLOBs, the step with variables in their place, and the
-    statements that empty the variables.
+    """Returns the statements that send the stored BLOBs of a step into variables, the step with these variables in
+    place of the BLOBs, and the statements that empty the variables.
     """
     if step.operation not in ("Add", "Upsert", "Update"):
         return (), step, ()
@@ -101,19 +102,20 @@ def _in_parts(step: Step, size: int) -> tuple[Iterable[Statement], Step, Iterabl
 
 
 def _done(step: Step) -> Step:
-    """A deletion of the rows that the step has stored; its before-images are the rows that must exist now."""
+    """Returns a deletion of the rows that the step has stored. Its before-images are the rows that must exist now."""
     return replace(step, changes=[Change(record, Row(row.after, None)) for record, row in step.changes])
 
 
 def single(change: Change, *, generated: Columns, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Statement:
-    """The statement for a single change. ``apart`` must have split a change that needs two statements."""
+    """Writes the statement for a single change. A change that needs two statements must have been split by
+    ``apart``."""
     step = Step(change.record.operation, [change], rounded=rounded)
     (statement,) = _step(step, generated(change.record.uri), size=0)
     return statement
 
 
 def delete_exact(change: Change, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Statement:
-    """The statement that deletes the row that the change's before-image identifies, if it exists."""
+    """Writes the statement that deletes the row with the before-image of the change, if that row exists."""
     row, where = _before(change), matcher(change.record, rounded)
     return Statement(f"DELETE FROM {table_name(change.record.uri)} WHERE {where(row)}".encode())
 
@@ -121,7 +123,7 @@ def delete_exact(change: Change, rounded: Mapping[str, Rounded] = NONE_ROUNDED) 
 def _step(
     step: Step, generated: frozenset[str], size: int, columns: frozenset[str] = frozenset()
 ) -> Iterator[Statement]:
-    """The statements of a step; in these ``columns`` the rows must equal their before-images."""
+    """Yields the statements of a step. The rows must equal their before-images in these ``columns``."""
     if step.operation == "Add":
         yield from _adds(step, generated, size, {})
     elif step.operation == "Update":
@@ -132,14 +134,15 @@ def _step(
     elif step.record.key is None:
         yield from _exact_deletes(step)
     else:
-        # Such a step changes no row twice, so all rows can be compared before the first of them changes.
+        # Such a step changes no row twice, so all its rows can be compared before the first of them is changed.
         if step.operation not in _FOUND and not columns.isdisjoint(step.record.columns):
             yield from _comparisons(step, columns, size)
         yield from _upserts(step, generated, size) if step.operation == "Upsert" else _keyed_deletes(step, size)
 
 
 def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Statement]:
-    """Statements that match as many rows as there are changes, if each row equals its before-image."""
+    """Yields statements that match as many rows as there are changes, provided that each row equals its
+    before-image."""
     record, indexes = step.record, compared(step.record, columns)
     how = comparison(record.columns, indexes, [_before(change) for change in step.changes])
     values: dict[int, bytes] = {}
@@ -152,20 +155,21 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
     alike = [change for change in step.changes if id(change) in values]
     for change in step.changes:
         if id(change) not in values:
-            # The image has a value of a type that the other images do not have, so the value is compared in another
-            # way.
+            # This image contains a value of another type than the other images, so its row is compared in a statement
+            # by itself.
             yield from _comparisons(replace(step, changes=[change]), columns, size)
     if not alike:
         return
     column, keys = identifier(record.columns[indexes[0]]), _by_key(step)
-    # If the server computes values of the table, an UPDATE would compute them again, or fail on the stored ones.
+    # If the table has computed values, an UPDATE would compute them again, or fail on the stored values; so SELECT …
+    # FOR UPDATE is used.
     verb, end = f"UPDATE {table_name(record.uri)} SET {column}={column}", b")"
     if step.modes is not None:
         verb, end = f"SELECT 1 FROM {table_name(record.uri)}", b") FOR UPDATE"
     head = f"{verb} WHERE ({keys.head}".encode()
     middle = f"{keys.tail}) AND {how.expression} IN (".encode()
     between = len(keys.separator) + 1 + max(map(len, values.values()))
-    size -= len(head) + len(middle) + len(end) + between  # the last row's text counts, too
+    size -= len(head) + len(middle) + len(end) + between  # leaves room for the text of the last row
     for changes, found in chunks(alike, keys.rows(alike), size=size, count=_DELETE_ROWS, between=between):
         among = b",".join([values[id(change)] for change in changes])
         yield Statement(head + keys.separator.join(found) + middle + among + end, len(changes), changes)
@@ -186,8 +190,9 @@ def _adds(
 def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:
     """Updates many rows in one statement (manual, "INSERT ... ON DUPLICATE KEY UPDATE Statement").
 
-    A row that is updated counts twice, so any other count shows that a row did not exist. If the row with the same
-    secondary unique key has another primary key, its key is set to NULL, which the server refuses.
+    The server counts an updated row twice, so any other count shows that a row did not exist. If a row with the same
+    secondary unique key but another primary key is found, the statement sets its primary key to NULL, which the server
+    refuses.
     """
     record = step.record
     table, key = table_name(record.uri), frozenset(record.key or ())
@@ -198,17 +203,17 @@ def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[State
         old = sent.format(f"{table}.{name}")
         kept = f"IF({table}.{name}={new}.{name},{old},NULL)"
         changed.append(f"{name}={kept if record.columns[index] in key else sent.format(f'{new}.{name}')}")
-    changed.sort(key=lambda text: "=IF(" not in text)  # the key is checked before the other columns are changed
+    changed.sort(key=lambda text: "=IF(" not in text)  # the assignments that check the key come first
     tail = f" AS {new} ON DUPLICATE KEY UPDATE {','.join(changed)}".encode()
     for changes, sql in inserts(step, generated, size, tail=tail):
         yield Statement(sql, 2 * len(changes), changes)
 
 
 def _named(step: Step, index: int) -> tuple[str, str]:
-    """A column's name, and a format for its value with which the server stores exactly that value.
+    """Returns the name of a column, and a format for its value, in which the server stores exactly this value.
 
-    The server assigns an ENUM or SET as text. If the record contains numbers, the texts are not unique: '' is a member
-    of a SET, or two members are equal.
+    The server assigns an ENUM or SET from its text. If the record contains a number, the text would be ambiguous: a SET
+    has the member '', or two members are equal.
     """
     name = identifier(step.record.columns[index])
     values = (_after(change)[index] for change in step.changes)
@@ -224,7 +229,7 @@ def _named(step: Step, index: int) -> tuple[str, str]:
 
 def _updates(step: Step, generated: frozenset[str], columns: frozenset[str]) -> Iterator[Statement]:
     record = step.record
-    # All columns are set: otherwise the server would change a column with ON UPDATE CURRENT_TIMESTAMP.
+    # All columns are set, because the server would change a column with ON UPDATE CURRENT_TIMESTAMP that is not set.
     indexes = written_indexes(record, generated)
     written = [(index, identifier(record.columns[index])) for index in indexes]
     table, where = table_name(record.uri), matcher(record, step.rounded)
@@ -265,8 +270,8 @@ def _keyed_deletes(step: Step, size: int) -> Iterator[Statement]:
 
 
 class _Keys(NamedTuple):
-    """The condition that finds rows by their keys. It consists of ``head``, the texts that ``rows`` returns, joined by
-    ``separator``, and ``tail``.
+    """A condition that finds rows by their keys. It consists of ``head``, then the texts that ``rows`` returns, joined
+    by ``separator``, then ``tail``.
     """
 
     head: str
@@ -302,10 +307,11 @@ def _after(change: Change) -> list[Value]:
 
 
 def comparisons_of_documents(step: Step) -> Iterator[Statement]:
-    """Statements that find a row that the step has stored only if its verified documents equal the leader's.
+    """Yields statements that find a row that the step has stored, but only if its verified JSON documents equal the
+    leader's.
 
-    Each row needs a statement, since a comparison of many rows shows only whether any row differs. Raises ValueError
-    for a value without a literal.
+    Each row needs its own statement, because a comparison of many rows shows only that some row differs. Raises
+    ValueError for a value without a literal.
     """
     record, where = step.record, matcher(step.record, step.rounded)
     verified = compared(record, step.verified)

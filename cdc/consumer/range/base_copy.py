@@ -1,7 +1,9 @@
-"""Attaches a copy of the leader (consumer.start) to a topic, if the two together are certain to be complete.
+"""Attaches a base copy of the leader (consumer.start) to a topic, if the copy and the topic together are certain to be
+complete.
 
-A transaction that is in neither would be missing for good, and nothing would report it. The commit log contains the
-GTIDs of the transactions before the first record: exactly, or as an upper bound in its oldest entry.
+A transaction that is neither in the copy nor in the topic would be missing for ever, and nothing would report that. The
+commit log contains the GTIDs of the transactions before the topic's first record, either exactly or, in its oldest
+entry, as an upper bound.
 """
 
 import logging
@@ -16,7 +18,7 @@ from cdc.consumer.state.checkpoint import Checkpoint, select_leader
 from cdc.consumer.state.seeds import seed_of
 from cdc.errors import Disconnected, UserError
 from cdc.model.commit_entry import Commits
-from cdc.model.gtid import GtidSet
+from cdc.model.gtid import GtidSet, lacking
 from cdc.model.record import COPY
 from cdc.service.logs import event
 
@@ -27,7 +29,7 @@ _NEWER = "take a newer copy of the leader, which holds them, or start over with 
 
 
 class Beginning(Protocol):
-    """The interface of ``Attachment``, which determines the state with which a follower begins."""
+    """Determines the state with which a follower begins; the interface of ``Attachment``."""
 
     def begin(self, session: Session) -> list[bytes]:
         """See ``Attachment``."""
@@ -37,8 +39,10 @@ class Beginning(Protocol):
 
 
 class Attachment:
-    """Attaches the copy of ``start``, the profile's ``consumer.start``. ``newest()`` and ``oldest()`` return the commit
-    log's newest entry and the oldest entry that compaction has left, or None if there is no entry.
+    """Attaches the base copy with the GTIDs ``start``, the value of ``consumer.start`` in the profile.
+
+    ``newest()`` and ``oldest()`` return the newest entry of the commit log, and the oldest one that compaction has
+    left; they return None if there is no entry.
     """
 
     def __init__(
@@ -50,10 +54,10 @@ class Attachment:
         self._oldest = oldest
 
     def begin(self, session: Session) -> list[bytes]:
-        """Checks that the topic continues where the copy ends; returns the statements that commit with the first
-        checkpoint.
+        """Checks that no transaction is missing between the copy and the topic; returns the statements that must commit
+        with the first checkpoint.
 
-        Raises UserError if rows may be missing, Disconnected if the producer has not written yet.
+        Raises UserError if transactions may be missing, Disconnected if the producer has written nothing yet.
         """
         if self._wanted is None:
             return []
@@ -65,9 +69,9 @@ class Attachment:
         return [note.encode()]
 
     def copied(self, session: Session, *, now: bool) -> BaseCopy:
-        """The base copy with which the follower began; ``now`` is true if its checkpoint is new.
+        """Returns the base copy with which the follower began; ``now`` is true if the checkpoint was just created.
 
-        Raises UserError if ``consumer.start`` is another copy.
+        Raises UserError if ``consumer.start`` contains the GTIDs of another copy.
         """
         _require_no_seed(session, self._resource)
         held = self._noted(session)
@@ -85,10 +89,10 @@ class Attachment:
         return BaseCopy(held, new_from=self._new_from(session, held) if held else None)
 
     def _new_from(self, session: Session, held: GtidSet) -> int | None:
-        """The sequence of the checkpoint if its last known transaction is not in the base copy; else None."""
+        """The checkpoint's sequence, if the checkpoint's transaction is not in the base copy; otherwise None."""
         rows = session.rows(select_leader(self._resource, schema=session.schema))
         gtid = rows[0][2] if rows else None
-        if gtid is None or gtid in held:
+        if gtid is None or BaseCopy(held).has_gtid(gtid):
             return None
         (row,) = session.rows(Checkpoint.select(self._resource, schema=session.schema))
         return Checkpoint.from_rows(row, schema=session.schema).sequence
@@ -99,7 +103,8 @@ class Attachment:
         return GtidSet.parse(rows[0][0]) if rows else GtidSet()
 
     def _check_follower(self, session: Session, held: GtidSet) -> None:
-        """Raises UserError if the follower's own GTIDs show that it was made from another copy."""
+        """Raises UserError if the GTIDs that the follower itself has executed show that it was made from another
+        copy."""
         ((executed,),) = session.rows("SELECT @@GLOBAL.gtid_executed")
         there = GtidSet.parse(str(executed)).of_sources(held)
         if there and there != held:
@@ -113,8 +118,8 @@ class Attachment:
 
 
 def _require_no_seed(session: Session, resource: str) -> None:
-    """Raises UserError if cdc-seed has not ended: the checkpoint shows the progress of the load, and the rows equal no
-    state of the leader.
+    """Raises UserError if cdc-seed has not ended. Until then, the checkpoint shows the progress of the load, and the
+    follower equals no state of the leader.
     """
     seed = seed_of(session, resource)
     if seed is not None:
@@ -127,7 +132,8 @@ def _require_no_seed(session: Session, resource: str) -> None:
 
 
 def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], Commits | None]) -> None:
-    """Raises UserError unless a copy with the GTIDs ``held`` contains all transactions before the topic's first record.
+    """Raises UserError unless a copy with the GTIDs ``held`` contains all transactions that precede the topic's first
+    record.
 
     ``newest`` and ``oldest()`` are entries of the commit log. Raises Disconnected if there is no entry yet.
     """
@@ -140,7 +146,7 @@ def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], C
         )
     if newest.origin is None:
         _check_older_log(held, oldest() or newest)
-    elif missing := GtidSet.parse(newest.origin).minus(held):
+    elif missing := lacking(GtidSet.parse(newest.origin), held):
         raise UserError(
             f"the topic begins after transactions that the copy lacks: {missing}",
             code="CDC-BASE-COPY-TOPIC-LATE",
@@ -150,8 +156,8 @@ def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], C
 
 
 def _check_older_log(held: GtidSet, oldest: Commits) -> None:
-    """Checks a log that an earlier version began (see ``check_topic``): its ``oldest`` entry includes all transactions
-    before the first record.
+    """Does the same as ``check_topic`` for a commit log that an earlier version began. The GTIDs in its ``oldest``
+    entry include all transactions before the first record, and perhaps later ones.
     """
     if oldest.next_sequence and not oldest.gtid_set:
         raise UserError(
@@ -160,7 +166,7 @@ def _check_older_log(held: GtidSet, oldest: Commits) -> None:
             where=COPY_KEY,
             hint="start over with a new topic: producer.start takes the position of the copy",
         )
-    missing = GtidSet.parse(oldest.gtid_set).minus(held)
+    missing = lacking(GtidSet.parse(oldest.gtid_set), held)
     if missing:
         raise UserError(
             f"the topic may begin after transactions that the copy lacks, which are among {missing}: its commit log, "
@@ -177,10 +183,10 @@ def _fresh(schema: str) -> str:
 
 
 def with_gtids(transactions: Iterable[Transaction | None], copied: BaseCopy) -> Iterator[Transaction | None]:
-    """Passes on ``transactions``; raises UserError for a transaction without a GTID, since it is not known whether
-    ``copied`` contains it.
+    """Yields ``transactions``. Raises UserError for a transaction without a GTID, because it is not known whether the
+    base copy ``copied`` contains it.
 
-    Chunks whose rows the copy contains already are emptied.
+    Removes the rows from chunks if the base copy already contains them.
     """
     told = False
     for item in transactions:

@@ -1,8 +1,8 @@
-"""Holds transactions back, in three ways.
+"""Holds transactions back, in one of three ways.
 
 ``Delay`` holds a transaction back until ``consumer.delay_seconds`` after its commit on the leader. ``Pause`` holds all
 transactions back from SIGUSR1 until SIGUSR2, while the consumer keeps its place, its lock and its connections.
-``RateLimit`` applies at most ``consumer.rows_per_second``, so that other clients get their share of the follower.
+``RateLimit`` lets at most ``consumer.rows_per_second`` be applied, so that other clients can use the follower, too.
 """
 
 import logging
@@ -15,15 +15,15 @@ from cdc.service.logs import event
 
 __all__ = ["Delay", "Pause", "RateLimit"]
 
-# the seconds whose rows are applied without a wait: a wait after each transaction would mean a commit for each
-# transaction
+# Seconds. A transaction is held back only if the rows so far are ahead of the limit by more than this time, because a
+# wait after each transaction would also cause a commit for each transaction.
 _AHEAD_SECONDS = 0.5
 _RATE_LOOK_SECONDS = 0.5
 
 
 class RateLimit:
-    """Limits the rows a second. ``holding`` is true while a transaction is held back; ``held_seconds`` is the total
-    time of these waits.
+    """Limits the number of rows per second. ``holding`` is true while a transaction is held back; ``held_seconds`` is
+    the total time for which transactions were held back.
 
     A statement and a transaction without rows count as one row. ``stop`` ends a wait at once.
     """
@@ -36,14 +36,14 @@ class RateLimit:
         self.held_seconds = 0.0
 
     def paced(self, transactions: Iterable[Transaction | None]) -> Iterator[Transaction | None]:
-        """Passes on ``transactions``; yields a None now and then while a transaction is held back, so that the batches
+        """Yields ``transactions``. While one is held back, also yields a None from time to time, so that the batches
         before it commit.
 
-        Ends if ``stop`` is set meanwhile. Without a limit (0) nothing is held back.
+        Ends if ``stop`` is set while a transaction is held back. Without a limit (0) nothing is held back.
         """
-        # If the records are read again, the former generator may have ended while it held a transaction back.
+        # A former generator may have ended while it held a transaction back, if the records are being read again.
         self.holding = False
-        free_at = 0.0  # the time at which all rows so far would be applied at exactly the limit
+        free_at = 0.0  # the time at which all rows so far would have been applied at exactly the limit
         for item in transactions:
             if item is not None and self._rows:
                 if free_at > self._clock() + _AHEAD_SECONDS:
@@ -84,15 +84,15 @@ class Pause:
     def between(
         self, transactions: Iterable[Transaction | None], *, stop: threading.Event, tell: Callable[[bool], object]
     ) -> Iterator[Transaction | None]:
-        """Passes on ``transactions``; during a pause yields a None now and then instead, so that the batches before it
-        commit.
+        """Yields ``transactions``. During a pause, yields a None from time to time instead, so that the batches before
+        it commit.
 
-        ``tell`` is called now and then during a pause, and at its end; its argument is true while the pause lasts. Ends
-        if ``stop`` is set meanwhile.
+        ``tell(True)`` is called from time to time during a pause, and ``tell(False)`` at its end. Ends if ``stop`` is
+        set during a pause.
         """
-        # If the records are read again, the former generator may have ended while it held a transaction back.
+        # A former generator may have ended while it held a transaction back, if the records are being read again.
         self.holding, self.committed_at = False, None
-        inside = False  # inside of a large transaction, which is not left half applied
+        inside = False  # true between the parts of a large transaction, which must be applied completely before a pause
         for item in transactions:
             if self.wanted and not inside:
                 yield from self._hold(item, stop, tell)
@@ -105,12 +105,12 @@ class Pause:
     def _hold(self, item: Transaction | None, stop: threading.Event, tell: Callable[[bool], object]) -> Iterator[None]:
         self.committed_at = item.records[0].ts_us / 1e6 if item is not None else None
         self.holding = True
-        yield None  # lets the batches before commit
+        yield None  # lets the batches before the pause commit
         tell(True)
         event(_LOG, "paused until SIGUSR2", next=item.records[0].sequence if item else "not here yet")
         while self.wanted and not stop.wait(_LOOK_SECONDS):
             yield None
-            tell(True)  # again, since there may be a new connection
+            tell(True)  # called again, because the connection may be a new one
         tell(False)
         self.holding, self.committed_at = False, None
         if not stop.is_set():
@@ -118,14 +118,16 @@ class Pause:
 
 
 _LOG = logging.getLogger("cdc.consumer")
-_LEAST, _MOST = 0.1, 0.5  # seconds of a wait: transactions that are due shortly after one another become one batch
+# seconds; the shortest and the longest wait, so that transactions that are due shortly after one another become one
+# batch
+_LEAST, _MOST = 0.1, 0.5
 
 
 class Delay:
-    """Delays transactions. ``due_at`` (``time.time()``) is the time at which the held transaction is due; None while no
-    transaction is held.
+    """Delays transactions. ``due_at`` (``time.time()``) is the time at which the held transaction will be due; None
+    while no transaction is held.
 
-    The leader's commit times are compared with ``clock``, which is this machine's clock. ``stop`` ends a wait at once.
+    Commit times of the leader are compared with ``clock``, the clock of this machine. ``stop`` ends a wait at once.
     """
 
     def __init__(
@@ -144,11 +146,11 @@ class Delay:
     @property
     def committed_at(self) -> float | None:
         """The leader's commit time of the held transaction (``time.time()``); None while no transaction is held."""
-        due_at = self.due_at  # read once, since another thread sets it
+        due_at = self.due_at  # read only once, because another thread may change it
         return None if due_at is None else due_at - self._seconds
 
     def due(self, transactions: Iterable[Transaction | None]) -> Iterator[Transaction | None]:
-        """Yields each transaction once it is due, and a None now and then while a transaction is held, so that the
+        """Yields each transaction once it is due. While one is held, yields a None from time to time, so that the
         batches before it commit.
 
         Ends if ``stop`` is set while a transaction is held.
@@ -170,7 +172,7 @@ class Delay:
         self.due_at = None
 
     def _tell(self, due_at: float) -> None:
-        """Logs the first wait only: with a steady load nearly every transaction waits."""
+        """Logs the first wait only, because with a steady load nearly every transaction waits."""
         if not self._told:
             seconds = round(due_at - self._clock(), 1)
             event(_LOG, "transactions are held (consumer.delay_seconds)", delay=self._seconds, first=seconds)

@@ -12,7 +12,7 @@ from typing import Any, Self
 from cdc.consumer.source.assembler import Transaction
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.errors import UserError
-from cdc.model.gtid import gtid_parts, is_gtid
+from cdc.model.gtid import given_gtid, gtid_parts, is_gtid
 from cdc.model.record import Record
 
 __all__ = ["OPTION", "Place", "Reached", "Until"]
@@ -24,8 +24,8 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 @dataclass(frozen=True, slots=True)
 class Place:
     """A place in the leader's stream: after record ``sequence``, before the transaction ``gtid``, or before the first
-    transaction that the leader committed at ``time_us`` (µs since 1970) or later. One of the three is set; ``text`` is
-    the option's value.
+    transaction that the leader committed at ``time_us`` (µs since 1970) or later. Only one of the three is set;
+    ``text`` is the value of the option.
     """
 
     text: str
@@ -35,11 +35,11 @@ class Place:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parses the option's value. Raises UserError."""
+        """Parses the value of the option. Raises UserError."""
         if re.fullmatch(r"\d{1,18}", text, re.ASCII):
             return cls(text, sequence=int(text))
-        if is_gtid(text.lower()) and not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):  # dates have no time zone
-            return cls(text, gtid=text.lower())
+        if gtid := given_gtid(text):
+            return cls(text, gtid=gtid)
         try:
             time = datetime.fromisoformat(text)
         except ValueError:
@@ -65,9 +65,9 @@ _BACK = "to go back, restore a copy of the leader from before, with its checkpoi
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The place as it was reached: record ``sequence`` is the last record to be applied, ``following`` is the first
-    record of the next transaction, None if it is not in the topic yet. ``inside`` is true if the place is inside of
-    that transaction.
+    """The place that was reached. ``sequence`` is the sequence of the last record to apply. ``following`` is the first
+    record of the next transaction; None if the topic does not contain it yet. ``inside`` is true if the place is inside
+    of that transaction.
     """
 
     sequence: int
@@ -75,7 +75,7 @@ class Reached:
     inside: bool = False
 
     def told(self) -> dict[str, Any]:
-        """The place as fields for the log."""
+        """The place as fields of a log message."""
         if self.following is None:
             return {"sequence": self.sequence, "next": "not in the topic yet"}
         return {
@@ -87,23 +87,23 @@ class Reached:
 
 
 class Until:
-    """Ends the stream at ``place``. ``reached`` is the end of the last stream of ``up_to``, None if that stream did not
-    get to the place.
+    """Ends the stream at ``place``. ``reached`` describes the end of the last stream that ``up_to`` yielded; None if
+    that stream did not reach the place.
 
-    ``repeating`` is true if the stream ended early, and all records must be read again from the checkpoint on.
+    ``repeating`` is true if the stream ended early, so that all records must be read again from the checkpoint on.
     """
 
     def __init__(self, place: Place) -> None:
         self.place = place
         self.reached: Reached | None = None
         self.repeating = False
-        self._found = False  # whether the transaction that the place names is known to come
-        self._begun: Record | None = None  # the first record of the transaction that is read
-        self._executed = -1  # the last statement that the follower has executed
-        self._whole = -1  # the first record of a transaction whose last record is not after the place
+        self._found = False  # true if the transaction with the GTID of the place is known to be in the topic
+        self._begun: Record | None = None  # the first record of the transaction that is being read
+        self._executed = -1  # the sequence of the last statement that the follower has executed
+        self._whole = -1  # the sequence of the first record of a transaction that is known to end before the place
 
     def check_start(self, checkpoint: Checkpoint, *, executed: int) -> None:
-        """Raises UserError if the follower has passed the place already.
+        """Raises UserError if the follower is already past the place.
 
         ``executed`` is the sequence of the last statement that the follower has executed, which may be after the
         checkpoint.
@@ -124,8 +124,8 @@ class Until:
             self._check_executed(wanted.sequence, hint=f"nothing was applied; {_BACK}")
 
     def check_reached(self) -> None:
-        """Raises UserError if the place is reached, but the follower has already executed a statement
-        after the place.
+        """Raises UserError if the place is reached, but the follower has already executed a statement that comes after
+        the place.
         """
         if self.reached is not None:
             self._check_executed(self.reached.sequence, hint=f"everything before is applied; {_BACK}")
@@ -141,11 +141,11 @@ class Until:
             )
 
     def found(self) -> None:
-        """Notes that the transaction of the place is in the topic, and not applied yet."""
+        """Notes that the transaction with the GTID of the place is in the topic and not applied yet."""
         self._found = True
 
     def not_ahead(self, sequence: int) -> UserError:
-        """The error for a GTID that the leader has used, but that is in no record after ``sequence``."""
+        """Returns the error for a GTID that the producer has read, but that no record after ``sequence`` has."""
         return UserError(
             f"{self.place.gtid} is in no record after sequence {sequence}, though the producer has passed it: it is "
             "applied already, or the producer's filters left out all of it",
@@ -155,7 +155,8 @@ class Until:
         )
 
     def up_to(self, transactions: Iterable[Transaction | None], *, applied: int) -> Iterator[Transaction | None]:
-        """Passes on ``transactions``, which follow record ``applied``, and each None among them, up to the place.
+        """Yields ``transactions`` up to the place, and each None among them. ``applied`` is the sequence of the record
+        before the first transaction.
 
         Raises UserError if the place can't come any more.
         """
@@ -181,7 +182,8 @@ class Until:
                 return
 
     def _ends_before(self, item: Transaction) -> bool:
-        """Whether the place is before the transaction or inside of it; ``item`` may be a part of it."""
+        """Whether the place is before the transaction or inside of it. ``item`` may be only a part of the
+        transaction."""
         begun, place = self._begun, self.place
         assert begun is not None
         if place.sequence is not None:
@@ -198,7 +200,8 @@ class Until:
         return self.reached is not None
 
     def _check_comes(self, begun: Record) -> None:
-        """Raises UserError if the transaction of the place can't follow ``begun``, since GTIDs are in order."""
+        """Raises UserError if the transaction of the place can't come after the record ``begun``, because the GTIDs of
+        a source are in order."""
         source, number = gtid_parts(self.place.gtid)
         hint = "everything before is applied; start again, or name a sequence or a time with --until"
         where = f"{OPTION}, before sequence {begun.sequence}"
@@ -219,15 +222,15 @@ class Until:
             )
 
     def _must_look_ahead(self, item: Transaction) -> bool:
-        """Whether ``item`` would be committed before it is known that the whole transaction is before the place.
+        """Whether ``item`` would be committed before it is known whether the whole transaction ends before the place.
 
-        A statement commits by itself; all other parts of a transaction can be rolled back.
+        Only a statement commits by itself; all other parts of a transaction can be rolled back.
         """
         partial = item.begins and item.statement and not item.ends
         return partial and self.place.sequence is not None and item.records[0].sequence != self._whole
 
     def _look_ahead(self, items: Iterator[Transaction | None]) -> Iterator[None]:
-        """Reads the rest of the transaction without applying it, to find out whether the place is after it."""
+        """Reads the rest of the transaction without applying it, to find out whether it ends before the place."""
         for item in items:
             if item is None:
                 yield None
@@ -240,8 +243,8 @@ class Until:
                 return
 
     def _reach(self, items: Iterator[Transaction | None], *, after: int) -> None:
-        """Ends the stream with the transaction whose last record is ``after``. An error in later records does not
-        matter.
+        """Ends the stream after the transaction whose last record has the sequence ``after``. An error in later records
+        is ignored.
         """
         self.reached = Reached(after, None)
         following = next(items, None)

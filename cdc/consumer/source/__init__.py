@@ -1,1 +1,1 @@
-"""Reads records from Kafka and assembles whole leader transactions, in the leader's order."""
+"""Reads records from Kafka, and assembles complete transactions of the leader, in the leader's order."""

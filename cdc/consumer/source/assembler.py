@@ -1,4 +1,5 @@
-"""Assembles records into leader transactions, and transactions into batches, each for one commit of the follower. Pure.
+"""Assembles records into transactions of the leader, and transactions into batches. The follower commits each batch as
+one transaction. Pure.
 
 A gap, a repetition or an incomplete transaction raises an error.
 """
@@ -13,7 +14,7 @@ from cdc.model.record import COPY, SKIPPED, Record
 
 __all__ = ["MOST_BYTES", "Batch", "DeferErrors", "Located", "Transaction", "assemble", "batches"]
 
-# bytes of JSON; parsed JSON needs up to fifteen times the memory, and four batches are in memory
+# Bytes of JSON. Parsed JSON needs up to fifteen times as much memory, and up to four batches are in memory.
 MOST_BYTES = 2_000_000
 
 Item = TypeVar("Item")
@@ -29,10 +30,11 @@ class Located(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """One leader transaction or a part of it: its records in order, and the offsets after all of its records so far.
+    """A transaction of the leader, or a part of it: the records in order, and the offsets that follow the transaction's
+    records so far.
 
-    ``rows`` counts the rows in the records, ``statement`` is true if not all of them are rows records, and ``size`` is
-    the size of the records in their topics, in bytes.
+    ``rows`` is the number of rows in the records. ``statement`` is true if some of the records are statements, or stand
+    for events that the producer left out. ``size`` is the size of the records' messages in bytes.
     """
 
     records: list[Record]
@@ -47,9 +49,10 @@ class Transaction(NamedTuple):
 def assemble(
     located: Iterable[Located | None], *, resource: str, next_sequence: int, size: int = MOST_BYTES
 ) -> Iterator[Transaction | None]:
-    """The leader transactions in ``located``, from record ``next_sequence`` on; each None is passed on.
+    """Yields the leader's transactions in ``located``, from record ``next_sequence`` on, and each None among the
+    records.
 
-    A transaction that is larger than ``size`` bytes comes in parts of about that size. Records before ``next_sequence``
+    A transaction with more than ``size`` bytes is yielded in parts of about that size. Records before ``next_sequence``
     were applied before and are ignored. Raises PromiseError for a gap or an incomplete transaction, UserError for
     records of another leader than ``resource``.
     """
@@ -85,8 +88,8 @@ def assemble(
 
 
 class DeferErrors(Generic[Item]):
-    """Yields ``items`` until one raises a CdcError; ``reraise`` raises that error again after the items have been
-    applied.
+    """Yields ``items`` until an item raises a CdcError, and keeps that error. ``reraise`` raises it, after the items
+    before it were applied.
     """
 
     def __init__(self, items: Iterable[Item]) -> None:
@@ -100,7 +103,7 @@ class DeferErrors(Generic[Item]):
             self._error = error
 
     def reraise(self) -> None:
-        """Raises the error at which the items ended, if there was one."""
+        """Raises the error that ended the items, if there was one."""
         if self._error is not None:
             raise self._error
 
@@ -145,17 +148,18 @@ def _foreign(item: Located, resource: str) -> CdcError:
     )
 
 
-_STATEMENTS = 64  # the most statements in a batch
+_STATEMENTS = 64  # the most statements in one batch
 _UNLIMITED = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Complete leader transactions for one follower commit, and the offsets that follow them in their partitions.
+    """Complete transactions of the leader that the follower commits together, and the offsets that follow them in their
+    partitions.
 
-    ``statement`` is the Query record of a batch that is a single transaction with a statement; ``records`` holds its
-    other records. ``run`` are the batches that are joined in a batch of many statements; each statement is a separate
-    transaction. ``left_out`` are the records of events that the producer has skipped (its option --skip). A large
+    ``statement`` is a Query record: the batch is then a single transaction, whose other records are in ``records``.
+    ``run`` is set if the batch joins many statements: it contains a batch for each statement, which is a separate
+    transaction. ``left_out`` are the records of events that the producer has left out (its option --skip). A large
     transaction is split into many batches for one commit; ``begins`` is true for the first of them, ``ends`` for the
     last. ``full`` is true if the batch has reached its limit of rows or bytes, but is small enough that several such
     batches fit in memory.
@@ -173,12 +177,12 @@ class Batch:
 
     @property
     def statements(self) -> list[Record]:
-        """The Query records, in order."""
+        """The Query records of the batch, in order."""
         return [one.statement for one in self.run or (self,) if one.statement is not None]
 
     def cut(self, count: int) -> tuple["Batch", "Batch | None"]:
-        """Splits a run into the batch of its first ``count`` statements and the batch of the other statements, None if
-        there are no others.
+        """Splits a run into the batch of its first ``count`` statements, and the batch of the remaining statements
+        (None if none remain).
         """
         if count >= len(self.run):
             return self, None
@@ -186,7 +190,7 @@ class Batch:
 
     @property
     def chunk(self) -> Record | None:
-        """The record of the chunk if the batch is a chunk of a table copy, else None."""
+        """The record of the chunk, if the batch is a chunk of a table copy; otherwise None."""
         return self.records[0] if self.records and self.records[0].operation == COPY else None
 
     @property
@@ -202,14 +206,14 @@ def batches(
     size: int = MOST_BYTES,
     room: Callable[[], int] = lambda: _UNLIMITED,
 ) -> Iterator[Batch | None]:
-    """Joins transactions into batches of about ``rows`` rows or ``size`` bytes; a None ends a batch.
+    """Joins transactions into batches of about ``rows`` rows or ``size`` bytes. A None ends a batch.
 
-    Transactions with more than ``room`` bytes together are not joined: the follower could not commit them as one
-    transaction.
+    Transactions that together have more than ``room`` bytes are not joined, because the follower could not commit them
+    as one transaction.
 
-    Transactions that consist of one statement are joined, too, but not with transactions that contain rows. A
-    transaction with a statement and rows, each part of a large transaction, and each chunk of a table copy is a batch
-    of its own. A None is passed on after the batches of all transactions before it. Raises PromiseError for a
+    Transactions that consist of a single statement are joined with one another, but not with transactions that contain
+    rows. The following are never joined: a transaction with a statement and rows, a part of a large transaction, and a
+    chunk of a table copy. A None is yielded after the batches of all transactions before it. Raises PromiseError for a
     transaction with rows before its statement.
     """
     run: list[Batch] = []
@@ -225,7 +229,7 @@ def batches(
                 yield batch
             run = []
     except PromiseError:
-        # The transactions before the error are applied.
+        # The statements before the error are yielded first, so that they are applied.
         if run:
             yield _run(run)
         raise
@@ -249,7 +253,8 @@ def _batches(
             if count < rows and total < size:
                 continue
         if waiting:
-            # One large row can exceed the limit by far; then no other batch may be in memory with it.
+            # A large row can exceed the limit by far. The batch is not full then, so that no other batch is in memory
+            # with it.
             yield _joined(waiting, full=(count >= rows or total >= size) and total < 2 * size)
             waiting, count, total = [], 0, 0
         if transaction is None:
@@ -261,7 +266,7 @@ def _batches(
 
 
 def _joins_a_run(batch: Batch) -> bool:
-    """Whether the batch is a statement and nothing else."""
+    """Whether the batch consists of exactly one statement."""
     return batch.statement is not None and batch.ends and not batch.records and not batch.left_out
 
 

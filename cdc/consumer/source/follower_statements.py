@@ -1,7 +1,8 @@
-"""Rewrites a leader's statement into the statement that this follower executes.
+"""Rewrites a statement of the leader as this follower must execute it.
 
-The rewriting changes the names of databases (``[renames]``), the engines of tables (``consumer.engine``), and their
-tablespaces. CREATE TABLESPACE is not replicated; a table's rows are the same in any tablespace.
+The names of databases are changed (``[renames]``), the engines of tables (``consumer.engine``), and the tablespaces of
+tables. CREATE TABLESPACE is not replicated, so the leader's tablespaces do not exist on the follower; the rows of a
+table are the same in any tablespace.
 """
 
 import logging
@@ -21,7 +22,7 @@ from cdc.sql.tokens import excerpt, tokens
 __all__ = ["FollowerStatements", "maintained_here", "only_maintains"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_OWN = "innodb_file_per_table"  # the name of the tablespace for a table in its own file; exists on every server
+_OWN = "innodb_file_per_table"  # on every server, the name of the tablespace for a table in its own file
 _EVERYWHERE = {_OWN, "innodb_system"}
 _INNODB = "InnoDB"
 _CHANGED = {"MYISAM", "MEMORY", "HEAP", "ARCHIVE", "CSV"}
@@ -34,8 +35,8 @@ _ELSEWHERE = {
 
 
 class FollowerStatements:
-    """Rewrites statements: ``renaming`` changes names of databases; with ``engine`` "InnoDB", tables whose engine has
-    no transactions become InnoDB tables.
+    """Rewrites statements. ``renaming`` changes the names of databases. If ``engine`` is "InnoDB", tables with an
+    engine without transactions become InnoDB tables.
 
     ``changes_engines`` is true if the follower's tables may have another engine than the leader's.
     """
@@ -45,14 +46,14 @@ class FollowerStatements:
         self._innodb = self.changes_engines = engine == _INNODB
 
     def notes(self, *, after: int, through: int) -> list[Statement]:
-        """The statements that bring the table of the leader's names from the sequence ``after`` to ``through``; none
-        unless the follower has names in lower case.
+        """Returns the statements that update the table of the leader's names from sequence ``after`` to ``through``;
+        empty unless the follower stores names in lower case.
         """
         spellings = self._renaming.spellings
         return spellings.notes(after=after, through=through) if spellings else []
 
     def of(self, record: Record) -> Record:
-        """Returns a replicated Query record as the follower executes it.
+        """Returns a replicated Query record in the form in which the follower must execute it.
 
         Raises Unapplicable for a table that would behave differently in InnoDB, and the errors of
         ``Renaming.statement``.
@@ -74,7 +75,7 @@ class FollowerStatements:
         return renamed
 
     def _value(self, option: Option, record: Record) -> str | None:
-        """The value of the option on the follower; None if the leader's value stays."""
+        """Returns the value of the option on the follower; None if it is the leader's value."""
         value = option.value.token.text
         if option.name == "TABLESPACE" and value.lower() not in _EVERYWHERE:
             return _OWN
@@ -92,15 +93,15 @@ class FollowerStatements:
 
 
 def only_maintains(record: Record) -> bool:
-    """Whether the statement only maintains tables, as OPTIMIZE TABLE does, so that it may run for some of its tables
-    only.
+    """Whether the statement only maintains tables, like OPTIMIZE TABLE, so that it may be executed for only some of its
+    tables.
     """
     return bool(record.affects) and all(affect["action"] == MAINTAIN for affect in record.affects)
 
 
 def maintained_here(record: Record, passes: Callable[[Uri], bool]) -> Record:
-    """Limits a statement that maintains tables to the tables that are replicated to this follower; other records stay
-    unchanged.
+    """Limits a statement that maintains tables to the tables that are replicated to this follower; returns other
+    records unchanged.
     """
     uris = [Uri.parse(affect["uri"]) for affect in record.affects]
     wanted = [uri for uri in uris if passes(uri)]
@@ -114,7 +115,7 @@ def maintained_here(record: Record, passes: Callable[[Uri], bool]) -> Record:
 
 
 def _check_foreign_keys(record: Record, options: list[Option], values: set[str]) -> None:
-    """Raises Unapplicable if InnoDB would enforce foreign keys that the leader's engine ignores, or may ignore."""
+    """Raises Unapplicable if InnoDB would enforce foreign keys that the leader's engine ignores or might ignore."""
     if (record.context or {}).get("engine") == _INNODB:
         return
     words = [token.word() for token in tokens(parsed(record), **quoting(record))]

@@ -1,4 +1,4 @@
-"""Merges the records of a leader's many topics into one stream in the order of their sequences, without a gap."""
+"""Merges the records in a leader's many topics into one stream, in the order of their sequences and without a gap."""
 
 import threading
 import time
@@ -20,9 +20,9 @@ from cdc.model.commit_entry import Commits
 
 __all__ = ["MergedSource"]
 
-# bytes of JSON that may wait for a record from another partition; parsed JSON needs ten times the memory
+# Bytes of JSON that may wait for a record from another partition. Parsed JSON needs ten times as much memory.
 _MOST_BYTES = 8_000_000
-_UNKNOWN_SECONDS = 10.0  # seconds after which a broker must know a new topic
+_UNKNOWN_SECONDS = 10.0  # after this time a broker must know a new topic
 
 
 class MergedSource:
@@ -36,7 +36,7 @@ class MergedSource:
         self._merged = self._from(0)
         self._entry: Commits | None = None
         self._committed = 0
-        self._taken_bytes = 0  # the size of the record that was returned last
+        self._taken_bytes = 0  # the size of the newest record that was returned
         self._until: int | None = None
         self._unknown_since: float | None = None
         self._missing: tuple[int, Mapping[TopicIdPartition, int]] | None = None
@@ -52,14 +52,14 @@ class MergedSource:
     def start(
         self, topic: Topic, offsets: Mapping[TopicIdPartition, int], *, sequence: int, until_current: bool
     ) -> dict[TopicIdPartition, int]:
-        """Resumes reading at ``offsets``, and reads other partitions from their beginning; ``topic`` is the
-        commit log.
+        """Resumes reading at ``offsets``; reads all other partitions from their beginning. ``topic`` is the topic of
+        the commit log.
         """
         self._here.clear()
         self._entry, self._missing = None, None
         self._merged = self._from(sequence)
-        # The commit log is read from its end on; its newest entry is read after that end was known, so that no entry is
-        # missed.
+        # The commit log is read from its end on. Its newest entry is read after that end was requested, so that no
+        # entry is missed.
         self._reader.begin(
             {TopicIdPartition(topic.name, number, topic.id): high for number, (_, high) in topic.ranges.items()}
         )
@@ -77,9 +77,9 @@ class MergedSource:
     def _kept(
         self, topics: Mapping[str, Topic], offsets: Mapping[TopicIdPartition, int]
     ) -> dict[TopicIdPartition, int]:
-        """Returns ``offsets``, with the first offset of a partition in place of an offset that retention has deleted.
+        """Returns ``offsets``; where retention has deleted an offset, the partition's first offset takes its place.
 
-        If a deleted record is needed, the check for gaps reports it.
+        If a deleted record is still needed, the check for gaps will report that.
         """
         lows = {(topic.name, number): low for topic in topics.values() for number, (low, _) in topic.ranges.items()}
         return {
@@ -88,9 +88,7 @@ class MergedSource:
         }
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
-        """See ``RecordSource``. Raises PromiseError for a gap, which is a sequence that is committed but
-        in no topic.
-        """
+        """See ``RecordSource``. Raises PromiseError for a gap: the sequence is committed, but no topic contains it."""
         wait = 0.0
         while not stop.is_set() and not self._at_end():
             before = self._merged.next_sequence
@@ -103,7 +101,7 @@ class MergedSource:
                     self._add(self._here[0])
                     self._here.popleft()
             except CdcError:
-                # The records before the message that failed are valid.
+                # The records before the message with the error are valid.
                 yield from self._ready(stop)
                 raise
             yield from self._ready(stop)
@@ -112,8 +110,8 @@ class MergedSource:
                 self._reader.check_brokers()
                 self._reader.check_topics(chain([self._names.commits], (name for name, _ in self._merged.partitions)))
                 if not found:
-                    # Also yields None while a committed record has not arrived yet: the records before it must not wait
-                    # for it.
+                    # Also yields None while a committed record has not arrived yet, because the records before it must
+                    # not wait for it.
                     yield None
             self._merged.balance()
             wait = 0.0 if found else POLL_SECONDS
@@ -122,7 +120,7 @@ class MergedSource:
         return self._until is not None and self._merged.next_sequence >= self._until
 
     def _ready(self, stop: threading.Event) -> Iterator[Located]:
-        """The records that are next in order; while they are yielded, ``read_ahead`` may add more."""
+        """Yields the records that are next in order. While they are yielded, ``read_ahead`` may add more records."""
         for located in self._merged.ready():
             self._taken_bytes = located.size
             yield located
@@ -144,7 +142,7 @@ class MergedSource:
                 return False
             self._add(self._here[0])
         except CdcError:
-            return False  # ``records`` raises the error when it gets to the message
+            return False  # ``records`` raises the error when it reaches this message
         self._here.popleft()
         return True
 
@@ -157,8 +155,8 @@ class MergedSource:
         return record.sequence, Located(partition, offset, record, len(value))
 
     def _look_further(self) -> None:
-        """Finds out why the next record has not arrived: it may be in a partition that the commit log has
-        named since.
+        """Finds out why the next record has not arrived. It may be in a partition that appears only in a newer entry of
+        the commit log.
         """
         self._entry = self._merged.pop_entry() or self._entry
         if self._entry is not None:
@@ -172,8 +170,9 @@ class MergedSource:
         if sequence >= self._committed:
             return
         if self._missing is None or self._missing[0] != sequence:
-            # Kafka commits a transaction in its partitions one by one, so the readable records are no proof. Only when
-            # all messages that were written have been read is it certain that no topic contains the record.
+            # It is no proof of a gap that the record can't be read yet, because Kafka commits a transaction in one
+            # partition after another. Only when all messages that were written so far have been read is it certain that
+            # no topic contains the record.
             ends = self._reader.written(self._merged.partitions.values())
             self._missing = None if ends is None else (sequence, ends)
         elif self._merged.has_read(self._missing[1]):
@@ -185,7 +184,8 @@ class MergedSource:
             )
 
     def _are_final(self, all_there: bool) -> bool:
-        """Whether topic metadata is complete: a broker may not know a new topic yet."""
+        """Whether the metadata of the topics are final. They are not if a topic is missing, which may be so new that a
+        broker does not know it yet."""
         if all_there:
             self._unknown_since = None
             return True
@@ -193,12 +193,12 @@ class MergedSource:
         return time.monotonic() - self._unknown_since > _UNKNOWN_SECONDS
 
     def _new_topics(self, commits: Commits) -> set[str]:
-        """The topics with partitions that are not read yet."""
+        """The topics in ``commits`` that have partitions which are not read yet."""
         return {name for name, _ in self._merged.new(commits)}
 
     def _discover(self, commits: Commits, topics: Mapping[str, Topic]) -> None:
-        """Starts reading the partitions that ``commits`` names for the first time; ``topics`` contains their topics
-        that exist.
+        """Begins to read the partitions that occur in ``commits`` for the first time. ``topics`` contains those of
+        their topics that exist.
         """
         self._committed = commits.next_sequence
         begins: dict[TopicIdPartition, int] = {}

@@ -1,7 +1,7 @@
-"""Connects to the brokers, reads committed messages from given offsets, and looks up topics and their offsets.
+"""Connects to the brokers, reads committed messages from given offsets, and requests topics and their offsets.
 
-The offsets of applied records are committed to the consumer group (``GroupOffsets``) for outside observers only: the
-consumer never reads them.
+The offsets of applied records are committed to the consumer group (``GroupOffsets``) only for outside observers; the
+consumer itself never reads these offsets.
 """
 
 import logging
@@ -31,23 +31,24 @@ from cdc.service.logs import event
 
 __all__ = ["GroupOffsets", "KafkaReader", "Place", "Topic", "note_of"]
 
-# seconds between two commits; a producer that copies tables waits for these offsets, while lag tools poll much less
-# often
+# Seconds between two commits. A producer that copies tables waits for these offsets; tools that show the lag poll much
+# less often.
 _COMMIT_SECONDS = 0.2
 
 
 def note_of(topic: str, *, delayed: bool) -> Callable[[int], str]:
-    """Returns a function that computes the metadata of offsets from the applied sequence in ``topic``.
+    """Returns a function that computes the metadata of committed offsets from the newest applied sequence of ``topic``.
 
-    The metadata are empty for a follower with a configured delay, so that no table copy waits for this follower.
+    If the follower is ``delayed`` on purpose, the metadata are empty, so that no table copy waits for it.
     """
     return (lambda _: "") if delayed else partial(place_note, topic)
 
 
 class GroupOffsets:
-    """Commits offsets for the group of ``consumer``. They are never read back, since the follower's checkpoint counts.
+    """Commits offsets for the group of ``consumer``. They are never read by this program, which resumes from the
+    follower's checkpoint.
 
-    ``note`` returns the metadata for an applied sequence.
+    ``note(sequence)`` returns the metadata to commit while ``sequence`` is the newest applied sequence.
     """
 
     def __init__(self, consumer: Consumer, *, note: Callable[[int], str]) -> None:
@@ -59,8 +60,8 @@ class GroupOffsets:
     def commit(self, offsets: Mapping[TopicIdPartition, int], *, sequence: int | None = None) -> None:
         """Commits the offsets after record ``sequence``, but at most every 0.2 s.
 
-        Offsets that must wait are committed by a later call, even if that call has no offsets. The broker's answer is
-        not awaited.
+        Offsets that must wait are committed by a later call, even if that call contains no offsets. The method does not
+        wait for the broker's answer.
         """
         note = "" if sequence is None else self._note(sequence)
         for partition, at in offsets.items():
@@ -79,19 +80,21 @@ class GroupOffsets:
 _LOG = logging.getLogger("cdc.consumer")
 _ASK_SECONDS = 10.0
 _MOST_MESSAGES = 1000
-# By default librdkafka fetches 64 MB in advance, which is more memory than everything else needs, and then stops
-# fetching for a second, in which the follower would wait. It reports the end of a partition after the third empty
-# answer of a broker: with the default of 500 ms for each answer, a short --until-current would take twice as long.
+# By default librdkafka fetches 64 MB in advance, which is more memory than everything else needs, and then fetches
+# nothing for a second, in which the follower would have to wait. It reports the end of a partition after the third
+# empty answer of a broker: with 500 ms per answer, the default, a short run with --until-current would take twice as
+# long.
 _FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10, "fetch.wait.max.ms": 100}
 _LOOK_SECONDS = 1.0
-# A client at a topic's end gets no error when the topic is deleted (librdkafka 2), so the consumer checks for it.
+# librdkafka 2 reports no error if a topic is deleted while the client is at its end, so the consumer checks for that
+# itself.
 _TOPICS_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic. Its ``id`` differs from the id of a later topic with the same name; ``ranges`` maps each partition to
-    the offset of its first record and the offset after its last committed record.
+    """A topic. A later topic with the same name has another ``id``. ``ranges`` maps each partition to the offset of its
+    first record and the offset after its last committed record.
     """
 
     name: str
@@ -101,7 +104,7 @@ class Topic:
 
 class Place(NamedTuple):
     """The place of a record: the ``offset`` of its first message, its ``sequence``, its position in the leader's
-    binlog, and the epoch of its producer (module kafka.epochs).
+    binlog, and the epoch of the producer that wrote it (module kafka.epochs).
     """
 
     offset: int
@@ -113,8 +116,8 @@ class Place(NamedTuple):
 class KafkaReader:
     """Reads assigned partitions. ``properties`` are librdkafka's, from the profile.
 
-    ``group``, and the metadata that ``note`` returns for each applied sequence, are for outside observers. ``commits``
-    is the commit log.
+    The consumer group ``group``, and the metadata that ``note`` returns for the applied sequence, are for outside
+    observers only. ``commits`` is the topic of the commit log.
     """
 
     def __init__(
@@ -137,9 +140,9 @@ class KafkaReader:
         self._answered = False
         self._commits = commits
         self._fragments = Fragments(self._marks, on_disk=True)
-        # librdkafka's own log is for its developers; important events are reported as errors.
+        # The log of librdkafka is for its developers. What matters to users is reported as an error.
         self._connection = {"log_level": 2, **properties, "bootstrap.servers": bootstrap_servers}
-        # The settings on which correctness depends come last, so that the profile can't override them.
+        # The settings on which correctness depends come last, so that they override the profile's.
         settings = {
             **_FETCH,
             **self._connection,
@@ -161,19 +164,20 @@ class KafkaReader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Closing is not needed, since the consumer is not a member of a group. With the brokers unreachable, librdkafka
-        # 2.16 may wait forever in close() for the answer to a commit.
+        # Closing is not necessary, since the consumer is not a member of a group. If the brokers are unreachable,
+        # close() of librdkafka 2.16 may wait forever for the answer to a commit.
         if not self.away:
             self._consumer.close()
 
     def topic(self, name: str) -> Topic | None:
-        """The topic, None if it does not exist. Raises Unreachable if the brokers can't be reached."""
+        """Returns the topic; None if it does not exist. Raises Unreachable if the brokers can't be reached."""
         return self.topics([name]).get(name)
 
     def ordered_topic(self, name: str) -> Topic | None:
-        """The topic with its first partition only, which has a total order; partitions that were added must be empty.
+        """Returns the topic with its first partition only, which contains all records in order. Partitions that were
+        added later must be empty.
 
-        Raises UserError if they are not empty, Unreachable if the brokers can't be reached.
+        Raises UserError if an added partition is not empty, Unreachable if the brokers can't be reached.
         """
         topic = self.topic(name)
         if topic is None:
@@ -182,7 +186,7 @@ class KafkaReader:
         return replace(topic, ranges={FIRST: topic.ranges[FIRST]})
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
-        """The existing topics among ``names``. Raises Unreachable if the brokers can't be reached."""
+        """Returns those topics in ``names`` that exist. Raises Unreachable if the brokers can't be reached."""
         try:
             found = self._described(names)
         except KafkaException as error:
@@ -191,19 +195,19 @@ class KafkaReader:
         return found
 
     def topics_now(self, names: Collection[str]) -> dict[str, Topic] | None:
-        """The result of ``topics``, or None if the brokers do not answer now."""
+        """Returns the result of ``topics``; None if the brokers do not answer now."""
         try:
             return self._described(names) if names else {}
         except KafkaException:
-            # ``check_brokers`` decides when the brokers have been unreachable for too long.
+            # The caller tries again; ``check_brokers`` decides when the brokers have been unreachable for too long.
             return None
 
     def _described(self, names: Collection[str]) -> dict[str, Topic]:
         found: dict[str, Topic] = {}
-        # This call comes first, because it fails at once if no broker answers.
+        # This request comes first, because it fails immediately if no broker answers.
         self._consumer.list_topics(timeout=_ASK_SECONDS)
-        # The time limit is set for the request: a time limit for ``result()`` would raise an exception that is not
-        # Kafka's.
+        # The time limit is part of the request, because a time limit of ``result()`` would raise an exception that is
+        # not Kafka's.
         with admin_client(self._connection) as admin:
             asked = admin.describe_topics(TopicCollection(list(names)), request_timeout=_ASK_SECONDS) if names else {}
         for name, answer in asked.items():
@@ -216,15 +220,15 @@ class KafkaReader:
                 numbers = [each.id for each in described.partitions]
                 found[name] = Topic(name, str(described.topic_id), dict.fromkeys(numbers, (0, 0)))
         partitions = [(name, number) for name, topic in found.items() for number in topic.ranges]
-        # All topics are in one request, since each request takes a tenth of a second.
+        # The offsets of all topics are requested together, since each request takes a tenth of a second.
         begins, ends = begin_offsets(self._connection, partitions), end_offsets(self._connection, partitions)
         for name, number in partitions:
             found[name].ranges[number] = begins[name, number], ends[name, number]
         return found
 
     def commits(self, topic: str, *, which: Callable[..., Commits | None] = newest_commits) -> Commits | None:
-        """The newest entry of the commit log ``topic``, or the entry that ``which`` returns. Raises Unreachable if the
-        brokers can't be reached.
+        """Returns the newest entry of the commit log ``topic``, or the entry that ``which`` selects. Raises Unreachable
+        if the brokers can't be reached.
         """
         try:
             return which({**self._connection, "group.id": self._group}, topic)
@@ -234,16 +238,17 @@ class KafkaReader:
             raise brokers_gone(str(error), self._servers) from None
 
     def _marks(self, _: Partition) -> tuple[Mark, ...]:
-        """The marks of the only partition that may have marks. Raises the errors of ``commits``."""
+        """Returns the marks of a partition (module kafka.epochs); only one partition can have marks. Raises the errors
+        of ``commits``."""
         newest = self.commits(self._commits)
         return newest.marks if newest else ()
 
     def first_sequence(self, topic: str, commits: str) -> int | None:
-        """The sequence of the oldest complete record in the only partition of ``topic``, or of the next record if the
-        partition is empty.
+        """Returns the sequence of the oldest complete record in the only partition of ``topic``, or that of the next
+        record to come if the partition is empty.
 
-        None if the next record is unknown because there is no commit log ``commits``. Raises Unreachable if the brokers
-        can't be reached, PromiseError for a message that is not a record.
+        Returns None if the next sequence is unknown, because the commit log ``commits`` does not exist. Raises
+        Unreachable if the brokers can't be reached, PromiseError for a message that is not a record.
         """
         try:
             own = {**self._connection, "group.id": self._group}
@@ -278,43 +283,43 @@ class KafkaReader:
             raise brokers_gone(str(error), self._servers) from None
 
     def written(self, partitions: Collection[TopicIdPartition]) -> dict[TopicIdPartition, int] | None:
-        """The offset after the last message of each partition, committed or not; None if the brokers do
-        not answer now.
+        """Returns the offset after the last message of each partition, including uncommitted messages; None if the
+        brokers do not answer now.
         """
         try:
             ends = end_offsets(
                 self._connection, [(partition.topic, partition.number) for partition in partitions], committed=False
             )
         except KafkaException:
-            # ``check_brokers`` decides when the brokers have been unreachable for too long.
+            # The caller tries again; ``check_brokers`` decides when the brokers have been unreachable for too long.
             return None
         return {partition: ends[partition.topic, partition.number] for partition in partitions}
 
     def begin(self, offsets: Mapping[TopicIdPartition, int]) -> None:
-        """Reads these partitions and no others, each from its offset on."""
+        """Begins to read these partitions, each from its offset on, and stops reading all others."""
         self._consumer.unassign()
         self.assign(offsets)
 
     def assign(self, offsets: Mapping[TopicIdPartition, int]) -> None:
-        """Reads these partitions, too, each from its offset on."""
+        """Begins to read these partitions as well, each from its offset on."""
         self._fragments.forget((partition.topic, partition.number) for partition in offsets)
         self._consumer.incremental_assign(
             [TopicPartition(partition.topic, partition.number, offset) for partition, offset in sorted(offsets.items())]
         )
 
     def leave(self, partitions: Collection[TopicIdPartition]) -> None:
-        """Stops reading these partitions, until they are assigned again.
+        """Stops reading these partitions until they are assigned again.
 
-        The partitions are not paused and resumed instead: if a resume soon follows a pause, librdkafka skips messages
-        that it had already fetched (librdkafka #5591 describes how it drops an operation).
+        They are not paused and resumed instead, because librdkafka skips messages that it has already fetched if a
+        resume soon follows a pause (librdkafka #5591 describes how it drops an operation).
         """
         self._consumer.incremental_unassign(
             [TopicPartition(partition.topic, partition.number) for partition in partitions]
         )
 
     def messages(self, wait: float) -> list[Message]:
-        """The complete messages that have arrived; waits at most ``wait`` seconds for the first. Raises the errors of
-        ``Fragments``.
+        """Returns the complete messages that have arrived; waits at most ``wait`` seconds for the first message. Raises
+        the errors of ``Fragments``.
         """
         first = self._consumer.poll(wait)
         if first is None:
@@ -324,10 +329,10 @@ class KafkaReader:
         return self._fragments.all_whole([first, *self._consumer.consume(_MOST_MESSAGES, timeout=0)])
 
     def at_end(self, message: Message) -> bool:
-        """Whether the message reports that its partition was read to its end.
+        """Whether ``message`` reports that a partition was read to its end.
 
-        Raises PromiseError or UserError for an error in the stream; errors from which librdkafka recovers by itself are
-        ignored.
+        Raises PromiseError or UserError if the message reports another error, unless librdkafka recovers from that
+        error by itself.
         """
         error = message.error()
         if error is None:
@@ -340,7 +345,8 @@ class KafkaReader:
 
     @property
     def away(self) -> bool:
-        """Whether no broker has answered since the last connection was lost, so that there may be more messages."""
+        """Whether no broker has answered since the last connection was lost, so that there may be more messages in
+        Kafka."""
         return self._down_since is not None
 
     def check_brokers(self) -> None:
@@ -348,7 +354,7 @@ class KafkaReader:
         if self._down_since is None:
             return
         try:
-            # No messages arrive from a quiet topic, so a request finds out whether the brokers answer again.
+            # If the topic is idle, no messages arrive, so a request finds out whether the brokers answer again.
             self._consumer.list_topics(timeout=_LOOK_SECONDS)
         except KafkaException as error:
             if time.monotonic() - self._down_since < self._retry_seconds:
@@ -362,16 +368,16 @@ class KafkaReader:
         self._answers()
 
     def check_topics(self, names: Iterable[str]) -> None:
-        """Raises PromiseError if one of the topics existed neither at this check nor at the last."""
+        """Raises PromiseError if one of the topics was missing both at this check and at the last one."""
         if time.monotonic() - self._looked_at < _TOPICS_SECONDS:
             return
         try:
             known = self._consumer.list_topics(timeout=_LOOK_SECONDS).topics
         except KafkaException:
-            # ``check_brokers`` decides when the brokers have been unreachable for too long.
+            # The caller tries again; ``check_brokers`` decides when the brokers have been unreachable for too long.
             return
         self._looked_at = time.monotonic()
-        # A topic must be missing in two checks, since a broker that has just started may not know all topics yet.
+        # A topic must be missing at two checks, because a broker that has just started may not know all topics yet.
         before, self._unseen = self._unseen, set(names) - known.keys()
         gone = sorted(before & self._unseen)
         if gone:
@@ -410,7 +416,8 @@ class KafkaReader:
 
 
 def _place_of(message: Message) -> Place | None:
-    """The place of the record that begins with ``message``; None for a mark and for a fragment after the first."""
+    """The place of the record that begins with ``message``. None if ``message`` is a mark, or a fragment that is not
+    the first of its record."""
     headers, value = dict(message.headers() or ()), message.value() or b""
     stamp, offset, fragment = stamp_of(message, headers), message.offset() or 0, Fragment.of(message, headers)
     if stamp.is_mark or (fragment is not None and fragment.number > 0):

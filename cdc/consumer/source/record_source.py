@@ -1,4 +1,4 @@
-"""Defines the interface of a source of records, which reads one topic or many."""
+"""Defines the interface of a source of records. A source reads one topic or many."""
 
 import threading
 from collections.abc import Collection, Iterator, Mapping
@@ -11,48 +11,48 @@ from cdc.consumer.state.checkpoint import TopicIdPartition
 __all__ = ["POLL_SECONDS", "READ_AHEAD_BYTES", "RecordSource"]
 
 POLL_SECONDS = 0.2
-READ_AHEAD_BYTES = 2_000_000  # bytes of JSON; parsed JSON needs about ten times the memory
+READ_AHEAD_BYTES = 2_000_000  # bytes of JSON; parsed JSON needs about ten times as much memory
 
 
 class RecordSource(Protocol):
-    """A source of the records of one leader, in order."""
+    """A source of the records of one leader, in the order of their sequences."""
 
     def topic(self) -> Topic | None:
-        """The topic whose id the checkpoint contains, None if it does not exist yet."""
+        """Returns the topic whose id the checkpoint contains; None if it does not exist yet."""
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
-        """The existing topics among ``names``."""
+        """Returns those topics in ``names`` that exist."""
 
     def start(
         self, topic: Topic, offsets: Mapping[TopicIdPartition, int], *, sequence: int, until_current: bool
     ) -> dict[TopicIdPartition, int]:
-        """Resumes reading at ``offsets``, the place of record ``sequence``; with ``until_current`` up to the present
-        end.
+        """Resumes reading at ``offsets``, where the record ``sequence`` is. With ``until_current``, reads up to the
+        present end of the topics only.
 
         May be called again, to read from another position. Returns the offsets at which reading begins. Raises
         Unreachable if the brokers do not answer.
         """
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
-        """Yields records in order, and None whenever there are no more for now. Ends when ``stop`` is set, or at the
-        end if ``start`` was called with ``until_current``.
+        """Yields records in order, and None whenever there are no more records for now. Ends when ``stop`` is set; if
+        ``start`` was called with ``until_current``, also ends at the end of the topics at that time.
 
-        Raises PromiseError for a message that is not a record or an offset that was deleted, ServerGone if the brokers
-        stay unreachable, UserError if the brokers refuse a request.
+        Raises PromiseError for a message that is not a record and for a deleted offset, ServerGone if the brokers stay
+        unreachable, UserError if they refuse a request.
         """
 
     def drained(self) -> bool:
-        """Whether ``records`` has returned every record that is known to be in the topics."""
+        """Whether ``records`` has yielded every record that is known to be in the topics."""
 
     def read_ahead(self) -> bool:
         """Parses one message that has arrived, so that ``records`` can return it later without parsing.
 
-        Returns False if no message was parsed: because no message has arrived, because READ_AHEAD_BYTES are parsed
-        already or the record that was returned last is as large, or because the next message has an error. ``records``
-        raises that error when it gets to the message. ``read_ahead`` is called between two records, and never raises.
+        Returns False if no message was parsed. Either no message has arrived, or READ_AHEAD_BYTES are parsed already,
+        or the last yielded record is that large, or the next message has an error, which ``records`` raises when it
+        reaches the message. The method is called between two records, and never raises an error.
         """
 
     def commit(self, offsets: Mapping[TopicIdPartition, int], *, sequence: int | None = None) -> None:
         """Commits the offsets of applied records, up to record ``sequence``, to the consumer group. Without offsets,
-        commits those offsets that still wait.
+        commits the offsets of earlier calls that still wait.
         """

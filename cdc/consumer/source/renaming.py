@@ -1,13 +1,14 @@
 """Replaces the leader's database names in records by the follower's names (the profile's ``[renames]``).
 
-In a statement's text it renames only words that the text alone proves to be databases. A name before a dot may be a
-database, a table or an alias, and only the server knows which. It is a database if
+In the text of a statement, only words that are certain to be names of databases are renamed. A name before a dot may be
+a database, a table or an alias, and only the server knows which. It is certain to be a database if
 
 - it comes before the first bracket or query of a statement on tables or indexes, where only objects are named;
 - or if each occurrence of it in the statement has a dot after it and none before it: a table or an alias of that name
   would also occur alone, or after a dot.
 
-Names without a database need no change: the statement runs with the renamed database as its default.
+Names without a database need no change, because the statement is executed with the renamed database as the default
+database.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,16 +28,16 @@ from cdc.sql.tokens import Span, Token, excerpt, spans
 __all__ = ["Renaming", "names_database", "rewritten"]
 
 _DOT, _BRACKET, _NOTHING = Token("mark", "."), Token("mark", "("), Token("mark", "")
-# Words after which column names may come: the words of a query, and ORDER BY of ALTER TABLE.
+# Names of columns may follow these words: the words of a query, and ORDER BY of ALTER TABLE.
 _COLUMNS = {"SELECT", "WITH", "AS", "ORDER"}
 _BODIES = ("View", "Procedure", "Function", "Library")
 
 
 def rewritten(record: Record, renames: Renames) -> Record:
-    """The record with the follower's names in its statement.
+    """Returns the record with the follower's names of databases in its statement.
 
-    Raises Unapplicable if it is ambiguous which names are databases, or if the statement's character set can't encode a
-    new name.
+    Raises Unapplicable if it is not certain which names are databases, or if the statement's character set can't encode
+    a new name.
     """
     found = _spans(record)
     occurrences = [span for name in renames.databases for span in _occurrences(record, found, name, renames)]
@@ -48,7 +49,8 @@ def rewritten(record: Record, renames: Renames) -> Record:
 
 def _replaced(record: Record, span: Span, new: str) -> Record:
     try:
-        # New names are ASCII (cdc.config.renames), which has the same bytes in each character set except swe7.
+        # New names are ASCII (cdc.config.renames), and ASCII characters have the same bytes in each character set
+        # except swe7.
         return spliced(record, span.start, span.end, new)
     except ValueError:
         raise Unapplicable(
@@ -61,7 +63,7 @@ def _replaced(record: Record, span: Span, new: str) -> Record:
 
 
 def names_database(record: Record, name: str, renames: Renames) -> bool:
-    """Whether the statement names the database ``name``. Raises Unapplicable if that is ambiguous."""
+    """Whether the statement contains the name of the database ``name``. Raises Unapplicable if that is not certain."""
     return bool(_occurrences(record, _spans(record), name, renames))
 
 
@@ -70,7 +72,8 @@ def _spans(record: Record) -> list[Span]:
 
 
 def _occurrences(record: Record, found: list[Span], name: str, renames: Renames) -> list[Span]:
-    """The places where the statement names the database ``name``. Raises Unapplicable if that is ambiguous."""
+    """Returns the places at which the statement contains the name of the database ``name``. Raises Unapplicable if they
+    are not certain."""
     charset = charset_of(record)
     qualifiers: list[int] = []
     others: list[int] = []
@@ -81,7 +84,7 @@ def _occurrences(record: Record, found: list[Span], name: str, renames: Renames)
             (qualifiers if after == _DOT and before != _DOT else others).append(at)
     actions = [affect["action"] for affect in record.affects]
     if actions and all(action.endswith("Database") for action in actions):
-        # A statement on a database names only that database, and ALTER DATABASE may omit the name.
+        # A statement about a database contains no other name of a database, and ALTER DATABASE may omit the name.
         if qualifiers or len(others) > 1:
             raise _ambiguous(record, name)
         return [found[at] for at in others]
@@ -98,7 +101,7 @@ def _neighbours(found: list[Span]) -> Iterator[tuple[Token, Token, Token]]:
 
 
 def _head(found: list[Span]) -> int:
-    """The number of tokens before the first bracket or word after which columns may be named."""
+    """The number of tokens before the first bracket, or before the first word that names of columns may follow."""
     for at, span in enumerate(found):
         if span.token == _BRACKET or span.token.word() in _COLUMNS:
             return at
@@ -106,7 +109,7 @@ def _head(found: list[Span]) -> int:
 
 
 def _may_be_in_string(found: list[Span], name: str, renames: Renames) -> bool:
-    """Whether the body of a view or routine may use the name from a string, or in a statement that it prepares."""
+    """Whether the body of a view or routine may use the name in a string, or in a statement that it prepares."""
     return any(
         (span.token.kind == "string" and name in renames.stored(span.token.text)) or span.token.word() == "PREPARE"
         for span in found
@@ -123,9 +126,10 @@ def _ambiguous(record: Record, name: str) -> Unapplicable:
 
 
 class Renaming:
-    """Renames records; ``replicated(uri)`` decides whether an object, by its name on the leader, is replicated.
+    """Renames databases in records. ``replicated(uri)`` decides whether an object is replicated; ``uri`` is its name on
+    the leader.
 
-    ``spellings`` is set if the follower has all names in lower case: then the leader's names are folded first.
+    ``spellings`` is set if the follower stores names in lower case; the leader's names are then folded first.
     """
 
     def __init__(
@@ -139,21 +143,23 @@ class Renaming:
         return bool(self._renames or self.spellings is not None)
 
     def passes(self, uri: Uri) -> bool:
-        """Whether an object is replicated; ``uri`` is its name on the follower."""
+        """Whether an object is replicated; ``uri`` is the object's name on the follower."""
         return self._replicated(Uri(uri.resource, self._renames.former(uri.database), uri.table))
 
     def on_follower(self, uri: Uri) -> Uri:
-        """The follower's name of an object; ``uri`` is the leader's name."""
+        """The name of an object on the follower; ``uri`` is its name on the leader."""
         return Uri(uri.resource, self._renames.new(uri.database), uri.table)
 
     def located(self, records: Iterable[Located | None]) -> Iterator[Located | None]:
-        """Renames the records of a stream with ``of_stream``."""
+        """Yields the records of a stream, each renamed with ``of_stream``."""
         for item in records:
             yield item if item is None else item._replace(record=self.of_stream(item.record))
 
     def of_stream(self, record: Record) -> Record:
-        """Renames the table of a rows record to its name on the follower. The text of a statement stays unchanged,
-        since a statement that can't be renamed may be skipped. Must be called in the order of the stream.
+        """Renames the table of a record with rows to its name on the follower.
+
+        The text of a statement is unchanged here, because a statement that can't be renamed may be skipped. Must be
+        called in the order of the stream.
         """
         if self.spellings is not None:
             record = self.spellings.folded(record)
@@ -165,7 +171,7 @@ class Renaming:
             self.spellings.committed(sequence)
 
     def rows(self, record: Record) -> Record:
-        """The rows record with its table's name on the follower.
+        """Returns a record with rows under the name that its table has on the follower.
 
         Raises UserError if another database has that name on the follower.
         """
@@ -177,14 +183,17 @@ class Renaming:
             return record
         if self._replicated(uri):
             raise self._taken(record, uri.database)
-        # Later stages know only the follower's names, and would write these rows to the other database.
+        # The rows are not replicated. They are removed here, because later stages know only the follower's names, and
+        # would write the rows to the other database.
         return record.emptied()
 
     def statement(self, record: Record) -> Record:
-        """A replicated Query record with the follower's names in its text and context; ``affects`` is unchanged.
+        """Returns a replicated Query record with the follower's names in its text and context; ``affects`` is
+        unchanged.
 
-        Raises Unapplicable if it is ambiguous which words of the statement are databases, or if it names a database
-        whose name another database has on the follower; UserError if it changes such a database.
+        Raises Unapplicable if it is not certain which words of the statement are databases, or if the statement
+        contains the name of a database whose name belongs to another database on the follower; UserError if it changes
+        such a database.
         """
         if self.spellings is not None:
             self.spellings.check(record)
@@ -201,7 +210,7 @@ class Renaming:
                 )
         context = dict(record.context or {})
         database = context.get("database", "")
-        # No default database is safer than a wrong default database: the server then refuses names without a database.
+        # No default database is safer than a wrong one, because the server then refuses names without a database.
         context["database"] = "" if database in self._renames.taken else self._renames.new(database)
         return replace(rewritten(record, self._renames), context=context)
 

@@ -17,8 +17,8 @@ __all__ = ["Received", "SingleTopic"]
 
 
 class Received:
-    """A queue of received messages; the oldest messages may be parsed ahead of time. ``receive(seconds)`` returns
-    messages, ``parse`` turns a message into a record.
+    """A queue of received messages; the oldest of them may be parsed ahead of time. ``receive(seconds)`` returns new
+    messages, ``parse`` parses a message into a record.
     """
 
     def __init__(self, receive: Callable[[float], Collection[Message]], parse: Callable[[Message], Located]) -> None:
@@ -26,7 +26,7 @@ class Received:
         self._parse = parse
         self._parsed: deque[Located] = deque()
         self._parsed_bytes = 0
-        self._taken_bytes = 0  # the size of the record that was taken last
+        self._taken_bytes = 0  # the size of the record that was taken from the queue last
         self._messages: deque[Message] = deque()
 
     def clear(self) -> None:
@@ -36,14 +36,14 @@ class Received:
         self._messages.clear()
 
     def fill(self, wait: float) -> bool:
-        """Whether there is a message; waits at most ``wait`` seconds for the first message."""
+        """Whether the queue contains a message; waits at most ``wait`` seconds for a message."""
         if not self._parsed and not self._messages:
             self._messages.extend(self._receive(wait))
         return bool(self._parsed or self._messages)
 
     def take(self) -> Located | Message | None:
-        """Removes and returns the oldest message: as a record, or unparsed if it has an error. None if there is no
-        message.
+        """Removes the oldest message and returns it as a record, or unparsed if it has an error; None if the queue is
+        empty.
 
         Raises PromiseError for a message that is not a record.
         """
@@ -63,7 +63,7 @@ class Received:
 
     def read_ahead(self) -> bool:
         """Parses one more message; see ``RecordSource.read_ahead``."""
-        # While a large record is in memory, no other record should be in memory.
+        # While a large record is in memory, no other record is parsed.
         if self._parsed_bytes >= READ_AHEAD_BYTES or self._taken_bytes >= READ_AHEAD_BYTES:
             return False
         try:
@@ -73,7 +73,7 @@ class Received:
                 return False
             located = self._parse(self._messages[0])
         except CdcError:
-            return False  # ``fill`` or ``take`` raises the error again, after the earlier records
+            return False  # ``fill`` or ``take`` will raise the error again, after the earlier records
         self._messages.popleft()
         self._parsed.append(located)
         self._parsed_bytes += located.size
@@ -81,13 +81,15 @@ class Received:
 
 
 class SingleTopic:
-    """Reads the records of the topic ``name``, which has one partition. The methods are those of ``RecordSource``."""
+    """Reads the records of the topic ``name``, which has one partition. The methods are described in
+    ``RecordSource``."""
 
     def __init__(self, reader: KafkaReader, name: str, parser: RecordParser | None = None) -> None:
         self._reader = reader
         self._name = name
         self._partitions: dict[int, TopicIdPartition] = {}
-        self._ends: dict[int, int] | None = None  # the ends of unfinished partitions, if reading has an end
+        # the ends of the partitions that are not read to their ends yet; None if reading has no end
+        self._ends: dict[int, int] | None = None
         self._parser = parser or RecordParser()
         self._received = Received(reader.messages, self._located)
         self.topics = reader.topics
@@ -95,18 +97,18 @@ class SingleTopic:
         self.read_ahead = self._received.read_ahead
 
     def topic(self) -> Topic | None:
-        """The topic, None if it does not exist. Raises UserError for messages in added partitions, Unreachable if the
-        brokers can't be reached.
+        """Returns the topic; None if it does not exist. Raises UserError if added partitions contain messages,
+        Unreachable if the brokers can't be reached.
         """
         return self._reader.ordered_topic(self._name)
 
     def start(
         self, topic: Topic, offsets: Mapping[TopicIdPartition, int], *, sequence: int, until_current: bool
     ) -> dict[TopicIdPartition, int]:
-        """Reads each partition from its offset on; a partition without an offset is read from its beginning."""
+        """Begins to read each partition from its offset on, or from its beginning if there is no offset."""
         self._partitions = {number: TopicIdPartition(topic.name, number, topic.id) for number in topic.ranges}
-        # The records that retention has deleted were applied (preflight checks it). So only the marker that ends their
-        # Kafka transaction may have been deleted after the checkpoint's offset.
+        # All records that retention has deleted were applied (preflight checks that). But the offset after the last
+        # applied record may be deleted, too, if a transaction marker has that offset.
         begins = {
             partition: max(topic.ranges[partition.number][0], offsets.get(partition, 0))
             for partition in self._partitions.values()
@@ -118,16 +120,19 @@ class SingleTopic:
         return begins
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
-        """Yields records in order, and None whenever there are no more for now."""
+        """Yields records in order, and None whenever there are no more records for now."""
         wait = 0.0
         while not stop.is_set() and not self._at_end():
             found = self._received.fill(wait)
-            # ``read_ahead`` may add messages faster than they are used, so the end can come before the queue is empty.
+            # ``read_ahead`` may add messages faster than they are yielded, so the end may be reached while the queue is
+            # not empty.
             while not stop.is_set() and not self._at_end() and (located := self._next()):
                 yield located
-                # Under a steady load Kafka may never report the end of the partition.
+                # The end is also checked here, because under a steady load Kafka may never report the end of the
+                # partition.
                 self._reached(located.partition.number, located.offset + 1)
-            # Waits for messages only after a None: the records returned until then can be applied at once.
+            # The next call waits for messages only if a None was yielded, because the records before the None can be
+            # applied at once.
             wait = 0.0 if found else POLL_SECONDS
             if not found:
                 self._reader.check_brokers()
@@ -135,7 +140,7 @@ class SingleTopic:
                 yield None
 
     def drained(self) -> bool:
-        """Whether every known record was returned, which is true unless the brokers are unreachable."""
+        """Whether every known record was yielded. Here that is true unless the brokers are unreachable."""
         return not self._reader.away
 
     def _next(self) -> Located | None:

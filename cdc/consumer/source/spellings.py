@@ -1,9 +1,9 @@
 """Converts the leader's names to lower case for a follower with ``lower_case_table_names = 1``. Pure.
 
-For such a server ``Pet`` and ``pet`` are one table; for a leader with 0 they are two tables. So the leader's spelling
-of each name is stored in the follower (module ``names``). Another spelling of a name in use is refused: in a statement
-that creates the second table, in a statement about a table that the leader does not have, and in rows of the second
-table.
+On such a follower ``Pet`` and ``pet`` are the same table, but on a leader with the value 0 they are two tables. So the
+leader's spelling of each name is stored in the follower (module ``names``). If a name is in use, another spelling of it
+is refused: in a statement that creates the second table, in a statement about a table that the leader does not have,
+and in rows of the second table.
 """
 
 from collections import deque
@@ -27,8 +27,8 @@ _TABLES = ("Table", "View", "Index")
 
 
 class _Change(NamedTuple):
-    """The leader began to use ``name`` in the spelling ``spelled`` at ``sequence``; ``spelled`` is None if it removed
-    the name."""
+    """From ``sequence`` on, the leader uses ``name`` in the spelling ``spelled``; if ``spelled`` is None, the leader
+    has removed the name."""
 
     sequence: int
     name: Name
@@ -36,7 +36,7 @@ class _Change(NamedTuple):
 
 
 class Spellings:
-    """The leader's spelling of each name that the follower has, as of the last record of the stream so far.
+    """The leader's spelling of each name on the follower, as of the last record that was read from the stream.
 
     The spellings are stored in the database ``schema``. ``passes(uri)`` decides whether an object is replicated to this
     follower; ``uri`` contains folded names.
@@ -46,9 +46,9 @@ class Spellings:
         self._place = schema, resource
         self._passes = passes
         self._spelled: dict[Name, str] = {}
-        self._settled: dict[Uri, Uri] = {}  # maps tables whose rows need no more checks to their folded names
-        self._changes: deque[_Change] = deque()  # the changes that may not be committed yet
-        # maps the sequence of a refused statement to the name in the statement and the name in use
+        self._settled: dict[Uri, Uri] = {}  # maps each table whose rows need no more checks to its folded name
+        self._changes: deque[_Change] = deque()  # the changes that the follower may not have committed yet
+        # maps the sequence of a refused statement to the name in the statement, and to the name that is in use
         self._refused: dict[int, tuple[Uri, Uri]] = {}
 
     @property
@@ -57,7 +57,7 @@ class Spellings:
         return names.known(*self._place)
 
     def begin(self, found: Iterable[Sequence[Any]]) -> None:
-        """Continues from the follower's checkpoint; ``found`` are the rows that the query ``question`` returned."""
+        """Continues from the follower's checkpoint; ``found`` is the result of the query ``question``."""
         self._spelled = {(str(database), str(table)): str(spelled) for database, table, spelled in found}
         self._settled.clear()
         self._changes.clear()
@@ -66,7 +66,7 @@ class Spellings:
     def folded(self, record: Record) -> Record:
         """Returns the record with folded names. Must be called for each record, in the order of the stream.
 
-        Raises Unapplicable for rows of a table whose folded name belongs to another table on the follower.
+        Raises Unapplicable for rows of a table if another table on the follower has the same folded name.
         """
         if record.operation in ("Query", SKIPPED):
             if record.operation == "Query":
@@ -81,12 +81,12 @@ class Spellings:
         return record if uri == record.uri else replace(record, uri=uri)
 
     def check(self, record: Record) -> None:
-        """Raises Unapplicable for a statement that contains a name which is in use in another spelling."""
+        """Raises Unapplicable for a statement with a name that is in use in another spelling."""
         if (found := self._refused.get(record.sequence)) is not None:
             raise _two(record, *found)
 
     def notes(self, *, after: int, through: int) -> list[Statement]:
-        """The statements that store the changes of spellings in records after sequence ``after`` through
+        """Returns the statements that store the changes of spellings in the records after sequence ``after`` through
         ``through``."""
         last = {each.name: each.spelled for each in self._changes if after < each.sequence <= through}
         made = [names.remember(*self._place, name, spelled) for name, spelled in last.items() if spelled is not None]
@@ -106,7 +106,8 @@ class Spellings:
         self._change(record.sequence, found)
 
     def _see(self, record: Record) -> None:
-        """Updates the spellings according to the effects of a statement; a refused statement changes no spelling."""
+        """Updates the spellings according to the effects of a statement. A statement that is refused changes no
+        spelling."""
         found: dict[Name, str | None] = {}
         for action, *ends in self._effects(record):
             whole = action.endswith(_TABLES)
@@ -123,8 +124,8 @@ class Spellings:
         self._change(record.sequence, found)
 
     def _effects(self, record: Record) -> Iterator[tuple[Any, ...]]:
-        """Yields each action of a statement on an object that is replicated to this follower, with the object's URI
-        and, for a RENAME, its new URI."""
+        """Yields each action of a statement on a replicated object, with the URI of the object and, for a RENAME, also
+        the new URI."""
         for affect in record.affects:
             ends = [Uri.parse(affect[end]) for end in ("uri", "to") if end in affect]
             if affect["action"].endswith(LEADER_ONLY) or not all(self._passes(uri.folded()) for uri in ends):
@@ -132,8 +133,9 @@ class Spellings:
             yield affect["action"], *ends
 
     def _take(self, found: dict[Name, str | None], uri: Uri, *, whole: bool) -> Uri | None:
-        """Adds the database name of ``uri`` to ``found``, and if ``whole`` also the table name. Returns the object that
-        uses such a name in another spelling; None if there is no such object.
+        """Adds the name of the database in ``uri`` to ``found``, and with ``whole`` also the name of the table.
+
+        If an object uses such a name in another spelling, returns that object; otherwise returns None.
         """
         database = (folded(uri.database), ""), uri.database
         table = [(_name(uri), uri.table)] if whole and uri.table is not None else []
@@ -179,8 +181,8 @@ def _folded_affect(affect: dict[str, Any]) -> dict[str, Any]:
 
 
 def _two(record: Record, uri: Uri, other: Uri) -> Unapplicable:
-    """The error for ``record``, which names ``uri``, although the follower's object of this name is the leader's object
-    ``other``."""
+    """Returns the error for ``record``, in which ``uri`` occurs, although the follower's object with this name is the
+    leader's object ``other``."""
     kind = "database" if other.table is None else "table"
     names_ = [each.database if other.table is None else named(each.database, each.table or "") for each in (other, uri)]
     return Unapplicable(

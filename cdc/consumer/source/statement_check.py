@@ -1,9 +1,10 @@
-"""Checks that a record's statement does what its record claims, and returns its text and the bytes to send. Pure.
+"""Checks that a statement changes only the objects that its record lists, and returns its text and the bytes to send.
+Pure.
 
-The consumer has all rights on the follower that the leader's users have on the leader, and any client that can write to
-the topic could put a statement there. So a statement runs only if its kind is replicated and it changes only the
-objects that its record names: the filters decide on these objects, and never let the server's own databases pass. The
-producer's parser parses the text; a text that the server might read differently is refused, too.
+On the follower the consumer has all privileges that the leader's users have on the leader, and any client that can
+write to the topic could write a statement there. So a statement is executed only if its kind is replicated and it
+changes only the objects in its record. The filters decide about these objects, and never let the server's own databases
+pass. The producer's parser parses the text; a text that the server might read differently is refused, too.
 """
 
 import re
@@ -21,12 +22,13 @@ from cdc.sql.tokens import excerpt, spans
 
 __all__ = ["charset_of", "check_claims", "numbering", "parsed", "quoting", "spliced", "to_send"]
 
-# The character sets in which a statement may be sent as its text; in other sets the same bytes might mean other words.
+# The character sets in which a statement may be sent as the text in its record; in other character sets the same bytes
+# might mean other words.
 _SENT = UTF8 | {"latin1"}
 
 
 def charset_of(record: Record) -> str:
-    """The character set of the session that ran the statement."""
+    """The character set of the leader's session that executed the statement."""
     charset = (record.context or {}).get("charset", "utf8mb4")
     if not isinstance(charset, str):
         raise ValueError(f"the character set is {charset!r}")
@@ -34,11 +36,12 @@ def charset_of(record: Record) -> str:
 
 
 def quoting(record: Record) -> dict[str, Any]:
-    """The parser's options for the statement. Raises ValueError if the server may read it differently."""
+    """Returns the options with which to parse the statement. Raises ValueError if the server might read the statement
+    differently."""
     modes = (record.context or {}).get("sql_mode", "")
     if not isinstance(modes, str) or not modes.isascii():
         raise ValueError(f"the sql_mode is {modes!r}")
-    # The server accepts the names of modes in any case, and ANSI as the name of four modes.
+    # The server accepts the names of modes in upper and lower case, and ANSI as the name of four modes together.
     named = {mode.strip().upper() for mode in modes.split(",")}
     return {
         "ansi_quotes": not named.isdisjoint({"ANSI_QUOTES", "ANSI"}),
@@ -48,9 +51,9 @@ def quoting(record: Record) -> dict[str, Any]:
 
 
 def parsed(record: Record) -> str:
-    """The statement's text, with lone surrogates for bytes that encode no character.
+    """Returns the text of the statement, with lone surrogates for bytes that encode no character.
 
-    Raises ValueError if the server would read another text than the record shows.
+    Raises ValueError if the server would read another text than the text in the record.
     """
     charset = charset_of(record)
     if record.exact is not None:
@@ -62,7 +65,7 @@ def parsed(record: Record) -> str:
         return client_decode(record.query.encode("ascii"), charset)
     if not record.query.isascii() and charset not in _SENT:
         raise ValueError(f"its text in {charset} may mean something else")
-    sent(record.query, charset)  # raises ValueError for characters that are not in latin1
+    sent(record.query, charset)  # raises ValueError for characters that latin1 lacks
     return record.query
 
 
@@ -81,7 +84,7 @@ def spliced(record: Record, start: int, end: int, new: str) -> Record:
 
 
 def to_send(record: Record) -> bytes:
-    """The statement's bytes, in the character set of its context."""
+    """Returns the bytes of the statement, in the character set of its context."""
     return sent(record.query, charset_of(record)) if record.exact is None else record.exact
 
 
@@ -93,7 +96,7 @@ _HINT = (
 
 
 def check_claims(record: Record, *, version: int, folds_names: bool = False) -> None:
-    """Raises Unapplicable if the statement is not of a replicated kind, or does not do what its record claims.
+    """Raises Unapplicable if the statement is not of a replicated kind, or affects other objects than its record lists.
 
     ``version`` is the follower's version, in the form of executable comments (90704 for 9.7.4). ``folds_names`` is true
     if the record contains names in lower case, which the statement may contain in any case.
@@ -112,7 +115,7 @@ def check_claims(record: Record, *, version: int, folds_names: bool = False) -> 
 
 
 def numbering(record: Record) -> Effect | None:
-    """The effect by which the statement numbers rows of a table; None if it numbers no rows."""
+    """Returns the effect of the statement that numbers rows of a table; None if the statement numbers no rows."""
     database = (record.context or {}).get("database", "")
     _, found = classify(parsed(record), database=database, **quoting(record))
     effects = as_stored(found, charset_of(record))
@@ -120,8 +123,8 @@ def numbering(record: Record) -> Effect | None:
 
 
 def _problem(record: Record, version: int, here: Callable[[Effect], Effect]) -> str:
-    """The reason not to run the statement, or an empty text; ``here`` converts the names in an effect to the names of
-    the follower's objects."""
+    """Returns the reason not to execute the statement, or an empty text; ``here`` converts the names in an effect to
+    the follower's names."""
     text, modes = parsed(record), quoting(record)
     if any(int(number) > version for part in _between(text, modes) for number in _VERSIONED.findall(part)):
         return "it has a comment that only a server newer than the follower executes"
@@ -136,14 +139,14 @@ def _problem(record: Record, version: int, here: Callable[[Effect], Effect]) -> 
         (affect["action"], str(Uri.parse(affect["uri"])), str(Uri.parse(affect["to"])) if "to" in affect else None)
         for affect in record.affects
     }
-    # Older records have names as they are in the text.
+    # Older records contain the names as they are in the text, so the effects are also compared without ``as_stored``.
     if not any(_said(tuple(map(here, each)), record) == claimed for each in (effects, found)):
         return "its text affects other objects than its record says"
     return ""
 
 
 def _said(effects: tuple[Effect, ...], record: Record) -> set[tuple[str, str, str | None]] | None:
-    """The effects in the form of a record's ``affects``; None if no effect is in the record's database."""
+    """Returns the effects in the form of a record's ``affects``; None if none of them is in the record's database."""
     if all(effect.database != record.uri.database for effect in effects):
         return None
     resource = record.uri.resource
@@ -155,7 +158,7 @@ def _said(effects: tuple[Effect, ...], record: Record) -> set[tuple[str, str, st
 
 
 def _between(text: str, modes: dict[str, Any]) -> Iterator[str]:
-    """The text between the tokens: comments, and the marks around comments that the server executes."""
+    """Yields the text between the tokens: comments, and the marks at both ends of comments that the server executes."""
     at = 0
     for span in spans(text, **modes):
         yield text[at : span.start]

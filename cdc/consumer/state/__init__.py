@@ -1,1 +1,1 @@
-"""The consumer's own tables in the follower: checkpoint, ledger, conflicts; and the status read from them."""
+"""The consumer's own tables on the follower (checkpoint, ledger, conflicts), and the status that is read from them."""

@@ -1,14 +1,14 @@
-"""Keeps the GTIDs of the leader's copy with which the follower began (``consumer.start``) in a row on the follower, and
-decides what they mean for a record.
+"""Stores the GTIDs of the base copy with which the follower began (``consumer.start``) in a row on the follower, and
+decides which records the copy contains.
 
-The row commits with the leader's first checkpoint and never changes: so the same transactions are ignored after each
-crash, even if the profile was changed meanwhile.
+The row commits together with the leader's first checkpoint and never changes, so that the same transactions are ignored
+after each crash, even if the profile was changed in the meantime.
 """
 
 from cdc.config.start_position import COPY_KEY
 from cdc.consumer.state.own_table import OwnTable
 from cdc.errors import UserError
-from cdc.model.gtid import GtidSet, is_gtid
+from cdc.model.gtid import GtidSet, is_gtid, newest_of_each_domain
 from cdc.model.record import Record
 
 __all__ = ["COPIES", "BaseCopy"]
@@ -24,36 +24,45 @@ COPIES = OwnTable(
 
 
 class BaseCopy:
-    """The GTIDs ``held`` by the copy with which the follower began; empty if the follower began empty.
+    """The base copy with which the follower began. ``held`` are the GTIDs of its transactions; empty if the follower
+    began without a copy.
 
-    ``new_from`` is the first record known to be of a transaction that the copy lacks; None until there is such a
-    record.
+    ``new_from`` is the sequence of the first record whose transaction the copy is known to lack; None until there is
+    such a record.
     """
 
     def __init__(self, held: GtidSet | None = None, *, new_from: int | None = None) -> None:
         self.held = held or GtidSet()
         self.new_from = new_from
         self._any = bool(self.held)
+        self._last = newest_of_each_domain(self.held)  # of MariaDB's domains
 
     def covers(self, chunk: Record) -> bool:
-        """Whether the copy already contains the rows of a chunk that the producer made (``Record.of_copy``).
+        """Whether the base copy already contains the rows of a chunk (``Record.of_copy``).
 
-        It does if no transaction before the chunk is new: the chunk's older rows must not replace rows that the copy
-        has from later transactions. If there are no later transactions either, the rows are the same.
+        It does if the copy contains all transactions before the chunk. The older rows of the chunk must then not
+        replace the copy's rows, which may come from later transactions.
         """
         return self._any and (self.new_from is None or chunk.sequence < self.new_from)
 
     def see(self, record: Record) -> None:
-        """Notes the first record of a transaction of the leader."""
+        """Notes whether the copy lacks the transaction that begins with ``record``."""
         if self.new_from is None and self._any and not self.has(record):
             self.new_from = record.sequence
 
     def has(self, record: Record) -> bool:
-        """Whether the copy contains the record's transaction, so that the record is ignored."""
-        return self._any and record.transaction in self.held
+        """Whether the base copy contains the record's transaction, so that the record must be ignored."""
+        return self._any and self.has_gtid(record.transaction)
+
+    def has_gtid(self, gtid: str) -> bool:
+        """Whether the base copy contains the transaction ``gtid``."""
+        domain, mark, number = gtid.partition("-")[0], *gtid.rpartition("-")[1:]
+        if ":" not in gtid and mark and is_gtid(gtid):
+            return int(number) <= self._last.get(domain, (0, ""))[0]
+        return gtid in self.held
 
     def require_gtid(self, record: Record) -> None:
-        """Raises UserError if it can't be known whether the copy contains the record's transaction."""
+        """Raises UserError if it can't be known whether the base copy contains the record's transaction."""
         if self._any and not is_gtid(record.transaction):
             raise UserError(
                 f"transaction {record.transaction} has no GTID, so it is not known whether the copy has it",

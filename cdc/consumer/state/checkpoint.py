@@ -1,7 +1,8 @@
-"""Defines the checkpoint, the row in the follower that names the last applied record, and the SQL that writes it.
+"""Defines the checkpoint, which is a row on the follower with the sequence of the last applied record, and the SQL that
+writes it.
 
-In the layout ``per_table`` the offsets of the tables' topics are rows of a second table, so that a batch writes only
-the offsets that changed.
+In the layout ``per_table``, the offsets in the topics of the tables are in the rows of another table, so that a batch
+writes only the offsets that it changes.
 """
 
 import json
@@ -51,8 +52,8 @@ OFFSETS = OwnTable(
 
 
 class TopicIdPartition(NamedTuple):
-    """A partition of a topic, as Kafka identifies it. A topic that is created later under the same name
-    has another id.
+    """A partition of a topic, with the topic's id in Kafka. A topic that is created later with the same name has
+    another id.
     """
 
     topic: str
@@ -62,12 +63,13 @@ class TopicIdPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The progress of one leader's records: all records up to ``sequence`` are applied; ``offsets`` are the offsets of
-    the next records to read.
+    """The progress of a follower with the records of one leader. All records up to ``sequence`` are applied, and
+    ``offsets`` are the offsets of the next records to read.
 
     ``topic`` is the topic of all records or, in the layout ``per_table``, the commit log. ``schema`` is the consumer's
-    own database, which contains the checkpoint. ``ts_us`` is the leader's commit time of the last record, ``position``
-    is the position in the leader's binlog where the record's event begins; both are None before the first record.
+    own database, which contains the checkpoint. ``ts_us`` is the time at which the leader committed the last applied
+    record, and ``position`` is the position of the record's event in the leader's binlog; both are None before the
+    first record.
     """
 
     resource: str
@@ -81,18 +83,18 @@ class Checkpoint:
 
     @staticmethod
     def select(resource: str, *, schema: str) -> str:
-        """The query for the row that ``from_rows`` parses."""
+        """Writes the query for the row that ``from_rows`` parses."""
         columns = "resource, topic, topic_id, sequence, offsets, leader_ts_us, leader_file, leader_offset"
         return CHECKPOINT.select(schema, resource, columns, where=f"worker={WORKER}")
 
     @staticmethod
     def select_offsets(resource: str, *, schema: str) -> str:
-        """The query for the rows of offsets that ``from_rows`` parses."""
+        """Writes the query for the rows of offsets that ``from_rows`` parses."""
         return OFFSETS.select(schema, resource, "topic, number, topic_id, next_offset")
 
     @classmethod
     def from_rows(cls, row: tuple[Any, ...], others: Iterable[tuple[Any, ...]] = (), *, schema: str) -> Self:
-        """Parses the checkpoint from its selected row and from the rows of the other topics' offsets."""
+        """Parses the checkpoint from its row, and from the rows of the offsets in other topics."""
         resource, topic, topic_id, sequence, text, ts_us, file, offset = row
         offsets = {TopicIdPartition(topic, int(number), topic_id): int(at) for number, at in json.loads(text).items()}
         offsets |= {TopicIdPartition(name, int(number), id_): int(at) for name, number, id_, at in others}
@@ -100,7 +102,7 @@ class Checkpoint:
         return cls(resource, topic, topic_id, int(sequence), offsets, schema, ts_us, position)
 
     def insert(self) -> str:
-        """The statement that writes a leader's first row, before anything is applied."""
+        """Writes the statement that inserts the row of a leader, before its first record is applied."""
         return CHECKPOINT.insert(
             self.schema,
             self.resource,
@@ -113,7 +115,7 @@ class Checkpoint:
         )
 
     def advanced(self, *, last: Record, offsets: Mapping[TopicIdPartition, int]) -> "Checkpoint":
-        """The checkpoint after all records up to ``last`` have been applied."""
+        """Returns the checkpoint as it is after all records up to ``last`` were applied."""
         return replace(
             self,
             sequence=last.sequence,
@@ -123,12 +125,12 @@ class Checkpoint:
         )
 
     def advance(self, target: "Checkpoint", *, last: Record) -> str:
-        """The statement that moves the row from this checkpoint to ``target``.
+        """Writes the statement that updates the row from this checkpoint to ``target``.
 
-        It matches no row if another consumer has moved the row.
+        It matches no row if another consumer has updated the row.
         """
-        # A record that the producer made belongs to no transaction of the leader; the transaction before it is still
-        # the last one applied.
+        # A record that the producer made belongs to no transaction of the leader, so the GTID of the last applied
+        # transaction is kept.
         gtid = "" if last.of_copy else f"leader_gtid={quoted(last.transaction)}, "
         return (
             f"UPDATE {CHECKPOINT.within(self.schema)} SET sequence={target.sequence}, offsets={quoted(target._own())}, "
@@ -138,8 +140,8 @@ class Checkpoint:
         )
 
     def move(self, offsets: Mapping[TopicIdPartition, int]) -> str | None:
-        """The statement that writes the offsets in topics other than the checkpoint's own; None if there are no such
-        offsets.
+        """Writes the statement that stores the offsets in other topics than the checkpoint's own; None if there are no
+        such offsets.
         """
         rows = ", ".join(
             f"({quoted(self.resource)}, {quoted(topic)}, {number}, {quoted(topic_id)}, {offset})"
@@ -155,7 +157,7 @@ class Checkpoint:
 
     @property
     def others(self) -> bool:
-        """Whether there are offsets in topics other than the checkpoint's own."""
+        """Whether the checkpoint has offsets in other topics than its own."""
         return any(partition.topic != self.topic for partition in self.offsets)
 
     def _own(self) -> str:
@@ -165,7 +167,7 @@ class Checkpoint:
 
 
 def others(schema: str) -> str:
-    """The query for the databases other than ``schema`` that have a checkpoint table."""
+    """Writes the query for the databases other than ``schema`` that contain a checkpoint table."""
     return (
         "SELECT TABLE_SCHEMA FROM information_schema.COLUMNS WHERE TABLE_NAME='checkpoint' "
         f"AND COLUMN_NAME='leader_gtid' AND TABLE_SCHEMA<>{quoted(schema)} AND TABLE_SCHEMA RLIKE '^[0-9A-Za-z_$-]+$'"
@@ -173,8 +175,8 @@ def others(schema: str) -> str:
 
 
 def select_leader(resource: str, *, schema: str) -> str:
-    """The query for the last record's binlog file, offset, GTID and commit time, and for the time of its
-    application.
+    """Writes the query for the binlog file, offset, GTID and commit time of the last applied record, and for the time
+    at which it was applied.
     """
     columns = "leader_file, leader_offset, leader_gtid, leader_ts_us, applied_at"
     return CHECKPOINT.select(schema, resource, columns, where=f"worker={WORKER}")

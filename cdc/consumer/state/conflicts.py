@@ -1,6 +1,8 @@
-"""Writes each conflict that was resolved in the leader's favour as a row, which commits with the rows in conflict.
+"""Stores each conflict that was resolved in the leader's favour as a row, which commits together with the rows in
+conflict.
 
-Each leader's conflicts are numbered from 1, so the newest number is their count; only the newest ``KEPT`` rows remain.
+The conflicts of each leader are numbered from 1, so that the highest number is the number of all conflicts. Only the
+newest ``KEPT`` rows are kept.
 """
 
 from dataclasses import dataclass
@@ -27,12 +29,12 @@ CONFLICTS = OwnTable(
     key=("number",),
 )
 _COLUMNS = "number, sequence, uri, operation, row_key, reason, removed, at"
-_LONGEST = 10_000  # characters that always fit in a TEXT column in UTF-8
+_LONGEST = 10_000  # characters; a text of this length always fits into a TEXT column in UTF-8
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A row of ``record`` that differed on the follower; ``removed`` names rows that were deleted for it."""
+    """A row of ``record`` that differed on the follower; ``removed`` lists the rows that were deleted because of it."""
 
     record: Record
     key: str
@@ -41,7 +43,7 @@ class Conflict:
 
 
 def note(session: Session, conflict: Conflict) -> None:
-    """Inserts the conflict in the session's open transaction. Raises Interrupted or Refused."""
+    """Inserts a row for the conflict in the session's open transaction. Raises Interrupted or Refused."""
     record, schema = conflict.record, session.schema
     resource = record.uri.resource
     ((number,),) = session.rows(CONFLICTS.select(schema, resource, "COALESCE(MAX(number), 0) + 1"))
@@ -57,11 +59,12 @@ def note(session: Session, conflict: Conflict) -> None:
         removed=conflict.removed[:_LONGEST],
         now="at",
     )
-    # The number of rows is bounded: if other clients write to the follower, each row may be a conflict.
+    # Old rows are deleted, because each row that other clients write to the follower may cause a conflict.
     delete = CONFLICTS.delete(schema, resource, where=f"number<={number - KEPT}")
     session.run([insert.encode(), delete.encode()])
 
 
 def newest(schema: str, resource: str, *, limit: int) -> str:
-    """The query for the newest conflicts, newest first, with all columns except the resource, in the table's order."""
+    """Writes the query for the newest conflicts, newest first, with all columns except the resource, in the order of
+    the table."""
     return f"{CONFLICTS.select(schema, resource, _COLUMNS)} ORDER BY number DESC LIMIT {limit}"

@@ -1,4 +1,5 @@
-"""Defines the ledger, the follower's table of the leader's statements: its SQL, and the GTIDs that it assigns.
+"""Defines the ledger, a table on the follower that contains the leader's statements, and assigns GTIDs to the
+statements.
 
 Each statement has a row with its state:
 
@@ -7,10 +8,11 @@ done         the statement ran
 not applied  the statement is not for this follower, or was in its base copy; ``note`` contains the reason
 skipped      the operator left the record out (``--skip``); ``note`` contains the follower's error
 
-Statements get the GTIDs under which they run, and the ledger records these before the statements run. A new
-GTID has the number after the highest number in the ledger. Only the consumer that holds the lock assigns numbers. If a
-higher number was executed, the ledger did not record it, which no crash can cause. The intents of consecutive
-statements commit together: after a crash some intents may be left, and their statements keep their GTIDs.
+Each statement gets the GTID under which it is executed, and its GTID is in the ledger before it is executed. A new GTID
+has the number after the highest number in the ledger. Only the consumer that holds the lock assigns numbers. If the
+follower has executed a GTID with a higher number, the ledger has lost rows, which no crash can cause. The intents of
+consecutive statements commit together: after a crash some statements may have intents without being executed, and they
+keep their GTIDs.
 """
 
 import json
@@ -46,11 +48,11 @@ __all__ = [
 ]
 
 
-# The note of statements that must run when the follower is promoted to a leader.
+# The ``note`` in the rows of statements that are not executed until the follower is promoted to a leader.
 ACTS_ON_LEADER = "triggers and events act on the leader; what they do arrives as rows"
-# The note of statements whose effects the follower has had from the beginning.
+# The ``note`` in the rows of statements that are not executed because the follower's base copy contains their effects.
 IN_COPY = "the copy that the follower began from has it (consumer.start)"
-BYTES = "bytes"  # the member of the context that contains the exact bytes of a statement, in base64
+BYTES = "bytes"  # key in the context: the exact bytes of a statement, in base64
 _NUMBER = "CAST(SUBSTRING_INDEX(gtid, ':', -1) AS UNSIGNED)"
 _STATES = "ENUM('intent', 'done', 'not applied', 'skipped') NOT NULL"
 _CONTEXT = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'JSON: of the record'"
@@ -73,15 +75,16 @@ _NOTE = 255
 
 
 def upgrade(schema: str) -> str:
-    """The statement that changes a table of an older version to the current version."""
-    # It is one statement, so that a crash leaves one of the two versions; an older consumer can use the current
-    # version, too.
+    """Writes the statement that changes a table of an older version to the current version."""
+    # All changes are in one statement, so that after a crash the table has either the older or the current version. An
+    # older consumer can use the current version, too.
     columns = f"MODIFY state {_STATES}, ADD COLUMN context {_CONTEXT}, ADD COLUMN affects {_CONTEXT}"
     return f"ALTER TABLE {LEDGER.within(schema)} {columns}"
 
 
 def has_context(schema: str) -> str:
-    """The query that returns one row if the table is of the current version, and no row if it needs ``upgrade``."""
+    """Writes the query that returns one row if the table has the current version, and no row if it needs
+    ``upgrade``."""
     return (
         f"SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA={quoted(schema)} "
         "AND TABLE_NAME='ledger' AND COLUMN_NAME='affects'"
@@ -89,26 +92,26 @@ def has_context(schema: str) -> str:
 
 
 def gtids_of(schema: str, records: Sequence[Record]) -> str:
-    """The query for the sequence and GTID of each of the statements that the ledger contains."""
+    """Writes the query for the sequence and GTID of those statements in ``records`` that the ledger contains."""
     sequences = ", ".join(str(record.sequence) for record in records)
     return LEDGER.select(schema, records[0].uri.resource, "sequence, gtid", where=f"sequence IN ({sequences})")
 
 
 def highest_gtid(schema: str, resource: str) -> str:
-    """The query for the highest numbered GTID of a statement of ``resource``; it returns no row if there is no such
-    GTID.
+    """Writes the query for the GTID with the highest number of a statement of the leader ``resource``. The query
+    returns no row if there is no such GTID.
 
-    It reads all rows of ``resource``: their numbers need not grow with the sequences.
+    It reads all rows of the leader, because the numbers need not grow with the sequences.
     """
     ours = f"gtid LIKE {quoted(statement_uuid(resource) + ':%')}"
     return f"{LEDGER.select(schema, resource, 'gtid', where=ours)} ORDER BY {_NUMBER} DESC LIMIT 1"
 
 
 def last_executed(schema: str, resource: str, *, after: int) -> str:
-    """The query for the highest sequence above ``after`` of a statement that has run or is running, NULL if there is no
-    such statement.
+    """Writes the query for the highest sequence above ``after`` of a statement that was executed or is being executed;
+    the result is NULL if there is no such statement.
 
-    A running statement owns its GTID from before it begins until it has ended.
+    While a statement is being executed, it owns its GTID.
     """
     owned = "LOCATE(CONCAT(LOWER(gtid), '#'), LOWER(@@GLOBAL.gtid_owned))"
     ran = f"gtid <> '' AND (GTID_SUBSET(gtid, @@GLOBAL.gtid_executed) OR {owned})"
@@ -116,18 +119,18 @@ def last_executed(schema: str, resource: str, *, after: int) -> str:
 
 
 def insert_intent(schema: str, record: Record, *, gtid: str) -> str:
-    """The statement that records that a statement is about to run under ``gtid``."""
-    # A row without a GTID means that the statement did not run, and that the checkpoint was then moved back to before
-    # it.
+    """Writes the INSERT of an intent: the record's statement is about to be executed under ``gtid``."""
+    # An existing row without a GTID means that the statement was not executed, and that the checkpoint was later moved
+    # back to before it.
     again = "ON DUPLICATE KEY UPDATE state=VALUES(state), gtid=VALUES(gtid)"
     return f"{_insert(schema, record, state='intent', gtid=gtid)} {again}"
 
 
 def insert_not_run(schema: str, record: Record, *, state: str, note: str, statement: str | None = None) -> str:
-    """The statement that records a statement that does not run.
+    """Writes the INSERT of a ledger row for a statement that the follower does not execute.
 
-    ``statement`` replaces the record's text, for records without a text. An intent may exist already, if the follower
-    refused the statement; its number is not used again.
+    ``statement`` replaces the text of the record, in case the record has no text. If the follower has refused the
+    statement, there is an intent already; the number in its GTID is not used again.
     """
     return (
         f"{_insert(schema, record, state=state, note=note, statement=statement)} "
@@ -136,7 +139,7 @@ def insert_not_run(schema: str, record: Record, *, state: str, note: str, statem
 
 
 def finish(schema: str, record: Record) -> str:
-    """The statement that records that the intended statement ran."""
+    """Writes the UPDATE that changes the state of the record's statement from ``intent`` to ``done``."""
     return f"UPDATE {LEDGER.within(schema)} SET state='done', finished_at=NOW(6) WHERE {_is(record)} AND state='intent'"
 
 
@@ -169,36 +172,37 @@ Commit = Callable[[Sequence[bytes]], None]
 
 
 class Intent(NamedTuple):
-    """The GTID under which a statement runs or, unless it ``is_new``, may have run."""
+    """The GTID under which a statement is to be executed. Unless ``is_new`` is true, the statement may have been
+    executed already."""
 
     gtid: str
     is_new: bool
 
 
 class Intents:
-    """Assigns GTIDs to one leader's statements, and records them as intents, over the ``session`` that
-    holds the lock.
+    """Assigns GTIDs to the statements of one leader, and stores them as intents. ``session`` must hold the consumer's
+    lock.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        # the connection that read or assigned it, and the number
+        # a connection, and the highest number that was read or assigned on it
         self._highest: tuple[tuple[str, int], int] | None = None
 
     def intend(self, records: Sequence[Record], commit: Commit) -> list[Intent]:
-        """Commits the intents of the first statements of ``records``, at least one, and returns them.
+        """Commits intents for at least the first statement in ``records``, and returns the intents.
 
-        Statements that an earlier attempt has intended keep their intents; then there may be nothing to ``commit``.
-        Raises Unapplicable if the first statement is too large for the follower, UserError if the follower has another
-        history; Interrupted, Refused.
+        Statements that already have intents, from an earlier attempt, keep them; there may then be nothing to
+        ``commit``. Raises Unapplicable if the first statement is too large for the follower, UserError if the follower
+        has executed statements that its ledger lacks; Interrupted, Refused.
         """
         number = self._number(records[0].uri.resource)
         unused = _unused(records, number)
         question = f"{gtids_of(self._session.schema, records)} UNION ALL SELECT -1, {unused}"
         found = {int(sequence): str(gtid) for sequence, gtid in self._session.rows(question)}
         used = found.pop(-1)
-        # A row without a GTID means that the statement did not run, and that the checkpoint was then moved back to
-        # before it.
+        # An existing row without a GTID means that the statement was not executed, and that the checkpoint was later
+        # moved back to before it.
         intents = {sequence: Intent(gtid, is_new=False) for sequence, gtid in found.items() if gtid}
         new = [record for record in records if record.sequence not in intents]
         if new:
@@ -209,9 +213,10 @@ class Intents:
         return [intents[record.sequence] for record in first]
 
     def _commit(self, records: Sequence[Record], number: int, commit: Commit, *, first: bool) -> dict[int, Intent]:
-        """Commits the intents that fit into a packet, with GTIDs from ``number`` on, and returns them by sequence.
+        """Commits the intents that fit into one packet, with GTIDs from ``number`` on, and returns them by sequence.
 
-        Raises Unapplicable if the first intent does not fit, unless other statements come before it (not ``first``).
+        If not even one intent fits, raises Unapplicable, but only if ``first`` is true: no other statements come before
+        these.
         """
         intents: dict[int, Intent] = {}
         packet: list[bytes] = []
@@ -225,8 +230,9 @@ class Intents:
             intents[record.sequence] = Intent(gtid, is_new=True)
             packet.append(intent)
         if packet:
-            # The highest number is read again if the commit is interrupted, since it may have succeeded: after a
-            # restart the server assigns the ids of former connections to new connections.
+            # Cleared before the commit, so that the highest number is read again if the commit is interrupted, which
+            # may nevertheless have succeeded. The connection alone does not show this, because after a restart the
+            # server assigns the same ids again.
             self._highest = None
             commit(packet)
             self._highest = self._connection, number + len(packet) - 1
@@ -251,10 +257,10 @@ class Intents:
         return self._highest[1] + 1
 
     def _check_unused(self, records: Sequence[Record], number: int) -> None:
-        """Raises UserError if the follower has another history.
+        """Raises UserError if the follower has executed statements that its ledger lacks.
 
-        Then it has executed ``number`` or a higher number without an intent, or one of the statements under the GTID
-        that an earlier version assigned to it.
+        That is so if it has executed a GTID with ``number`` or a higher number, or one of the statements in ``records``
+        under the GTID that an earlier version would have assigned to it.
         """
         ((used,),) = self._session.rows(f"SELECT {_unused(records, number)}")
         if used:
@@ -271,7 +277,8 @@ class Intents:
 
 
 def _unused(records: Sequence[Record], number: int) -> str:
-    """The SQL expression for the GTIDs that must be unused for new statements, but were executed."""
+    """The SQL expression for the GTIDs that the follower has executed, although they must be unused before the new
+    statements are executed."""
     resource = records[0].uri.resource
     formers = ",".join(former_gtid(resource, record.sequence) for record in records)
     unused = quoted(f"{formers},{statement_gtid(resource, number)}-{LAST}")

@@ -1,8 +1,8 @@
-"""The table with the leader's spelling of names, for a follower with ``lower_case_table_names = 1``, which stores names
-in lower case. Pure.
+"""Defines the table with the leader's spelling of names, for a follower with ``lower_case_table_names = 1``, which
+stores names in lower case. Pure.
 
-A row of this table commits with the record that first contains the name, or with the record that removes it, so the
-rows always match the checkpoint.
+A row of this table is inserted in the transaction of the record that first contains the name, and deleted in that of
+the record that removes the name. So the rows always correspond to the checkpoint.
 """
 
 from collections.abc import Iterable
@@ -28,17 +28,17 @@ NAMES = OwnTable(
 
 
 def known(schema: str, resource: str) -> str:
-    """The query for all names: database, table, and the leader's spelling."""
+    """Writes the query for all names: database, table, and the leader's spelling."""
     return NAMES.select(schema, resource, "database_name, table_name, spelled")
 
 
 def remember(schema: str, resource: str, name: Name, spelled: str) -> str:
-    """The statement that stores the leader's spelling of a name."""
+    """Writes the statement that stores the leader's spelling of a name."""
     insert = NAMES.insert(schema, resource, database_name=name[0], table_name=name[1], spelled=spelled, now="at")
     return f"REPLACE{insert.removeprefix('INSERT')}"
 
 
 def forget(schema: str, resource: str, names: Iterable[Name]) -> str:
-    """The statement that deletes the rows of ``names`` that no longer exist on the leader."""
+    """Writes the statement that deletes the rows of ``names``, which do not exist on the leader any more."""
     pairs = ", ".join(f"({quoted(database)}, {quoted(table)})" for database, table in names)
     return NAMES.delete(schema, resource, where=f"(database_name, table_name) IN ({pairs})")

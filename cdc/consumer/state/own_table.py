@@ -1,5 +1,5 @@
-"""Describes a table in the consumer's own database, which contains rows of several leaders, by mysql_resource_name.
-Pure.
+"""Describes a table in the consumer's own database. Such a table may contain rows for several leaders, which are
+distinguished by their mysql_resource_name. Pure.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ _RESOURCE = (
 
 @dataclass(frozen=True, slots=True)
 class OwnTable:
-    """The table ``name`` with a column ``resource`` and ``columns``, as they are written in CREATE TABLE. ``key`` are
-    the columns of its primary key after ``resource``.
+    """The table ``name``, with the column ``resource`` and the other ``columns`` (in the form of CREATE TABLE). The
+    primary key consists of ``resource`` and the columns ``key``.
 
-    The methods return statements for the table in database ``schema``.
+    The methods return statements for the table in the database ``schema``.
     """
 
     name: str
@@ -27,32 +27,33 @@ class OwnTable:
     key: tuple[str, ...] = ()
 
     def within(self, schema: str) -> str:
-        """The table's full name."""
+        """The qualified name of the table."""
         return f"`{schema}`.`{self.name}`"
 
     def create(self, schema: str) -> str:
-        """The statement that creates the table if it is missing."""
+        """Writes the statement that creates the table if it is missing."""
         key = ", ".join(("resource", *self.key))
         body = f"\n  {_RESOURCE},\n  {self.columns.strip()},\n  PRIMARY KEY ({key})\n"
         return f"CREATE TABLE IF NOT EXISTS {self.within(schema)} ({body}) ENGINE=InnoDB"
 
     def exists(self, schema: str) -> str:
-        """The query that returns one row if the table exists, and no row otherwise."""
+        """Writes the query that returns one row if the table exists, and no row otherwise."""
         where = f"TABLE_SCHEMA={quoted(schema)} AND TABLE_NAME={quoted(self.name)}"
         return f"SELECT 1 FROM information_schema.TABLES WHERE {where}"
 
     def insert(self, schema: str, resource: str, *, now: str, **values: str | int) -> str:
-        """The statement that inserts a row; the column ``now`` gets the time at which it runs."""
+        """Writes the statement that inserts a row; the column ``now`` receives the time at which the statement is
+        executed."""
         columns = ", ".join(("resource", *values, now))
         texts = (str(value) if isinstance(value, int) else quoted(value) for value in (resource, *values.values()))
         return f"INSERT INTO {self.within(schema)} ({columns}) VALUES ({', '.join(texts)}, NOW(6))"
 
     def select(self, schema: str, resource: str, columns: str, *, where: str = "") -> str:
-        """The query for ``columns`` of the rows about the leader ``resource`` that fulfil ``where``."""
+        """Writes the query for ``columns`` of those rows of the leader ``resource`` that fulfil ``where``."""
         rest = f" AND ({where})" if where else ""
         return f"SELECT {columns} FROM {self.within(schema)} WHERE resource={quoted(resource)}{rest}"
 
     def delete(self, schema: str, resource: str, *, where: str = "") -> str:
-        """The statement that deletes the leader's rows that fulfil ``where``."""
+        """Writes the statement that deletes those rows of the leader ``resource`` that fulfil ``where``."""
         rest = f" AND ({where})" if where else ""
         return f"DELETE FROM {self.within(schema)} WHERE resource={quoted(resource)}{rest}"

@@ -1,8 +1,8 @@
-"""Refuses a follower on which an earlier version began ``--rewind`` and did not end it: its rows belong to two states
-of the leader.
+"""Refuses a follower on which an earlier version began ``--rewind`` and did not finish, because its rows belong to two
+states of the leader.
 
-Such a follower has a table ``rewinds`` with a row for the leader; its checkpoint was moved back and has not reached its
-former place again.
+Such a follower has a table ``rewinds`` with a row for the leader. Its checkpoint was moved back, and has not reached
+its former sequence again.
 """
 
 from cdc.consumer.follower.session import Session
@@ -17,9 +17,9 @@ _REWINDS = OwnTable("rewinds", "upto BIGINT")
 
 
 def require_none(session: Session, checkpoint: Checkpoint) -> None:
-    """Raises UserError if a rewind of the follower of ``checkpoint`` is under way; Interrupted, Refused.
+    """Raises UserError if a rewind of the follower with this ``checkpoint`` is unfinished; Interrupted, Refused.
 
-    A row of a rewind that has ended may be left, and is ignored.
+    The row of a finished rewind may still exist; it is ignored.
     """
     schema, resource = checkpoint.schema, quoted(checkpoint.resource)
     if not session.rows(_REWINDS.exists(schema)):

@@ -1,7 +1,7 @@
 """Marks a follower that cdc-seed is loading: the table ``seeds`` has a row for it from the first checkpoint until all
 rows are loaded.
 
-Meanwhile the checkpoint records the progress of the load, and the follower equals no state of the leader.
+While that row exists, the checkpoint contains the progress of the load, and the follower equals no state of the leader.
 """
 
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ SEEDS = OwnTable(
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A load after which the follower equals the leader at sequence ``upto``, within the filters and renames of
-    ``scope``. Rows that they left out are not loaded later.
+    """A load by cdc-seed, after which the follower equals the leader at sequence ``upto``, within the filters and
+    renames in ``scope``. Rows that these filters leave out can't be loaded later.
     """
 
     upto: int
@@ -32,7 +32,7 @@ class Seed:
 
 
 def seed_of(session: Session, resource: str) -> Seed | None:
-    """The seed that has begun and not ended; None for any other follower. Raises Interrupted, Refused."""
+    """Returns the seed that is loading the follower, or None if none is. Raises Interrupted, Refused."""
     found = SEEDS.select(session.schema, resource, "upto, scope")
     rows = session.rows(found) if session.rows(SEEDS.exists(session.schema)) else []
     return Seed(int(rows[0][0]), str(rows[0][1])) if rows else None

@@ -1,5 +1,5 @@
-"""Decides which refused records the operator leaves out (``--skip``), by sequence or table, and checks that each was
-left out.
+"""Decides which refused records the operator leaves out (``--skip``), by sequence or by table, and checks that each
+named record was left out.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,11 +16,11 @@ _OPTION = "option --skip"
 
 
 class Skips:
-    """Decides which records are left out. Only records that the follower refuses are left out, so that a sequence named
-    by mistake loses no record.
+    """Decides which records may be left out. A record is left out only if the follower refuses it, so that a wrong
+    sequence in the option loses no record.
 
     All refused records of ``tables`` (the leader's names) may be left out until a copy of the table begins; ``new``
-    returns the follower's name of a database. ``used`` are the sequences that were left out.
+    returns the follower's name of a database. ``used`` are the sequences of the records that were left out.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class Skips:
         return cls(numbers, tables, new=new)
 
     def fold(self) -> None:
-        """Converts the names of the tables to lower case, for records with names in lower case."""
+        """Converts the names of the tables to lower case, for records whose names are in lower case."""
         lower = {here: (folded(there[0]), folded(there[1])) for here, there in self._here.items()}
         self._here = {(folded(here[0]), folded(here[1])): there for here, there in lower.items()}
 
     def again(self, after: int) -> tuple[list[int], list[str]]:
-        """The options to repeat after a run that committed nothing after sequence ``after``: the sequences of records
-        that were left out, and the tables.
+        """Returns the options to repeat if the run has committed nothing after sequence ``after``: the sequences of
+        records that were left out after it, and the tables.
         """
         numbers = [number for number in self.used & self._wanted if number > after]
         return numbers, [named(*table) for table in self._here.values()]
@@ -73,24 +73,24 @@ class Skips:
         """Whether the record may be left out."""
         if record.sequence in self._wanted:
             return True
-        # Records of a table copy are never left out, since they repair the table.
+        # Records of a table copy are never left out, because they repair the table.
         if not self._here or record.range is not None or record.copying:
             return False
         if record.operation != "Query":
             return (record.uri.database, record.uri.table) in self._here
-        # A statement still contains the leader's names.
+        # In a statement the names are still the leader's.
         uris = [Uri.parse(affect[end]) for affect in record.affects for end in ("uri", "to") if end in affect]
         return bool(uris) and all((uri.database, uri.table) in self._here.values() for uri in uris)
 
     def see(self, chunk: Record) -> None:
-        """Notes a chunk: after a table's first chunk in this run, none of its records are left out any more."""
+        """Notes a chunk. After the first chunk of a table in this run, no more records of that table are left out."""
         is_copied = chunk.range is not None and chunk.range.keys is None
         if is_copied and chunk.uri.table is not None:
             self._here.pop((chunk.uri.database, chunk.uri.table), None)
 
     def check_start(self, applied: int, *, following: int | None) -> None:
-        """Raises UserError for a sequence up to ``applied``, or from ``following`` on, which is the next sequence to be
-        written.
+        """Raises UserError for a sequence up to ``applied``, and for one from ``following`` on; ``following`` is the
+        next sequence that the producer will write.
         """
         for sequence in sorted(self._wanted):
             if sequence <= applied:
@@ -104,7 +104,8 @@ class Skips:
                 raise self._missing(sequence, f"the next one will be {following}")
 
     def check_applied(self, sequence: int) -> None:
-        """Raises UserError if the follower, now at ``sequence``, applied a record that should have been skipped."""
+        """Raises UserError if the follower, which is at ``sequence`` now, has applied a record that should have been
+        skipped."""
         applied = [wanted for wanted in self._wanted - self.used if wanted <= sequence]
         if applied:
             raise UserError(
@@ -115,7 +116,7 @@ class Skips:
             )
 
     def check_end(self, sequence: int) -> None:
-        """Raises UserError if the topic ended, at ``sequence``, before a record that should have been skipped."""
+        """Raises UserError if the topic has ended, at ``sequence``, before a record that should be skipped."""
         for wanted in sorted(self._wanted):
             if wanted > sequence:
                 raise self._missing(wanted, f"the last is {sequence}")

@@ -1,6 +1,6 @@
 """Reads a follower's status (``cdc-consumer PROFILE --status``) from the consumer's own tables, in one snapshot.
 
-It changes and locks nothing.
+Reading the status changes and locks nothing.
 """
 
 import json
@@ -25,18 +25,20 @@ from cdc.sql.effects import LEADER_ONLY
 __all__ = ["Applied", "Entry", "ResolvedConflict", "Status", "lag", "read_status"]
 
 _NEWEST = 10
-# Dropping a database drops its triggers and events.
+# DROP DATABASE is included, because it drops the triggers and events in the database.
 _ON_TRIGGERS_AND_EVENTS = " OR ".join(f"affects LIKE '%{end}\"%'" for end in (*LEADER_ONLY, '"DropDatabase'))
-_TOOK_EFFECT = f"{quoted(ledger_table.ACTS_ON_LEADER)}, {quoted(ledger_table.IN_COPY)}"  # on the leader
+# the notes of statements that took effect on the leader
+_TOOK_EFFECT = f"{quoted(ledger_table.ACTS_ON_LEADER)}, {quoted(ledger_table.IN_COPY)}"
 _ENTRY_COLUMNS = "sequence, state, statement, note, COALESCE(finished_at, intended_at)"
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The checkpoint: the last applied record (-1 before the first), its transaction on the leader, and the next
-    offsets.
+    """The checkpoint: the sequence of the last applied record (-1 before the first), its position and transaction on
+    the leader, and the next offsets.
 
-    ``ts_us`` is the commit time on the leader, in µs since 1970; ``at`` is the commit time on the follower, in UTC.
+    ``ts_us`` is the time of its commit on the leader, in µs since 1970; ``at`` is the time of its commit on the
+    follower, in UTC.
     """
 
     sequence: int
@@ -51,8 +53,8 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A row of the ledger; ``at`` (UTC) is the time at which the statement finished or, for an intent, when it was
-    about to run.
+    """A row of the ledger. ``at`` (UTC) is the time at which the statement ended or, for an intent, was about to be
+    executed.
     """
 
     sequence: int
@@ -65,7 +67,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedConflict:
-    """A row of the conflicts table; ``number`` counts all conflicts ever, from 1."""
+    """A row of the table of conflicts; ``number`` is the number of the conflict among all conflicts so far, from 1."""
 
     number: int
     sequence: int
@@ -79,14 +81,14 @@ class ResolvedConflict:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A follower's status. ``applied`` is None if no consumer has run here yet; ``consumer`` is the connection id of a
-    running consumer, which may be ``paused``.
+    """A follower's status. ``applied`` is None if no consumer has run on the follower yet. ``consumer`` is the
+    connection id of a running consumer, or None; the consumer may be ``paused``.
 
-    ``copied`` are the GTIDs of the copy with which the follower began, empty if it began without one. ``states`` counts
-    the ledger's rows by state; ``newest`` are the newest of these rows. ``missing`` are the statements that create the
-    triggers and events that exist on the leader only, in order. ``conflicts`` are the newest conflicts, newest first.
-    ``local_infile`` is true if the follower accepts LOAD DATA LOCAL. The fields have the same names in ``--status
-    --json``.
+    ``copied`` are the GTIDs of the base copy with which the follower began; empty if it began without one. ``states``
+    maps each state to the number of its rows in the ledger; ``newest`` are the newest rows. ``missing`` are, in order,
+    the statements that create the triggers and events that exist on the leader only. ``conflicts`` are the newest
+    conflicts, newest first. ``local_infile`` is true if the follower accepts LOAD DATA LOCAL. The fields have the same
+    names in ``--status --json``.
     """
 
     consumer: int | None
@@ -103,7 +105,7 @@ class Status:
 
 
 def lag(applied: Applied, following: int | None) -> tuple[int | None, float | None]:
-    """The follower's lag in records, and an upper bound in seconds; None for an unknown figure.
+    """The lag of the follower in records, and its upper bound in seconds; each is None if it is unknown.
 
     ``following`` is the sequence after the last record in the topic, None if it is not known.
     """
@@ -112,14 +114,14 @@ def lag(applied: Applied, following: int | None) -> tuple[int | None, float | No
     records = max(0, following - 1 - applied.sequence)
     if not records:
         return 0, 0.0
-    # All waiting records were committed after the last applied record.
+    # All waiting records were committed on the leader after the last applied record.
     return records, None if applied.ts_us is None else max(0.0, time.time() - applied.ts_us / 1e6)
 
 
 def read_status(follower: Database, *, resource: str, schema: str) -> Status:
-    """The status of the replication from the leader ``resource``.
+    """Reads the status of the replication from the leader ``resource``.
 
-    Raises UserError for a follower that can't be queried, or on which a rewind did not end (``rewinds``).
+    Raises UserError for a follower that can't be queried, or on which a rewind is unfinished (``rewinds``).
     """
     try:
         with Session(follower, schema=schema) as session:
@@ -137,7 +139,7 @@ def read_status(follower: Database, *, resource: str, schema: str) -> Status:
 def _read(session: Session, resource: str) -> Status:
     ((consumer,),) = session.rows(f"SELECT IS_USED_LOCK('{lock_name(resource)}')")
     paused = is_paused(session, resource)
-    # All queries read one snapshot, while a consumer may continue to write.
+    # All queries read the same snapshot, although a consumer may continue to write.
     session.run([
         b"COMMIT",
         b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
@@ -196,7 +198,8 @@ def _entries(session: Session, resource: str, where: str = "", *, order: str = "
 
 def _missing(session: Session, resource: str) -> tuple[Entry, ...]:
     if not session.rows(ledger_table.has_context(session.schema)):
-        # An older ledger does not name the object of a statement, so all statements are shown.
+        # An older ledger does not contain which object a statement affects, so all statements on triggers and events
+        # are returned.
         return _entries(session, resource, f"state='not applied' AND note={quoted(ledger_table.ACTS_ON_LEADER)}")
     standing: dict[str, list[Entry]] = {}
     query = LEDGER.select(
@@ -213,7 +216,7 @@ def _missing(session: Session, resource: str) -> tuple[Entry, ...]:
 
 
 def _follow(standing: dict[str, list[Entry]], entry: Entry, affects: list[dict[str, str]]) -> None:
-    """Applies a statement to ``standing``, which maps each existing trigger or event to the statements
+    """Applies the effects of a statement to ``standing``, which maps each existing trigger or event to the statements
     that create it.
     """
     for affect in affects:

@@ -1,4 +1,4 @@
-"""Renders a follower's status as lines of text for an operator or as one JSON object for programs."""
+"""Writes a follower's status as lines of text for an operator, or as one JSON object for programs."""
 
 import json
 import re
@@ -27,11 +27,11 @@ _SESSION_VARIABLES = {"time_zone": "time_zone", "charset": "character_set_client
 
 
 def as_json(status: Status, *, follower: str, resource: str, following: int | None, silent: float | None = None) -> str:
-    """Renders a status as one JSON object: the fields of ``Status`` with ``follower``, ``resource``, ``lag`` and
-    ``producer``; times are in ISO 8601, UTC.
+    """Writes a status as one JSON object: the fields of ``Status``, and ``follower``, ``resource``, ``lag`` and
+    ``producer``. Times are in ISO 8601, in UTC.
 
-    For ``following`` see ``lag``, whose unknown figures are null; ``silent`` is the number of seconds since the
-    producer last wrote to the commit log.
+    ``following`` is explained in the function ``lag``; an unknown lag is null. ``silent`` is the number of seconds
+    since the producer last wrote to the commit log.
     """
     body = {"follower": follower, "resource": resource} | asdict(status)
     records, seconds = lag(status.applied, following) if status.applied else (None, None)
@@ -46,7 +46,8 @@ def as_json(status: Status, *, follower: str, resource: str, following: int | No
 
 
 def _iso_time(value: Any) -> str:
-    """Writes a time in ISO 8601: MySQL's DATETIME columns contain UTC, but their values have no time zone."""
+    """Writes a time in ISO 8601. The times in MySQL's DATETIME columns are in UTC, but their values have no time
+    zone."""
     if isinstance(value, datetime):
         return value.replace(tzinfo=UTC).isoformat()
     raise TypeError(f"not a value of a status: {value!r}")
@@ -61,11 +62,11 @@ def as_text(
     silent: float | None = None,
     terminal: bool = False,
 ) -> str:
-    """Renders a status as a few lines of text, and the statements for a promotion; for ``following`` and ``silent`` see
-    ``as_json``.
+    """Writes a status as a few lines of text, followed by the statements for a promotion. ``following`` and ``silent``
+    are explained in ``as_json``.
 
-    The statements are exact, so that a client can run them, except on a ``terminal``: there, characters that could
-    control the terminal are escaped.
+    The statements are exact, so that a client can execute them. Only on a ``terminal``, characters that could control
+    it are escaped.
     """
     late = _lag(status.applied, following, silent) if status.applied is not None else ""
     lines = [visible(line) for line in _lines(status, follower=follower, resource=resource, late=late)]
@@ -126,7 +127,7 @@ def _lag(applied: Applied, following: int | None, silent: float | None) -> str:
     found = f"{records} records, at most {late:.1f} s" if records and late is not None else f"{records} records"
     if silent is None:
         return found
-    # Changes that the leader has made since then are in no topic, so no lag shows them.
+    # The lag does not include the changes that the leader has made since then, because no topic contains them.
     return f"{found}; nothing heard of the producer for {silent:.0f} s (it writes each producer.alive_seconds)"
 
 
@@ -165,29 +166,30 @@ def _missing(entries: Sequence[Entry]) -> Iterator[str]:
 
 
 def _is_text(entry: Entry) -> bool:
-    """Whether the server reads the entry's text, in UTF-8, as it read the statement's bytes."""
+    """Whether the server reads the text in the entry, sent as UTF-8, in the same way as it read the original bytes."""
     charset = entry.context.get("charset", "utf8mb4")
     exact = entry.context.get(BYTES)
     if exact is not None and is_lost(client_decode(b64decode(exact), charset)):
         return False
-    # A literal with an introducer contains the bytes that were typed.
+    # A literal with an introducer contains the bytes as they were typed, and would contain other bytes in UTF-8.
     return entry.statement.isascii() or charset in UTF8 or not _INTRODUCED.search(entry.statement)
 
 
 def _creation(entry: Entry) -> Iterator[str]:
-    """The entry's statement, after statements that set the leader's session variables.
+    """Yields statements that set the leader's session variables, and then the statement of the entry.
 
-    An event's schedule depends on the session's time zone and time.
+    The session variables are needed, for example, because the schedule of an event depends on the time zone and the
+    time of the session.
     """
     database = entry.context.get("database")
-    yield "SET NAMES utf8mb4"  # the encoding of this output
+    yield "SET NAMES utf8mb4"  # this output is UTF-8
     yield from ([f"USE {identifier(database)}"] if database else [])
-    # A variable that the record does not contain is set to its default, and does not keep the value for the statement
+    # A variable that the record lacks is set to its default, so that it does not keep the value from the statement
     # before.
     wanted = {"sql_mode": quoted(entry.context.get("sql_mode", "")), "time_zone": "DEFAULT", "timestamp": "DEFAULT"}
     for name, variable in _SESSION_VARIABLES.items():
-        # The client's character set determines how the server decodes the text. This output is UTF-8, so for text that
-        # is not ASCII the character set of SET NAMES stays.
+        # The server decodes the text in the client's character set. This output is UTF-8, so if the text is not ASCII,
+        # the character set of SET NAMES is kept.
         if name in entry.context and (name != "charset" or entry.statement.isascii()):
             wanted[variable] = quoted(str(entry.context[name]))
     if "timestamp_us" in entry.context:

@@ -1,3 +1,3 @@
-"""Implements the formats of a lake's tables: each writes a table in one commit, with the note as metadata, and finds
-the newest note.
+"""Implements the formats of lake tables. Each format writes a table in one commit, with the note as metadata, and finds
+the newest note of a table.
 """

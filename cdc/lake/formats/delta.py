@@ -1,4 +1,4 @@
-"""Writes tables of Delta Lake with Spark, each in one commit, with the note in the commit's userMetadata."""
+"""Writes tables of Delta Lake with Spark, each table in one commit, with the note in the commit's userMetadata."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,11 +16,11 @@ from cdc.spark.folders.folder import Folder
 __all__ = ["DeltaTables"]
 
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-_NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")  # names of columns with these characters need Delta's column mapping
+_NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")  # a column with such a character in its name needs Delta's column mapping
 
 
 class DeltaTables:
-    """The tables in Delta below the folder ``lake``."""
+    """The tables of a lake in the format Delta, below the folder ``lake``."""
 
     settings: Mapping[str, str] = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -33,9 +33,10 @@ class DeltaTables:
         self._spark, self._lake = spark, lake
 
     def written(self, folder: str, since: int | None) -> Written | None:
-        """The newest version that has a note; None if the table does not exist.
+        """Returns the newest version that has a note; None if the table does not exist.
 
-        The note is None if another writer has changed rows or columns since. Versions before ``since`` are not read.
+        The returned note is None if another writer has changed rows or columns since that version. Versions before
+        ``since`` are not read.
         """
         log = f"{folder}/_delta_log"
         versions = self._versions_since(log, since) or self._all_versions(log)
@@ -49,22 +50,23 @@ class DeltaTables:
         return Written(versions[-1], None) if versions else None
 
     def unfit(self, columns: Sequence[str]) -> str:
-        """The reason why no table can have these columns; empty if a table can."""
+        """Returns the reason why no table can have these columns; empty if a table can have them."""
         return unfit(columns, ())
 
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
-        """Replaces the table's rows and columns with ``rows``."""
+        """Replaces the rows and columns of the table by ``rows``."""
         writer = rows.writeTo(self._name(folder)).using("delta")
         if any(_NEEDS_MAPPING & set(name) for name in rows.columns):
             writer = writer.tableProperty("delta.columnMapping.mode", "name")
         if any(isinstance(each.dataType, TimestampNTZType) for each in rows.schema):
-            # Delta adds this feature only to a new table, and refuses the column in a table without the feature.
+            # Delta adds this feature only when it creates a table, and refuses such a column in a table without the
+            # feature.
             writer = writer.tableProperty("delta.feature.timestampNtz", "supported")
         with self._noted(note):
             writer.createOrReplace()
 
     def merge(self, net: DataFrame, folder: str, columns: tuple[str, ...], key: tuple[str, ...], note: Note) -> None:
-        """Applies the changed rows ``net`` (see ``rows.net_rows``) to a table with these columns."""
+        """Applies the changed rows ``net`` (see ``rows.net_rows``) to the table, which has these ``columns``."""
         view = "cdc_lake_net"
         net.createOrReplaceTempView(view)
         with self._noted(note):
@@ -72,7 +74,7 @@ class DeltaTables:
         self._spark.catalog.dropTempView(view)
 
     def append(self, rows: DataFrame, folder: str, note: Note) -> None:
-        """Appends ``rows``, which have the table's columns."""
+        """Appends ``rows``, which have the columns of the table."""
         with self._noted(note):
             rows.writeTo(self._name(folder)).append()
 
@@ -87,8 +89,8 @@ class DeltaTables:
         return f"delta.`{self._lake.at(folder).replace('`', '``')}`"
 
     def _versions_since(self, log: str, since: int | None) -> list[int]:
-        """The versions from ``since`` on, newest first. The folder, which may contain very many files, is not
-        listed."""
+        """The versions from ``since`` on, newest first. The folder of the log is not listed, since it may contain very
+        many files."""
         if since is None:
             return []
         end = since
@@ -118,6 +120,7 @@ def _user_metadata(actions: list[dict[str, Any]]) -> str | None:
 
 
 def _changes(action: dict[str, Any]) -> bool:
-    """Whether an action of a commit changes rows or columns; OPTIMIZE, which only merges files, does not."""
+    """Whether an action of a commit changes rows or columns. The actions of OPTIMIZE do not, since it only merges
+    files."""
     of_file = action.get("add") or action.get("remove") or action.get("cdc")
     return "metaData" in action or bool(of_file and of_file.get("dataChange", True))

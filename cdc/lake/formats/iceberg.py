@@ -1,4 +1,5 @@
-"""Writes tables of Iceberg in a catalog of folders with Spark, each in one commit, with the note in the snapshot."""
+"""Writes tables of Iceberg with Spark, in a catalog of folders; each table in one commit, with the note in the summary
+of the snapshot."""
 
 import hashlib
 import json
@@ -19,11 +20,11 @@ _NOTE = "cdc_lake"
 _RESERVED = frozenset({
     "_deleted", "_file", "_pos", "_partition", "_spec_id", "_row_id", "_last_updated_sequence_number",
 })  # fmt: skip
-_ONLY_FILES = "replace"  # the operation of a snapshot that contains the same rows in other files
+_ONLY_FILES = "replace"  # a snapshot with this operation contains the same rows in other files
 
 
 class IcebergTables:
-    """The tables in Iceberg below the folder ``lake``."""
+    """The tables of a lake in the format Iceberg, below the folder ``lake``."""
 
     settings: Mapping[str, str] = {
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -31,18 +32,19 @@ class IcebergTables:
 
     def __init__(self, spark: SparkSession, lake: Folder) -> None:
         self._spark, self._lake = spark, lake
-        # Each folder has its own name, since a session keeps the catalogs that it has opened.
+        # The catalog of each lake has its own name, because a Spark session keeps each catalog that it has opened.
         self._catalog = f"cdc_lake_{hashlib.sha256(lake.address.encode()).hexdigest()[:12]}"
         name = f"spark.sql.catalog.{self._catalog}"
         spark.conf.set(name, "org.apache.iceberg.spark.SparkCatalog")
-        # The cache is disabled: it would keep the old table if a table was dropped and created again.
+        # The cache is disabled because it would keep a table that was dropped and created again.
         for key, value in (("type", "hadoop"), ("warehouse", lake.address), ("cache-enabled", "false")):
             spark.conf.set(f"{name}.{key}", value)
 
     def written(self, folder: str, since: int | None) -> Written | None:
-        """The newest snapshot that has a note; None if the table does not exist.
+        """Returns the newest snapshot that has a note; None if the table does not exist.
 
-        The note is None if another writer has changed rows or columns since. ``since`` is not needed here.
+        The returned note is None if another writer has changed rows or columns since that snapshot. ``since`` is
+        ignored.
         """
         file = metadata_file(self._lake, folder)
         if file is None:
@@ -60,16 +62,16 @@ class IcebergTables:
         return Written(int(newest["snapshot-id"]) if newest else -1, None)
 
     def unfit(self, columns: Sequence[str]) -> str:
-        """The reason why no table can have these columns; empty if a table can."""
+        """Returns the reason why no table can have these columns; empty if a table can have them."""
         return unfit(columns, _RESERVED, in_files)
 
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
-        """Replaces the table's rows and columns with ``rows``."""
+        """Replaces the rows and columns of the table by ``rows``."""
         writer = rows.writeTo(self._name(folder)).using("iceberg").tableProperty("format-version", "2")
         writer.option(f"snapshot-property.{_NOTE}", note.text()).createOrReplace()
 
     def merge(self, net: DataFrame, folder: str, columns: tuple[str, ...], key: tuple[str, ...], note: Note) -> None:
-        """Applies the changed rows ``net`` (see ``rows.net_rows``) to a table with these columns."""
+        """Applies the changed rows ``net`` (see ``rows.net_rows``) to the table, which has these ``columns``."""
         view = "cdc_lake_net"
         net.createOrReplaceTempView(view)
         statement = merge_statement(self._name(folder), view, columns, key)
@@ -77,7 +79,7 @@ class IcebergTables:
         self._spark.catalog.dropTempView(view)
 
     def append(self, rows: DataFrame, folder: str, note: Note) -> None:
-        """Appends ``rows``, which have the table's columns."""
+        """Appends ``rows``, which have the columns of the table."""
         rows.writeTo(self._name(folder)).option(f"snapshot-property.{_NOTE}", note.text()).append()
 
     def empty(self, folder: str, note: Note) -> None:
@@ -91,9 +93,10 @@ class IcebergTables:
         return ".".join(f"`{part}`" for part in (self._catalog, *folder.split("/")))
 
     def _with_note(self, note: Note, work: Callable[[], object]) -> None:
-        """Runs ``work``, whose commits contain ``note``: Iceberg reads it from the thread that runs a statement."""
+        """Runs ``work``; its commits contain ``note``. Iceberg takes the properties of a commit from the thread that
+        executes the statement."""
         gateway, jvm = self._spark.sparkContext._gateway, self._spark._jvm
-        assert gateway is not None and jvm is not None  # they exist as long as the context
+        assert gateway is not None and jvm is not None  # both exist as long as the SparkContext exists
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         properties = jvm.java.util.HashMap()
         properties.put(_NOTE, note.text())
@@ -105,33 +108,34 @@ class IcebergTables:
 
 
 class _Called:
-    """A Java ``Callable`` that runs ``work`` in the calling thread; ``error`` is the exception that ``work`` raised."""
+    """A Java ``Callable`` that runs ``work`` in the thread that calls it; ``error`` is the exception that ``work``
+    raised."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         self._work = work
         self.error: Exception | None = None
 
     def call(self) -> Any:
-        """Runs ``work``; Java calls this method."""
+        """Runs ``work``. Called by Java."""
         try:
             self._work()
         except Exception as error:  # noqa: BLE001 - ``_with_note`` raises it again, in Python
             self.error = error
 
     class Java:
-        """Lists the Java interfaces that the class implements, for Py4J."""
+        """Declares to Py4J which Java interfaces the class implements."""
 
         implements = ("java.util.concurrent.Callable",)
 
 
 def metadata_file(lake: Folder, table: str) -> str | None:
-    """The newest metadata file of a table in a catalog of folders; None if the table does not exist."""
+    """Finds the newest metadata file of a table in a catalog of folders; None if the table does not exist."""
     folder = f"{table}/metadata"
     try:
         version = int(lake.read(f"{folder}/version-hint.text") or "")
     except ValueError:
         return None
-    # The hint is written after the metadata, so it may be older than the newest metadata.
+    # The version hint is written after the metadata file, so it may be older than the newest metadata file.
     while lake.exists(f"{folder}/v{version + 1}.metadata.json"):
         version += 1
     file = f"{folder}/v{version}.metadata.json"
@@ -139,7 +143,7 @@ def metadata_file(lake: Folder, table: str) -> str | None:
 
 
 def in_files(name: str) -> str:
-    """The name of a column in Iceberg's files: it consists of letters, digits and ``_``, and begins with no digit."""
+    """The name that a column has in Iceberg's files: letters, digits and ``_``, not beginning with a digit."""
     return "".join(_in_files(character, at) for at, character in enumerate(name))
 
 

@@ -8,8 +8,8 @@ __all__ = ["merge_statement"]
 
 
 def merge_statement(table: str, net: str, columns: Sequence[str], key: Sequence[str]) -> str:
-    """A MERGE of the rows in ``net`` (columns c0, c1, …, gone) into ``table``, whose ``columns`` are in the same
-    order."""
+    """Writes the MERGE of the rows in ``net`` (columns c0, c1, …, gone) into ``table``, whose ``columns`` have the same
+    order as c0, c1, …."""
     source = {name: f"s.c{at}" for at, name in enumerate(columns)}
     same = " AND ".join(f"t.{quoted(name)} = {source[name]}" for name in key)
     sets = ", ".join(f"t.{quoted(name)} = {value}" for name, value in source.items())

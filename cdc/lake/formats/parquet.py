@@ -1,13 +1,15 @@
-"""Writes tables of plain Parquet: folders that Spark writes as a whole, and a pointer that lists the table's folders.
+"""Writes tables of plain Parquet. A table consists of folders, each written by Spark as a whole, and of a pointer, a
+file that lists the table's folders.
 
     _current.json   the pointer: the version, the folders with its rows, the sizes of their files, and the note
     _v7/            rows that the commit of version 7 wrote
 
-The folder of a table contains rows of several versions. A reader of the whole folder finds no rows, since readers
-ignore names that begin with ``_``.
+The folder of a table contains the folders of several versions. A reader that reads the whole folder of the table finds
+no rows, since readers ignore names that begin with ``_``.
 
-Invariant: a folder is written and flushed completely before one rename puts the pointer that lists it in place. So a
-kill leaves the old table or the new table, and a folder that the pointer does not list contains no rows of the table.
+Invariant: a folder is written and flushed completely before the pointer that lists it replaces the old pointer, by a
+single rename. So after a kill the table is either the old one or the new one, and a folder that the pointer does not
+list contains no rows of the table.
 """
 
 import json
@@ -25,17 +27,17 @@ from cdc.spark.folders.folder import Folder
 __all__ = ["POINTER", "ParquetTables", "Part", "put_together"]
 
 POINTER = "_current.json"
-_TOGETHER = 10  # the number of folders, each with the same number of commits, that are merged into one
+_TOGETHER = 10  # this many folders, each with the same number of commits, are merged into one
 _DAMAGED = (ValueError, KeyError, TypeError)
 _NAME = re.compile("_v[1-9][0-9]*")
 _PATTERN = re.compile(r"[\\\[\]{}*?]")
-_FILE_BYTES = 128 << 20  # the size of a file of merged folders
+_FILE_BYTES = 128 << 20  # bytes; the size of a file when folders are merged
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A folder with rows: its ``name``, the number of ``commits`` that appended these rows, and its ``files`` with
-    their sizes in bytes."""
+    """A folder with rows: its ``name``, the number of ``commits`` that appended the rows, and its ``files`` with their
+    sizes in bytes."""
 
     name: str
     commits: int
@@ -44,8 +46,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Pointer:
-    """The pointer of a table: its ``version``, the ``folders`` with its rows, the folders of the version ``before``,
-    and the note."""
+    """The pointer of a table: the ``version``, the ``folders`` with the rows of this version, the names of the folders
+    of the version ``before``, and the note as text."""
 
     version: int
     folders: tuple[Part, ...]
@@ -61,7 +63,7 @@ class _Pointer:
 
 
 class ParquetTables:
-    """The tables in Parquet below the folder ``lake``."""
+    """The tables of a lake in the format Parquet, below the folder ``lake``."""
 
     settings: Mapping[str, str] = {}
 
@@ -71,9 +73,10 @@ class ParquetTables:
         spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
     def written(self, folder: str, since: int | None) -> Written | None:
-        """The version in the pointer; None if the table does not exist.
+        """Returns the version in the pointer; None if the table does not exist.
 
-        The note is None if the files are not those that were written. ``since`` is not needed here.
+        The returned note is None if the files in the folders are not the files that cdc-lake wrote. ``since`` is
+        ignored.
         """
         text = self._lake.read(f"{folder}/{POINTER}")
         if text is None:
@@ -82,24 +85,24 @@ class ParquetTables:
             pointer = _Pointer.parse(text)
         except _DAMAGED:
             return Written(self._newest(folder), None)
-        # Names and sizes show whether files were added or are missing.
+        # The names and sizes of the files show whether files were added or removed.
         same = all(self._files(f"{folder}/{each.name}") == each.files for each in pointer.folders)
         return Written(pointer.version, Note.parse(pointer.note) if same else None)
 
     def unfit(self, columns: Sequence[str]) -> str:
-        """The reason why no table can have these columns; empty if a table can."""
+        """Returns the reason why no table can have these columns; empty if a table can have them."""
         return unfit(columns, ())
 
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
-        """Replaces the table's rows and columns with ``rows``."""
+        """Replaces the rows and columns of the table by ``rows``."""
         self._commit(rows, folder, note, keeping=(), commits=1)
 
     def merge(self, net: DataFrame, folder: str, columns: tuple[str, ...], key: tuple[str, ...], note: Note) -> None:
-        """Applies the changed rows ``net`` (see ``rows.net_rows``) to a table with these columns: writes the table
-        again."""
+        """Applies the changed rows ``net`` (see ``rows.net_rows``) to the table, which has these ``columns``; all its
+        rows are written again."""
         source = {name: f"c{at}" for at, name in enumerate(columns)}
         same = [F.expr(f"t.{quoted(name)} = s.{source[name]}") for name in key]
-        came = net.persist()  # it is read twice
+        came = net.persist()  # persisted, because the changed rows are read twice
         try:
             others = self._rows(folder).alias("t").join(came.alias("s"), same, "left_anti")
             new = came.where("NOT gone").select(*(F.col(at).alias(name) for name, at in source.items()))
@@ -108,10 +111,10 @@ class ParquetTables:
             came.unpersist()
 
     def append(self, rows: DataFrame, folder: str, note: Note) -> None:
-        """Appends ``rows``, which have the table's columns.
+        """Appends ``rows``, which have the columns of the table.
 
-        Ten folders of one commit each are merged to one folder, ten of the merged folders are merged again, and so on.
-        So a table has few folders, and each row is written only a few times.
+        Ten folders with one commit each are merged into one folder, ten merged folders are merged again, and so on. So
+        a table has few folders, and each row is written only a few times.
         """
         kept, joined = put_together(self._pointer(folder).folders)
         if joined:
@@ -125,7 +128,7 @@ class ParquetTables:
         self.replace(self._rows(folder).limit(0), folder, note)
 
     def clean(self, folder: str, versions: Collection[int]) -> None:
-        """Removes all folders except those of the current version, the previous version and ``versions``."""
+        """Removes all folders except those of the current version, of the version before it, and of ``versions``."""
         pointer = self._pointer(folder)
         kept = {*pointer.before, *(each.name for each in pointer.folders), *map(version_folder, versions)}
         for name in self._folders(folder):
@@ -133,14 +136,14 @@ class ParquetTables:
                 self._lake.remove(f"{folder}/{name}")
 
     def _commit(self, rows: DataFrame, folder: str, note: Note, *, keeping: Sequence[Part], commits: int) -> None:
-        """Writes ``rows`` to a new folder; the new version of the table consists of this folder and the folders
-        ``keeping``."""
+        """Writes ``rows`` to a new folder, and replaces the pointer: the new version consists of this folder and the
+        folders ``keeping``."""
         self._lake.make(folder)
         try:
             before = self._pointer(folder)
         except _DAMAGED:
             before = _Pointer(0, (), (), "")
-        # The version is also higher than any folder that a killed run left, so that no folder is written twice.
+        # The new version is also higher than any folder that a killed run has left, so that no folder is written twice.
         version = 1 + max(before.version, self._newest(folder))
         name = version_folder(version)
         rows.write.parquet(self._lake.at(f"{folder}/{name}"))
@@ -150,7 +153,8 @@ class ParquetTables:
         self._lake.replace(f"{folder}/{POINTER}", json.dumps(asdict(pointer), ensure_ascii=False))
 
     def _pointer(self, folder: str) -> _Pointer:
-        """The pointer of a table. Raises KeyError, TypeError or ValueError if it is missing or damaged."""
+        """Reads the pointer of a table. Raises KeyError, TypeError or ValueError if the pointer is missing or
+        damaged."""
         return _Pointer.parse(self._lake.read(f"{folder}/{POINTER}") or "")
 
     def _files(self, name: str) -> dict[str, int]:
@@ -160,20 +164,22 @@ class ParquetTables:
         return [name for name in self._lake.names(table) if _NAME.fullmatch(name)]
 
     def _newest(self, table: str) -> int:
-        """The highest number of a folder; the folder may belong to a version, or a killed run may have left it."""
+        """The highest number of a folder, whether the folder belongs to a version or was left by a killed run; 0
+        without folders."""
         return max((int(name[2:]) for name in self._folders(table)), default=0)
 
     def _rows(self, folder: str) -> DataFrame:
         return self._read(folder, self._pointer(folder).folders)
 
     def _read(self, folder: str, parts: Iterable[Part]) -> DataFrame:
-        # Spark interprets a path as a pattern, so special characters are escaped.
+        # Spark reads a path as a glob pattern, so the special characters in it are escaped.
         paths = [_PATTERN.sub(r"\\\g<0>", self._lake.at(f"{folder}/{each.name}")) for each in parts]
         return self._spark.read.parquet(*paths)
 
 
 def put_together(parts: Sequence[Part]) -> tuple[Sequence[Part], Sequence[Part]]:
-    """Divides a table's parts into parts that stay, and parts at the end that are merged with the appended rows."""
+    """Splits the parts of a table into parts that stay unchanged, and parts at the end that are merged with the rows to
+    append."""
     end, commits = len(parts), 1
     others = _TOGETHER - 1
     while end >= others and all(each.commits == commits for each in parts[end - others : end]):

@@ -27,10 +27,10 @@ _SPOOL_HEAD_BYTES, _PART_BYTES = 4000, 1 << 20
 
 
 def payload(event: RawEvent) -> Iterator[RawEvent]:
-    """The events of a compressed transaction, each with the position of the event that contains them. The events can be
-    read only once.
+    """Yields the events of a compressed transaction, each with the position of the event that contains it. The events
+    can be read only once.
 
-    They are decompressed one after the other, from disk if there is a spool: a transaction of any size takes only the
+    The events are decompressed one by one, from disk if ``event`` has a spool: a transaction of any size takes only the
     memory of its largest event, and rows of more than 16 MB are written to disk, too. Raises PromiseError for an
     unknown compression or broken data.
     """
@@ -52,7 +52,7 @@ def payload(event: RawEvent) -> Iterator[RawEvent]:
 
 
 def is_small(event: RawEvent) -> bool:
-    """Whether the events of a compressed transaction are small enough to be in memory all at once."""
+    """Whether a compressed transaction is so small that all its events may be in memory at the same time."""
     _, fields = _fields(event)
     return event.spool is None and fields.get(_UNCOMPRESSED_SIZE, _SMALL) < _SMALL
 
@@ -60,21 +60,25 @@ def is_small(event: RawEvent) -> bool:
 def unpacked(
     events: Sequence[RawEvent | SimpleTransaction], *, broken: tuple[type[Exception], ...]
 ) -> Iterator[RawEvent | SimpleTransaction]:
-    """``events`` with each small compressed transaction replaced by its events, so that these can be decoded at once.
+    """Replaces each small compressed transaction in ``events`` by the events inside it, so that they are decoded
+    together with their neighbors.
 
     ``broken`` are the errors that readers raise for broken bytes.
     """
     for event in events:
         inner: Iterable[RawEvent | SimpleTransaction] = (event,)
         if isinstance(event, RawEvent) and event[0] == et.TRANSACTION_PAYLOAD:
-            # A payload that can't be read stays as it is: decoding it alone raises the error at its own position.
+            # A payload that can't be read is yielded unchanged: the decoder then raises the error at the payload's
+            # position.
             with suppress(PromiseError, *broken):
                 inner = list(payload(event)) if is_small(event) else inner
         yield from inner
 
 
 def _fields(event: RawEvent) -> tuple[int, dict[int, int]]:
-    """The offset of the compressed events, and the fields before them."""
+    """Parses the fields before the compressed events; returns the offset of these events, and the values of the fields
+    by type.
+    """
     data, at = event.data, HEADER_BYTES
     fields: dict[int, int] = {}
     while True:
@@ -120,7 +124,9 @@ def _spooled(stream: BinaryIO, head: bytes, length: int) -> Spool:
 
 
 def _read(stream: BinaryIO, size: int) -> bytes:
-    """Reads ``size`` bytes, or as many as there are: one call of ``read`` may return fewer."""
+    """Reads ``size`` bytes, or fewer at the end of the stream: a single call of ``stream.read`` may return fewer even
+    before.
+    """
     parts = b""
     while len(parts) < size and (part := stream.read(size - len(parts))):
         parts += part

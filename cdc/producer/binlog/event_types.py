@@ -12,7 +12,7 @@ OTHER_ROWS = frozenset({23, 24, 25})
 # Events that belong to the statement after them: Intvar, Rand, UserVar, the data of LOAD DATA.
 OF_A_STATEMENT = frozenset({5, 13, 14, 9, 11, 17})
 EXECUTE_LOAD_QUERY = 18
-# The last type contains updates whose after-images may have differences in place of JSON documents.
+# A PARTIAL_UPDATE_ROWS event contains updates whose after-images may contain differences in place of JSON documents.
 WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS, PARTIAL_UPDATE_ROWS = ROWS = 30, 31, 32, 39
 UPDATES = frozenset({UPDATE_ROWS, PARTIAL_UPDATE_ROWS})
 GTID, ANONYMOUS_GTID, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE, HEARTBEAT_V2 = 33, 34, 35, 36, 37, 41
@@ -34,6 +34,10 @@ HANDLED = frozenset(
     | {EXECUTE_LOAD_QUERY, *OF_A_STATEMENT}
 )
 
+# MariaDB from version 11.3 on logs these events inside of a transaction without their positions. The types from 160 on
+# are MariaDB's own.
+INSIDE_TRANSACTIONS = frozenset({QUERY, TABLE_MAP, *ROWS, *OF_A_STATEMENT, 23, 24, 25, 160, 165, 166, 167, 168})
+
 HARMLESS = {
     STOP: "the server shut down cleanly; the next file starts with a new format description",
     IGNORABLE: "marked by the server as safe to ignore",
@@ -44,7 +48,8 @@ HARMLESS = {
 }
 
 _OLD = "the leader must be MySQL 8.0 or newer, with binlogs that it wrote itself"
-# Hints for the error: each of these events is a change that could not be replicated faithfully.
+# Maps each fatal type to the hint of its error: each of these events is a change that could not be replicated
+# faithfully.
 FATAL = {
     0: _OLD, 1: _OLD, 6: _OLD, 7: _OLD, 8: _OLD, 10: _OLD, 12: _OLD,
     20: _OLD, 21: _OLD, 22: _OLD, 23: _OLD, 24: _OLD, 25: _OLD,

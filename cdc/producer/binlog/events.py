@@ -40,11 +40,12 @@ __all__ = [
     "row_mode",
 ]
 
-# A packet: length (3 bytes), sequence number (1), payload. A payload of the largest size continues in the next packet.
+# A packet consists of its length (3 bytes), its sequence number (1) and its payload. A payload of the largest size
+# continues in the next packet.
 PACKET_HEADER_BYTES = 4
 PACKET_LENGTH_MASK = 0xFFFFFF  # masks the length in the first four bytes, which are read as one integer
 LARGEST_PAYLOAD = 0xFFFFFF
-# The first byte of a payload in a dump.
+# The first byte of a payload in a dump is its status.
 STATUS_BYTES = 1
 STATUS_EVENT, STATUS_END, STATUS_ERROR = 0, 0xFE, 0xFF
 PACKET_EVENT_AT = PACKET_HEADER_BYTES + STATUS_BYTES
@@ -57,14 +58,14 @@ NEXT_POSITION_AT = 13
 HEADER_BYTES = 19
 CHECKSUM_BYTES = 4
 
-# Table map and rows events start with table id (6) and flags (2). The names of a table map, or the extra data of a rows
-# event with its own length (2) in front, follow.
+# Table map and rows events start with table id (6) and flags (2). The names follow in a table map. In a rows event, the
+# length of the extra data (2) and then the extra data follow.
 TABLE_ID_BYTES = 6
 TABLE_ID = slice(HEADER_BYTES, HEADER_BYTES + TABLE_ID_BYTES)
 ROWS_FLAGS_AT = HEADER_BYTES + TABLE_ID_BYTES
 TABLE_MAP_NAMES_AT = ROWS_FLAGS_AT + 2
 ROWS_EXTRA_AT = ROWS_FLAGS_AT + 2
-ROWS_EXTRA_LENGTH_BYTES = 2  # the length counts itself
+ROWS_EXTRA_LENGTH_BYTES = 2  # this length counts its own two bytes
 
 # A GTID event contains flags (1), UUID (16), number (8), type of the logical clock (1), last committed (8), sequence
 # number (8), and commit time in microseconds (7).
@@ -93,7 +94,8 @@ FORMAT_CREATED = slice(FORMAT_SERVER.stop, FORMAT_SERVER.stop + 4)
 
 header_fields = Struct("<IBIIIH").unpack_from  # unpacks the fields of class Header
 _QUERY = Struct("<IIBHH")
-# the fields of an Execute_load_query event: file id (4), offsets (4 + 4), duplicates handling (1)
+# An Execute_load_query event contains file id (4), offsets (4 + 4) and the handling of duplicates (1) behind the fields
+# that a Query event has too.
 _LOAD_FIELDS_BYTES = 13
 _HEARTBEAT_END, _HEARTBEAT_FILE, _HEARTBEAT_POSITION = 0, 1, 2  # the fields of a Heartbeat_v2 event
 
@@ -102,8 +104,8 @@ class RawEvent(NamedTuple):
     """An event that is not decoded: ``data`` starts with the header and ends before the checksum.
 
     ``offset`` is the event's start in ``file``, ``end`` is the start of the next event; both are 0 for an event that
-    the leader makes up for the connection. If there is a ``spool``, it contains the event, and ``data`` contains only
-    the first bytes.
+    the leader generates only for the connection. If there is a ``spool``, it contains the event, and ``data`` contains
+    only the first bytes.
     """
 
     type: int
@@ -166,7 +168,7 @@ def header(data: bytes) -> Header:
 
 
 def rotate(event: RawEvent) -> Position:
-    """The next file, and the offset at which its events start."""
+    """Parses a Rotate event: returns the next file, and the offset at which the events of that file start."""
     return Position(rotate_name(event.data).decode("utf-8"), int.from_bytes(event.data[ROTATE_POSITION], "little"))
 
 
@@ -176,7 +178,9 @@ def rotate_name(data: bytes) -> bytes:
 
 
 def heartbeat(event: RawEvent) -> Position:
-    """The position up to which the leader's dump thread has read, from a heartbeat of either version."""
+    """Parses a heartbeat event of either version: returns the position up to which the leader's dump thread
+    has read.
+    """
     if event.type == HEARTBEAT:
         return Position(event.data[HEADER_BYTES:].decode("utf-8"), header(event.data).next_event_position)
     file, offset, at = "", 0, HEADER_BYTES
@@ -195,7 +199,9 @@ def heartbeat(event: RawEvent) -> Position:
 
 
 def packed_integer(data: bytes, at: int) -> tuple[int, int]:
-    """A length-encoded integer at ``at``, and the offset after it (MySQL protocol, "Length-Encoded Integer Type")."""
+    """Reads the length-encoded integer at ``at``; returns it and the offset after it (MySQL protocol, "Length-Encoded
+    Integer Type").
+    """
     first = data[at]
     if first < 251:
         return first, at + 1
@@ -214,7 +220,7 @@ _SQL_MODES = {
 _NO_FOREIGN_KEY_CHECKS, _RELAXED_UNIQUE_CHECKS = 1 << 26, 1 << 27
 
 
-# The modes that only MariaDB has, by the bits to which ``cdc.producer.flavor`` moves them.
+# Maps bits to the modes that only MariaDB has; ``cdc.producer.flavor`` moves MariaDB's modes to these bits.
 MARIADB_MODES = {
     48: "IGNORE_BAD_TABLE_OPTIONS", 49: "POSTGRESQL", 50: "ORACLE", 51: "MSSQL", 52: "DB2", 53: "MAXDB",
     54: "MYSQL323", 55: "MYSQL40", 56: "EMPTY_STRING_IS_NULL", 57: "SIMULTANEOUS_ASSIGNMENT",
@@ -255,7 +261,7 @@ def load_query(event: RawEvent) -> RawEvent:
 
 
 def _variables(data: bytes, where: str) -> dict[str, Any]:
-    """The status variables of a Query event (Query_event's Q_* codes, in ascending order)."""
+    """Parses the status variables of a Query event (the Q_* codes of class Query_event, in ascending order)."""
     found: dict[str, Any] = {}
     at = 0
     while at < len(data):
@@ -264,13 +270,13 @@ def _variables(data: bytes, where: str) -> dict[str, Any]:
             name, width = _FIXED[code]
             found[name] = int.from_bytes(data[at : at + width], "little")
             at += width
-        elif code == 2:  # catalog, with a closing zero byte
+        elif code == 2:  # the catalog: its length, its name and a zero byte
             at += 2 + data[at]
         elif code in (5, 6):
             if code == 5:
                 found["time_zone"] = data[at + 1 : at + 1 + data[at]].decode("utf-8")
             at += 1 + data[at]
-        elif code == 11:  # the invoker's user and host; the text contains them as DEFINER if they matter
+        elif code == 11:  # the invoker's user and host; if they matter, the text contains them as DEFINER
             at += 1 + data[at]
             at += 1 + data[at]
         elif code == 12:
@@ -292,7 +298,7 @@ _FIXED = {
 def _database_names(data: bytes, at: int) -> tuple[list[str], int]:
     names: list[str] = []
     count, at = data[at], at + 1
-    # 254 means that there are too many names, or that a foreign key refers to a table
+    # The count 254 means that the names are not logged: there are too many names, or a foreign key refers to a table.
     for _ in range(0 if count == 254 else count):
         end = data.index(0, at)
         names.append(data[at:end].decode("utf-8"))
@@ -321,7 +327,7 @@ def _named(found: dict[str, Any], where: str) -> dict[str, Any]:
 _FIELDS = Struct("<16sq17xQ").unpack_from  # UUID, number, 17 bytes of the logical clock, commit time (7 of 8 bytes)
 _MARIADB_GTID = Struct("<QI").unpack_from
 _COMMIT_US = (1 << 55) - 1
-_new_gtid = tuple.__new__  # Gtid(…) itself takes twice as long
+_new_gtid = tuple.__new__  # the constructor Gtid(…) takes twice as long
 
 
 class Gtid(NamedTuple):
@@ -367,13 +373,14 @@ def _of_mariadb(data: bytes) -> Gtid:
 
 
 def _tagged(data: bytes) -> Gtid:
-    """Parses a GTID event with a tag, in the format of MySQL's serialization library: fields, each after its number.
+    """Parses a GTID event with a tag, in the format of MySQL's serialization library: each field follows its number.
 
     Source: MySQL source, libs/mysql/serialization (readme) and class Gtid_event, define_fields: 0 flags, 1 UUID, 2
-    number, 3 tag, 4 last_committed, 5 sequence_number, 6 commit time on this server, then fields not needed here.
+    number, 3 tag, 4 last_committed, 5 sequence_number, 6 commit time on this server; the later fields are not needed
+    here.
     """
     at = HEADER_BYTES
-    for _ in range(3):  # format version, size, last field that must not be ignored
+    for _ in range(3):  # skips the format version, the size, and the last field that must not be ignored
         _, at = serialized_integer(data, at)
     source, tag, number, commit_us = b"", "", 0, 0
     field = 0
@@ -398,7 +405,7 @@ def _tagged(data: bytes) -> Gtid:
 
 
 def serialized_integer(data: bytes, at: int) -> tuple[int, int]:
-    """An integer of MySQL's serialization library, and the offset after it.
+    """Reads an integer in the encoding of MySQL's serialization library; returns it and the offset after it.
 
     The number of low bits set in the first byte is the number of further bytes, and the value starts after the first
     bit that is not set.
@@ -415,14 +422,15 @@ def _uuid(source: bytes) -> str:
     return str(uuid.UUID(bytes=source))
 
 
-# Modes by their bits (MySQL source, sql/system_variables.h), in the order of the record's text.
+# Maps bits to the modes that affect rows (MySQL source, sql/system_variables.h), in the order in which records list
+# modes.
 _EFFECTIVE = {
     6: "NO_UNSIGNED_SUBTRACTION", 23: "NO_ZERO_IN_DATE", 24: "NO_ZERO_DATE", 25: "ALLOW_INVALID_DATES",
     31: "PAD_CHAR_TO_FULL_LENGTH", 32: "TIME_TRUNCATE_FRACTIONAL",
 }  # fmt: skip
 _DEFAULT = "NO_ZERO_IN_DATE,NO_ZERO_DATE"  # MySQL's default
 _MAX_KNOWN = 1000
-# A Query event's status variables start with flags2 and sql_mode: code 0, 4 bytes, code 1, 8 bytes.
+# A Query event's status variables start with flags2 (code 0, then 4 bytes) and sql_mode (code 1, then 8 bytes).
 _START = slice(QUERY_STATUS_VARIABLES_AT, QUERY_STATUS_VARIABLES_AT + 14)
 _FLAGS2, _SQL_MODE = 0, 1
 _SECOND_CODE_AT, _SQL_MODE_AT = 5, 6
@@ -439,7 +447,7 @@ def row_mode(event: bytes) -> str | None:
         return _known[head]
     except KeyError:
         pass
-    if head[0] != _FLAGS2 or head[_SECOND_CODE_AT] != _SQL_MODE:  # another order, which no known server writes
+    if head[0] != _FLAGS2 or head[_SECOND_CODE_AT] != _SQL_MODE:  # no known server writes another order
         names = query(RawEvent(event[TYPE_AT], event, "", 0, 0)).variables.get("sql_mode", _DEFAULT).split(",")
         return _text([name for name in _EFFECTIVE.values() if name in names])
     if len(_known) >= _MAX_KNOWN:

@@ -36,8 +36,8 @@ __all__ = [
     "update_triggers",
 ]
 
-# The server cannot be reached, or refuses us just now: shutting down, offline mode, too many connections, out of
-# memory, a killed statement (MySQL manual, "Server Error Message Reference").
+# These errors mean that the server cannot be reached, or refuses us just now: it shuts down, is in offline mode, has
+# too many connections or no memory left, or the statement was killed (MySQL manual, "Server Error Message Reference").
 _UNREACHABLE = frozenset({
     0,  # pymysql's code for a connection that was lost before
     2002, 2003, 2006, 2013, 2055, 1040, 1041, 1053, 1077, 1079, 1129, 1135, 1152, 1158, 1159, 1160, 1161, 1184, 1203,
@@ -48,7 +48,7 @@ _MISSING_GRANT = frozenset({1142, 1227})
 _SYNTAX_ERROR = 1064
 _ANSWER_SECONDS = 10
 _NO_BINARY_LOG = 1381
-_LOOKED_INTO = 10  # number of files to look into: the first files may contain no transaction
+_LOOKED_INTO = 10  # number of binlog files to search: the first files may contain no transaction
 _SETTINGS = {
     "log_bin": ("ON", "start the server with --log-bin"),
     "binlog_format": ("ROW", "SET PERSIST binlog_format = ROW"),
@@ -61,8 +61,8 @@ _WHOLE_DOCUMENTS = {
     ),
 }  # fmt: skip
 _NAMES = "lower_case_table_names"
-# With the value 2, on macOS, the server logs a table under two names: as the table was created, and as a statement
-# spelled the name.
+# With the value 2, the default on macOS, the server logs one table under two names: the name from CREATE TABLE, and the
+# spelling in the statement that is logged.
 _ANY_SPELLING = f"{_NAMES} is 2, with which one table is logged under several names; only a new server can have 0 or 1"
 _IDENTITY = (_NAMES, "version", "server_uuid", "server_id", "gtid_mode")
 
@@ -74,9 +74,9 @@ _GLOBAL_TRIGGER = re.compile(r"GRANT (ALL PRIVILEGES|(.*, )?TRIGGER(, .*)?) ON \
 class Leader:
     """The server's state at the time of the query. ``logs`` are its binlog files, oldest first, with sizes in bytes.
 
-    ``gtid_on`` is true if the server can send its binlog from a GTID set on. ``before_gtids`` is true if the server
-    uses GTIDs now, but its oldest binlog files are older; it does not send the transactions in them that have no GTIDs.
-    ``folds_names`` is true if the server stores names of databases and tables in lower case.
+    ``gtid_on`` is true if the server can send its binlog after a GTID set. ``before_gtids`` is true if the server uses
+    GTIDs now, but wrote its oldest binlog files before: the server does not send the transactions without GTIDs in
+    these files. ``folds_names`` is true if the server stores names of databases and tables in lower case.
     """
 
     name: str
@@ -93,10 +93,18 @@ class Leader:
     folds_names: bool = False
     session: Any = None  # the settings of a MariaDB leader that are not in its events; None for MySQL
 
+    @property
+    def shows_visible(self) -> bool:
+        """Whether the server shows which transactions a SELECT sees, so that its tables can be copied: MySQL with
+        GTIDs, and any MariaDB."""
+        return self.gtid_on or self.session is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """The leader's databases, and its tables and views as (database, name); ``all_seen``: these are all that exist."""
+    """The leader's databases, and its tables and views as (database, name). ``all_seen`` is true if our user sees all
+    of them.
+    """
 
     databases: list[str]
     tables: list[tuple[str, str]]
@@ -107,10 +115,11 @@ def inspect(
     settings: dict[str, Any], *, name: str, partial_json: bool = False, problems: list[UserError] | None = None
 ) -> Leader:
     """Queries the server's state; ``settings`` are pymysql's arguments, ``name`` is the server's name in errors.
-    ``partial_json``: the server may log partial updates of JSON documents.
+    ``partial_json`` is true if the server may log partial updates of JSON documents.
 
     Raises Disconnected if the server cannot be reached, and UserError with everything that must be changed, and the SQL
-    that changes it. If the rest can be queried nevertheless, ``problems`` gets that error instead.
+    that changes it. If the state can be queried nevertheless, the UserError is appended to ``problems`` instead, if
+    given.
     """
     with connected_cursor(settings, name) as cursor:
         return inspect_with(cursor, name=name, partial_json=partial_json, problems=problems)
@@ -140,7 +149,7 @@ def inspected(
 
 
 def objects(settings: dict[str, Any], *, name: str) -> Objects:
-    """The leader's databases and tables. Raises the errors of ``inspect``."""
+    """Queries the leader's databases, tables and views. Raises the errors of ``inspect``."""
     with connected_cursor(settings, name) as cursor:
         cursor.execute("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
         databases = [row[0] for row in cursor.fetchall()]
@@ -151,15 +160,16 @@ def objects(settings: dict[str, Any], *, name: str) -> Objects:
 
 
 def folds_names(settings: dict[str, Any], *, name: str) -> bool:
-    """Whether the server stores names in lower case (``lower_case_table_names = 1``). Raises the errors of
-    ``inspect``."""
+    """Queries whether the server stores names in lower case (``lower_case_table_names = 1``). Raises the errors of
+    ``inspect``.
+    """
     with connected_cursor(settings, name) as cursor:
         cursor.execute(f"SELECT @@{_NAMES}")
         return bool(cursor.fetchone()[0] == 1)
 
 
 def update_triggers(settings: dict[str, Any], database: str, table: str, *, name: str) -> list[tuple[str, str]]:
-    """The names and statements of the table's BEFORE UPDATE triggers. Raises the errors of ``inspect``."""
+    """Queries the names and the statements of the table's BEFORE UPDATE triggers. Raises the errors of ``inspect``."""
     with connected_cursor(settings, name) as cursor:
         cursor.execute(
             "SELECT TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS "
@@ -171,13 +181,13 @@ def update_triggers(settings: dict[str, Any], database: str, table: str, *, name
 
 
 def count_different(settings: dict[str, Any], texts: Sequence[str], charset: str, collation: str, *, name: str) -> int:
-    """The number of ``texts`` that differ from one another in the collation. Raises the errors of ``inspect``."""
+    """Queries how many of ``texts`` differ from one another in the collation. Raises the errors of ``inspect``."""
     with connected_cursor(settings, name) as cursor:
         return different(cursor, texts, charset, collation)
 
 
 def different(cursor: Any, texts: Sequence[str], charset: str, collation: str) -> int:
-    """``count_different`` over an open connection. Raises pymysql's errors."""
+    """Returns the result of ``count_different``, queried over an open connection. Raises pymysql's errors."""
     cursor.execute(
         f"SELECT COUNT(DISTINCT CONVERT(m USING {charset}) COLLATE {collation}) FROM JSON_TABLE(%s, '$[*]' "
         "COLUMNS (m VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$' ERROR ON EMPTY ERROR ON ERROR)) AS texts",
@@ -200,7 +210,7 @@ def connected_cursor(settings: dict[str, Any], name: str) -> Iterator[Any]:
 
 
 def _not_followed(cursor: Any, name: str, partial_json: bool) -> UserError | None:
-    """The error with everything that must be changed first; None if there is nothing."""
+    """The error that lists all settings and grants which must be changed first; None if nothing must be changed."""
     variables = _variables(cursor)
     _require_version(variables["version"], name)
     problems = list(settings_problems(variables, _SETTINGS if partial_json else _SETTINGS | _WHOLE_DOCUMENTS))
@@ -261,7 +271,9 @@ def _ask(cursor: Any, name: str) -> Leader:
 
 
 def _begins_before_gtids(cursor: Any, files: list[str]) -> bool:
-    """Whether the first transaction in the files has no GTID. A file's first transaction is among its first events."""
+    """Whether the first transaction in the binlog ``files`` has no GTID. A file's first transaction is among its first
+    events.
+    """
     for file in files[:_LOOKED_INTO]:
         cursor.execute(f"SHOW BINLOG EVENTS IN '{file}' LIMIT 5")
         for _, _, kind, *_ in cursor.fetchall():
@@ -271,7 +283,9 @@ def _begins_before_gtids(cursor: Any, files: list[str]) -> bool:
 
 
 def require_all_logged(only: str, ignored: str, name: str) -> None:
-    """Raises UserError if the server ``name`` logs ``only`` some databases, or leaves out the ``ignored`` ones."""
+    """Raises UserError if the server ``name`` logs only the databases in ``only``, or does not log the databases in
+    ``ignored``; both are empty if the server logs all databases.
+    """
     if only or ignored:
         raise UserError(
             "the leader does not log all databases",
@@ -282,7 +296,7 @@ def require_all_logged(only: str, ignored: str, name: str) -> None:
 
 
 def end_of_binlog(cursor: Any) -> Position:
-    """The position after the newest event of the server's binlog. Raises pymysql's errors."""
+    """Queries the position after the newest event of the server's binlog. Raises pymysql's errors."""
     file, offset, *_ = first_known(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
     return Position(file, int(offset))
 
@@ -294,7 +308,7 @@ def _variables(cursor: Any) -> dict[str, str]:
 
 
 def _purged(cursor: Any) -> GtidSet:
-    # Not read with SHOW VARIABLES, which cuts a value at 1024 characters.
+    # SHOW VARIABLES would cut the value at 1024 characters.
     cursor.execute("SELECT @@GLOBAL.gtid_purged")
     return GtidSet.parse(cursor.fetchone()[0])
 
@@ -322,7 +336,7 @@ def _missing_grants(cursor: Any, partial_json: bool) -> Iterator[str]:
             first_known(cursor, *statements)
         except pymysql.MySQLError as error:
             if error.args[0] == _NO_BINARY_LOG:
-                return  # the check of log_bin reports it
+                return  # the check of log_bin reports this problem
             if error.args[0] not in _MISSING_GRANT:
                 raise
             yield missing_grant(cursor, privilege)
@@ -345,12 +359,12 @@ def _sees_triggers(cursor: Any) -> bool:
     (roles,) = cursor.fetchone()
     cursor.execute("SHOW GRANTS FOR CURRENT_USER()" + ("" if roles == "NONE" else f" USING {roles}"))
     lines = [row[0] for row in cursor.fetchall()]
-    # A REVOKE line comes from partial_revokes: a database is left out.
+    # With partial_revokes, a REVOKE line names a database in which the user lacks the privilege.
     return any(_GLOBAL_TRIGGER.match(line) for line in lines) and not any(line.startswith("REVOKE") for line in lines)
 
 
 def unlogged_replica(cursor: Any) -> Iterator[str]:
-    """Reports if the server is a replica whose own binlog lacks the changes that it replicates."""
+    """Yields a problem if the server is a replica whose own binlog lacks the changes that it replicates."""
     cursor.execute("SHOW GLOBAL VARIABLES WHERE variable_name IN ('log_replica_updates', 'log_slave_updates')")
     logs_all = all(value == "ON" for _, value in cursor.fetchall())
     if not logs_all and first_known(cursor, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"):
@@ -358,7 +372,7 @@ def unlogged_replica(cursor: Any) -> Iterator[str]:
 
 
 def first_known(cursor: Any, *statements: str) -> list[Any]:
-    """The rows of the first statement that this version of the server knows."""
+    """Executes the first of ``statements`` that this version of the server knows; returns its rows."""
     for statement in statements[:-1]:
         try:
             cursor.execute(statement)

@@ -53,12 +53,12 @@ SIMPLE_TRANSACTION = 0  # takes the place of an event's type; no event has this 
 _new = tuple.__new__
 _INTEGER = Struct("<I").unpack_from
 _LOW_32_BITS = 0xFFFFFFFF
-# Events that change neither the file nor the connection's state.
+# The types of events that change neither the current file nor the state of the connection.
 _ORDINARY = frozenset({et.QUERY, et.XID, et.TABLE_MAP, *et.GTIDS, *et.ROWS, *et.OTHER_ROWS})
 _BEGINNING = et.GTIDS - {et.MARIADB_GTID}  # a simple transaction may begin with these events
-_SMALLEST_PACKET = PACKET_EVENT_AT + HEADER_BYTES + CHECKSUM_BYTES  # a shorter packet has a message instead of an event
-# Unpacks the start of a packet with an event: the packet header, the status, and the type, length and next position
-# from the event's header.
+_SMALLEST_PACKET = PACKET_EVENT_AT + HEADER_BYTES + CHECKSUM_BYTES  # a shorter packet contains a message, no event
+# Unpacks the start of a packet that contains an event: the packet header, the status, and the type, length and next
+# position from the event's header.
 _PACKET_START = Struct("<IB4xB4xII")
 _XID_PAYLOAD_BYTES = STATUS_BYTES + HEADER_BYTES + XID_BYTES + CHECKSUM_BYTES
 # Unpacks the bytes from the checksum that ends a rows event to the end of the Xid: this checksum, and the packet
@@ -67,7 +67,7 @@ _ROWS_CHECKSUM_AND_XID = Struct(f"<IIB{HEADER_BYTES + XID_BYTES}sI").unpack_from
 
 
 class SimpleTransaction(NamedTuple):
-    """A transaction of one rows event: the bytes of its five events, each from its header to before its checksum.
+    """A transaction of one rows event: the bytes of its five events, each with its header and without its checksum.
 
     ``end`` is the position after the transaction in ``file``. ``type`` is SIMPLE_TRANSACTION.
     """
@@ -139,11 +139,12 @@ def cut(
 def _simple_transaction(
     data: bytes, at: int, begin_at: int, file: str, before: int
 ) -> tuple[SimpleTransaction, int] | None:
-    """The transaction whose GTID event's packet is at ``at``, and the offset of the packets behind the transaction.
+    """Cuts a transaction whose GTID event is in the packet at ``at``; returns it and the offset of the packets behind
+    it.
 
     ``begin_at`` is the offset of the second packet, ``before`` is the position before the transaction. Returns None if
-    the transaction is not simple, has not arrived completely, or has a wrong checksum. Two unpackings, of three events
-    and of the last two checksums and the Xid, take a third of the time of five.
+    the transaction is not simple, has not arrived completely, or has a wrong checksum. The bytes are unpacked in two
+    steps: three events, then the last two checksums with the Xid. This takes a third of the time of five steps.
     """
     try:
         map_at = begin_at + PACKET_HEADER_BYTES + (_INTEGER(data, begin_at)[0] & PACKET_LENGTH_MASK)
@@ -187,15 +188,15 @@ def _first_three(gtid: int, begin: int, table_map: int) -> Callable[[bytes, int]
     ).unpack_from
 
 
-# More bytes than precede the compressed bytes of a Transaction_payload event, or the first row of a rows event, which
-# has a bitmap of up to 4096 columns for each image.
+# The number of bytes of a spooled event that stay in memory. They contain all fields before the compressed bytes of a
+# Transaction_payload event, and all before the first row of a rows event: its two bitmaps have up to 4096 columns each.
 _SPOOL_HEAD_BYTES = 4000
 _PAYLOAD_TYPE_AT = STATUS_BYTES + TYPE_AT
 _END_PAYLOAD_BYTES = 9  # a payload with status END and at least this number of bytes does not end the stream
 _NEXT_POSITION = slice(NEXT_POSITION_AT, NEXT_POSITION_AT + 4)
 _FILE_BEGINS = 4  # number of bytes of a file before its first event
 _ERROR_CODE = slice(1, 3)
-_ERROR_TEXT_AT = 9  # after the code and the SQLSTATE
+_ERROR_TEXT_AT = 9  # the text follows the code and the SQLSTATE
 _DAMAGED_HINT = "check the leader's disk; give the producer a new topic and the follower a fresh copy"
 _FILE = re.compile(rb".+\.[0-9]{6,}")
 # Errors with which a server ends a dump because it shuts down, or because the connection or its thread was ended.
@@ -219,8 +220,8 @@ class Packets:
         """Returns the events of the packets in ``data``, without their checksums, and the rest of ``data``: a part of a
         packet.
 
-        Raises PromiseError for a damaged event, Disconnected and UserError for an error that the leader sent. If
-        undamaged events come before it, this method returns them, and the error is in ``fault`` instead.
+        Raises PromiseError for a damaged event, Disconnected and UserError for an error that the leader sent. But if
+        undamaged events precede the error, this method returns these events, and sets ``fault`` to the error.
         """
         events: list[RawEvent | SimpleTransaction] = []
         at, arrived = 0, len(data)
@@ -253,7 +254,7 @@ class Packets:
         """The event that the payload ``part`` completes; None if the event continues: an event of 16 MiB or more takes
         several packets.
 
-        A compressed transaction of that size is written to disk, and so are rows.
+        A compressed transaction or a rows event of that size is written to disk.
         """
         continues = len(part) == LARGEST_PAYLOAD
         if continues and self._starts_spooled(part):
@@ -282,7 +283,9 @@ class Packets:
         return self._with_position(spool.head[TYPE_AT], spool.head, spool)
 
     def _event(self, payload: bytes) -> RawEvent:
-        """The event in a payload; keeps track of the file, of the 64-bit position and of the checksum algorithm."""
+        """Parses the event in ``payload``; keeps track of the file, of the 64-bit position and of the checksum
+        algorithm.
+        """
         status = payload[0] if payload else None
         if status == STATUS_ERROR:
             raise self._refusal(payload)
@@ -341,6 +344,9 @@ class Packets:
 
     def _end_of(self, kind: int, header: ev.Header) -> int:
         """The position after the event in its file; 0 for events that the leader generates for the connection only."""
+        if header.next_event_position == 0 and kind in et.INSIDE_TRANSACTIONS:
+            self._end += header.event_length
+            return self._end
         if kind in et.HEARTBEATS or header.next_event_position == 0:
             return 0
         end = self._end & ~0xFFFFFFFF | header.next_event_position
@@ -383,7 +389,7 @@ class Packets:
 
 
 def _was_right(description: bytes, checksum: bytes) -> bool:
-    """Whether a format description has the checksum that it had before the leader changed it for this dump.
+    """Whether ``checksum`` fits the format description as it was before the leader changed it for this dump.
 
     If a dump begins in the middle of a file, the server replaces two fields by zeros: the event's end, and the time at
     which the server was started, which only the first file since then contains. In a file without checksums it does not
@@ -394,7 +400,7 @@ def _was_right(description: bytes, checksum: bytes) -> bool:
     restored = bytearray(description)
     restored[_NEXT_POSITION] = (_FILE_BEGINS + len(description) + CHECKSUM_BYTES).to_bytes(4, "little")
     written = ev.header(description).timestamp
-    # The second may have changed between the two clock readings.
+    # The server read its clock for each of the two fields: a new second may have begun in between.
     for started in (0, written, written - 1, written + 1):
         restored[FORMAT_CREATED] = (started % (1 << 32)).to_bytes(4, "little")
         if crc32(restored) == int.from_bytes(checksum, "little"):

@@ -3,7 +3,7 @@
 mysql-replication connects, announces checksums and heartbeat and requests the dump. It does not register as a replica:
 tools connect to each replica that SHOW REPLICAS lists, and the tools of percona-toolkit end if they can't connect.
 After the request this module reads the packets, in large chunks: the library's own reader decodes more than is needed,
-drops unknown events without an error and reconnects by itself. This takes private names of the library: pyproject.toml
+drops unknown events without an error and reconnects by itself. This needs private names of the library: pyproject.toml
 pins its exact version, and tests/unit/producer/test_private_names.py lists the names.
 
 ``Dumps`` opens the connections to one leader: one to follow its binlog, others to read a prepared XA transaction again.
@@ -24,7 +24,7 @@ from pymysqlreplication import BinLogStreamReader, binlogstream
 
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.model.commit_entry import Entry, PreparedXa
-from cdc.model.gtid import GtidSet
+from cdc.model.gtid import GtidSet, mariadb_position
 from cdc.model.position import Position
 from cdc.model.statement_gtid import ddl_uuid
 from cdc.producer.binlog import event_types as et
@@ -34,20 +34,20 @@ from cdc.producer.binlog.leader import Leader
 from cdc.producer.binlog.packets import Packets, SimpleTransaction, flat
 from cdc.service.mysql_connection import connected
 
-__all__ = ["BinlogSource", "Dumps", "Replica", "Translate"]
+__all__ = ["LARGEST_OFFSET", "BinlogSource", "Dumps", "Replica", "Translate"]
 
-_CHUNK_BYTES = 1 << 16  # bytes read at once: more would not stay in the processor's cache
+_CHUNK_BYTES = 1 << 16  # number of bytes read at once: a larger chunk would not stay in the processor's cache
 _PACKET_LENGTH_BYTES = 3
-_TIMEOUTS = {"read_timeout": 30, "write_timeout": 30}  # seconds, until the dump begins
+_TIMEOUTS = {"read_timeout": 30, "write_timeout": 30}  # seconds; in force until the dump begins
 _SELECT_SECONDS = 0.2
-_SESSION = {
+_SESSION = (
     # MariaDB sends its GTID events only to replicas with this capability.
-    "init_command": "SET @mariadb_slave_capability=4, "
+    "SET @mariadb_slave_capability=4, "
     # CRC32 works for binlog files with and without checksums: a file's format description names its algorithm.
     "@source_binlog_checksum='CRC32', @master_binlog_checksum='CRC32', "
-    # The connection is not read while the stream waits for the copy of a table.
+    # The timeout is long, since the connection is not read while the stream waits for the copy of a table.
     "SESSION net_write_timeout=86400"
-}
+)
 Translate = Callable[[Iterable[RawEvent | SimpleTransaction]], list[RawEvent | SimpleTransaction]]
 
 
@@ -73,7 +73,9 @@ class Replica(NamedTuple):
 
 
 class BinlogSource:
-    """One dump connection. ``with BinlogSource.open(…) as source: for events in source.chunks(stop): …``"""
+    """One connection over which the leader sends its binlog events (a dump). ``with BinlogSource.open(…) as source: for
+    events in source.chunks(stop): …``
+    """
 
     def __init__(
         self, reader: BinLogStreamReader, *, name: str, heartbeat_seconds: int, translate: Translate | None = None
@@ -99,15 +101,17 @@ class BinlogSource:
         position: Position,
         gtid_set: GtidSet | None,
         translate: Translate | None = None,
+        after: str = "",
     ) -> Self:
-        """Starts the dump after ``gtid_set`` if it is given and not empty, else at ``position``. ``translate`` converts
-        the events of another kind of server to MySQL's events.
+        """Starts the dump after ``gtid_set`` if it is given and not empty, or after ``after``, a GTID
+        position of MariaDB, else at ``position``. ``translate`` converts the events of another kind of server to
+        MySQL's events.
 
         ``settings`` are pymysql's connection arguments, ``name`` is the server's name in errors. Raises Disconnected if
         the server cannot be reached.
         """
         reader = BinLogStreamReader(
-            connection_settings=settings | _TIMEOUTS | _SESSION,
+            connection_settings=settings | _TIMEOUTS | _session(after),
             server_id=replica.server_id,
             blocking=True,
             resume_stream=True,
@@ -133,13 +137,17 @@ class BinlogSource:
 
     @property
     def silence(self) -> float:
-        """Seconds without anything from the leader while the socket is being read; 0 while events are processed."""
+        """The number of seconds since the leader last sent something, while the socket is being read; 0 while events
+        are processed.
+        """
         return 0.0 if self._busy_since is not None else time.monotonic() - self._received_at
 
     @property
     def busy(self) -> float:
-        """Seconds for which the newest events have been processed, with the socket not read; 0 while it is read."""
-        since = self._busy_since  # read once, since another thread calls this
+        """The number of seconds for which the newest events have been processed; meanwhile the socket is not read. 0
+        while it is read.
+        """
+        since = self._busy_since  # the field is read only once, since the other thread may change it
         return 0.0 if since is None else time.monotonic() - since
 
     def chunks(
@@ -169,14 +177,15 @@ class BinlogSource:
                 self._wait(stop, wake())
 
     def _receive(self) -> bool:
-        """Reads the bytes that have arrived; False if they do not complete a packet."""
+        """Reads the bytes that have arrived; returns False if they do not complete a packet."""
         missing = 1
         if len(self._data) >= PACKET_HEADER_BYTES:
             length = int.from_bytes(self._data[:_PACKET_LENGTH_BYTES], "little")
             missing = PACKET_HEADER_BYTES + length - len(self._data)
         parts, received, wanted = [self._data], 0, max(_CHUNK_BYTES, missing)
         try:
-            # One call returns at most one TLS record, 16 KiB; several records at once make less work for each chunk.
+            # One call returns at most one TLS record (16 KiB). Several records in one chunk save the work that is done
+            # per chunk.
             while received < wanted and (chunk := self._socket.recv(wanted - received)):
                 parts.append(chunk)
                 received += len(chunk)
@@ -194,7 +203,9 @@ class BinlogSource:
         return received >= missing
 
     def _wait(self, stop: threading.Event, wake: int | None) -> None:
-        """Waits until something arrives, at the latest a heartbeat. Raises Disconnected if nothing arrives."""
+        """Waits until the socket or ``wake`` can be read. Raises Disconnected if the leader sends nothing for too long,
+        not even a heartbeat.
+        """
         waited = 0.0
         sources = [self._socket] if wake is None else [self._socket, wake]
         while not stop.is_set():
@@ -205,6 +216,14 @@ class BinlogSource:
                 raise Disconnected(
                     f"the leader has been silent for {waited:.0f} s", code="CDC-LEADER-GONE", where=self._name
                 )
+
+
+def _session(after: str) -> dict[str, Any]:
+    more = ""
+    if after:
+        # The server refuses a position with a GTID that is not in its binlog.
+        more = f", @slave_connect_state='{after}', @slave_gtid_strict_mode=1"
+    return {"init_command": _SESSION + more}
 
 
 def _connect(reader: BinLogStreamReader, *, name: str, position: Position) -> None:
@@ -225,16 +244,18 @@ def _connect(reader: BinLogStreamReader, *, name: str, position: Position) -> No
 
 
 _FIND_SECONDS = 60.0
+_FIRST_OFFSET = 4
+LARGEST_OFFSET = 0xFFFFFFFF  # of a position in a request for a dump
 _MADE_UP_SERVER_ID = 1 << 31  # this bit is set in server ids that are derived from a name
 _NO_CHANGE = frozenset({et.ROTATE, et.FORMAT_DESCRIPTION, *et.HEARTBEATS, *et.HARMLESS})
 _XA_START_OR_END = re.compile(rb"XA (?:START|END) X'[0-9A-Fa-f]*',X'[0-9A-Fa-f]*',\d+\Z")
 
 
 class Dumps:
-    """Dump connections to ``leader``, each as a replica whose name is derived from ``topic`` and ``resource``.
+    """Opens dump connections to ``leader``, each as a replica whose name is derived from ``topic`` and ``resource``.
 
     ``settings`` are pymysql's connection arguments. ``server_id`` is the replica's server id; with 0 it is derived from
-    the name. ``translator`` makes, for each dump, the ``translate`` of ``BinlogSource.open``.
+    the name. ``translator`` is called for each dump and returns the ``translate`` for ``BinlogSource.open``.
     """
 
     def __init__(
@@ -251,22 +272,31 @@ class Dumps:
         self._settings = settings
         self._translator = translator
         self._leader = leader
-        # A leader ends the dump of an older replica with the same UUID; a server id in the profile makes another UUID.
+        # A leader ends the dump of an older replica with the same UUID, which is derived from this name: a profile with
+        # another server id has another UUID, too.
         self._name = f"{topic} {resource}" + (f" {server_id}" if server_id else "")
         self._server_id = server_id
         self._heartbeat_seconds = heartbeat_seconds
 
     def follow(self, entry: Entry) -> BinlogSource:
-        """Opens a dump of the events after ``entry``: after its GTIDs if they are complete, else after its position."""
+        """Opens a dump of the events after ``entry``: after its GTIDs if they are complete, else after its position.
+
+        A MariaDB leader sends the events after GTIDs if the position is the beginning of a file before its first event,
+        or can't be requested since it has more than 32 bits.
+        """
         gtid_set = GtidSet.parse(entry.gtid_set) if self._leader.gtid_on and entry.gtids_complete else None
-        return self._open(self._name, entry.position, gtid_set, server_id=self._server_id)
+        file, offset = entry.position
+        by_gtids = self._leader.session is not None and not _FIRST_OFFSET <= offset <= LARGEST_OFFSET
+        after = mariadb_position(GtidSet.parse(entry.gtid_set)) if by_gtids else ""
+        position = Position(file, _FIRST_OFFSET) if by_gtids else entry.position
+        return self._open(self._name, position, gtid_set, server_id=self._server_id, after=after)
 
     def beside(self, position: Position) -> BinlogSource:
         """Opens a second dump, of the events from ``position`` on. It does not end the dump that follows the binlog."""
         return self._open(f"{self._name} beside", position, None, server_id=0)
 
     def read_again(self, xa: PreparedXa, others: GtidSet | None, stop: threading.Event) -> Iterator[RawEvent]:
-        """The events of the prepared XA transaction ``xa`` that change data: in general table maps and rows.
+        """Reads those events of the prepared XA transaction ``xa`` that change data: in general table maps and rows.
 
         ``others`` are the GTIDs of all transactions read except ``xa``, None if some transactions have no GTID. Raises
         PromiseError if the leader has purged ``xa``, and Disconnected at ``stop``.
@@ -277,7 +307,15 @@ class Dumps:
         with source:
             yield from _events_of(xa, source, stop=stop)
 
-    def _open(self, name: str, position: Position, gtid_set: GtidSet | None, *, server_id: int) -> BinlogSource:
+    def _open(
+        self,
+        name: str,
+        position: Position,
+        gtid_set: GtidSet | None,
+        *,
+        server_id: int,
+        after: str = "",
+    ) -> BinlogSource:
         server_id = server_id or _MADE_UP_SERVER_ID | zlib.crc32(name.encode())
         return BinlogSource.open(
             self._settings,
@@ -287,6 +325,7 @@ class Dumps:
             position=position,
             gtid_set=gtid_set,
             translate=self._translator() if self._translator is not None else None,
+            after=after,
         )
 
 
@@ -303,7 +342,7 @@ def _events_of(xa: PreparedXa, source: BinlogSource, *, stop: threading.Event) -
                 return
             elif inside and event.type not in _NO_CHANGE and not _is_xa_start_or_end(event):
                 yield event
-        # Once the transaction is found, reading it may take as long as writing it to Kafka.
+        # There is no time limit once the transaction is found: reading it may take as long as writing it to Kafka.
         if not inside and time.monotonic() > give_up:
             raise PromiseError(
                 f"the prepared XA transaction {xa.gtid or ''} is not in the leader's binlog any more",

@@ -16,7 +16,7 @@ from cdc.large_rows.stored_blob import read_at
 
 __all__ = ["Spool"]
 
-# The CRC-32 of any bytes followed by their own CRC-32.
+# The CRC-32 of any bytes that are followed by their own CRC-32 is this number.
 _RIGHT_SUM = 0x2144DF1C
 
 
@@ -31,7 +31,8 @@ class Spool:
         self.size = 0
         self._sum = 0
         with _disk_full_reported():
-            # The file has no buffer: its rest would be written when the file is closed, when the disk may be full.
+            # The file has no buffer: the rest of a buffer would be written only when the file is closed, and the disk
+            # may be full then.
             self._file: FileIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  closed by the code that reads it
 
     def write(self, part: bytes | memoryview) -> None:
@@ -56,7 +57,7 @@ class Spool:
         return read_at(self._file, offset, size)
 
     def open(self) -> BinaryIO:
-        """The event as a file, to be read once: closing the file deletes the event."""
+        """Opens the event as a file, which can be read only once: closing the file deletes the event."""
         self._file.seek(0)
         return BufferedReader(self._file)
 

@@ -48,9 +48,9 @@ def ask_for_copies(profile: Profile, globs: Sequence[str], *, log: Callable[...,
 
 
 def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., None]) -> int:
-    """Requests that tables that match ``globs`` are not copied any more; returns the exit status.
+    """Requests the end of the copies of all tables that match ``globs``; returns the exit status.
 
-    Raises UserError if none of these tables is to be copied, or if followers have only the copied rows of a table; also
+    Raises UserError if no such table is to be copied, or if followers have only the copied rows of such a table; also
     Disconnected.
     """
     pending, requests = current_state(profile)
@@ -84,7 +84,7 @@ def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., No
     return 0
 
 
-_MOST = 2_000  # number of entries that are read at most
+_MOST = 2_000  # the largest number of entries that are read
 
 
 def copy_status(profile: Profile) -> int:
@@ -106,7 +106,7 @@ def copy_status(profile: Profile) -> int:
 
 
 def _followers(profile: Profile, newest: State) -> Iterator[str]:
-    """A line for each follower that a copy may wait for, while there is a copy."""
+    """Yields a line for each follower for which a copy may wait, if tables are being copied."""
     if not newest.pending.active:
         return
     kafka = profile.kafka
@@ -119,7 +119,7 @@ def _followers(profile: Profile, newest: State) -> Iterator[str]:
 
 
 def current_state(profile: Profile) -> tuple[Pending | None, list[Request]]:
-    """Returns the pending copies, None before the stream begins, and the requests that no producer has taken up yet."""
+    """Reads the pending copies (None before the stream begins), and the requests that no producer has taken up yet."""
     newest = next(_states(profile), None)
     pending = newest.pending if newest else None
     return pending, _waiting(profile, pending or Pending())
@@ -131,7 +131,9 @@ def _waiting(profile: Profile, pending: Pending) -> list[Request]:
 
 
 def _states(profile: Profile) -> Iterator[State]:
-    """The states in the commit log, newest first, back to a state in which nothing was copied."""
+    """Yields the states of copies in the commit log, newest first, back to a state in which no table was
+    being copied.
+    """
     kafka = profile.kafka
     commits = kafka.topics().commits
     try:

@@ -33,7 +33,8 @@ __all__ = ["dry_run"]
 
 def dry_run(profile: Profile, *, globs: Sequence[str], accept_filters: bool) -> int:
     """Prints what would happen at a start or, with ``globs``, after a request to copy the tables that match them.
-    Returns the exit status, which is 0 if nothing prevents it."""
+    Returns the exit status, which is 0 if nothing prevents the start or the copy.
+    """
     look = _Look(profile)
     look.servers()
     if look.leader is not None:
@@ -50,7 +51,9 @@ def dry_run(profile: Profile, *, globs: Sequence[str], accept_filters: bool) -> 
 
 
 class _Look:
-    """Continues after an error, so that all errors are reported; ``errors`` collects them."""
+    """Does the steps of a dry run. Continues after an error, so that all errors are reported; ``errors``
+    collects them.
+    """
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
@@ -159,7 +162,7 @@ class _Look:
 def _place(leader: Leader, newest: Entry | None, entry: Entry, start: str) -> str:
     gtids = f", GTIDs {entry.gtid_set}" if entry.gtid_set else ""
     at = f"at {entry.position}{gtids}"
-    if newest is None or Pending.from_json(newest.copy).structure:
+    if newest is None or Pending.from_json(newest.copy).structure or Pending.from_json(entry.copy).structure:
         reason = f'producer.start = "{start}"'
         if Pending.from_json(entry.copy).structure and start != "copy":
             reason += f", and the leader {why_copied(leader)}"

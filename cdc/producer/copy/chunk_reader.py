@@ -29,6 +29,8 @@ from cdc.producer.binlog.leader import end_of_binlog
 from cdc.producer.copy.definition import ALL_SHOWN, TableDefinition, identifier, reading_failed, table_text
 from cdc.producer.copy.keys import key_literals
 from cdc.producer.copy.row_text import ColumnText, column_text, constants
+from cdc.producer.flavor.copy_settings import copy_settings, speaks_mariadb
+from cdc.producer.flavor.mariadb_visibility import begin_snapshot
 from cdc.service.mysql_connection import connected
 from cdc.sql.key_range import keys_condition, range_condition
 
@@ -55,7 +57,8 @@ _PACKET = [
     "  n = d[p] | d[p+1] << 8 | d[p+2] << 16",
     "  stop = p + 4 + n",
     "  k = d[p+4]",
-    # Stops at a packet that is incomplete, is continued in another packet, reports an error, or ends the result.
+    # The loop stops at a packet that is incomplete, is continued in another packet, reports an error, or ends the
+    # result.
     "  if stop > end or n == 0xFFFFFF or k == 255 or (k == 254 and n < 9): break",
     "  p += 4",
 ]
@@ -68,7 +71,7 @@ class ChunkRows:
 
     ``rows(data, text, offset, end, out)`` appends the rows of complete packets to ``out`` and returns the offset of the
     first packet that is incomplete or not a row; ``row(payload, text)`` returns one row of 16 MiB or more. ``text``
-    contains the same bytes as latin1 text. They raise ValueError and LookupError if a row can't be read exactly.
+    contains the same bytes as latin1 text. Both raise ValueError and LookupError if a row can't be read exactly.
     """
 
     definition: TableDefinition
@@ -94,16 +97,20 @@ class ChunkRows:
         return cls(definition, selected, known.pop("rows"), known.pop("row"))
 
     def whole_statement(self) -> str:
-        """The SELECT of all rows, in any order."""
+        """Writes the SELECT statement for all rows, in any order."""
         table = self.definition
         return f"SELECT {self.selected} FROM {identifier(table.database)}.{identifier(table.name)} AS t"
 
     def statement(self, after: Sequence[str] | None, rows: int) -> str:
-        """The SELECT of ``rows`` rows after the key ``after``, which contains a literal for each column of the key."""
+        """Writes the SELECT statement for ``rows`` rows after the key ``after``, which contains a literal for each
+        column of the key.
+        """
         return f"{self._where(range_condition(self._key, after, None))} ORDER BY {', '.join(self._key)} LIMIT {rows}"
 
     def of_keys(self, keys: Iterable[Sequence[str]]) -> str:
-        """The SELECT of the rows with one of ``keys``, each of which contains a literal for each column of the key."""
+        """Writes the SELECT statement for the rows with one of ``keys``. Each of ``keys`` contains a literal for each
+        column of the key.
+        """
         return self._where(keys_condition(self._key, keys))
 
     @property
@@ -119,7 +126,7 @@ class ChunkRows:
 
 
 def _row(columns: Sequence[ColumnText], nullable: Sequence[bool]) -> tuple[list[str], str]:
-    """The lines of code that read a row's columns, and the source of the f-string for the row's JSON text."""
+    """Generates the lines of code that read a row's columns, and the source of the f-string for the row's JSON text."""
     lines: list[str] = []
     texts = []
     for index, (column, may_be_null) in enumerate(zip(columns, nullable, strict=True)):
@@ -142,10 +149,10 @@ def _row(columns: Sequence[ColumnText], nullable: Sequence[bool]) -> tuple[list[
 
 
 def _part(x: str, source: str) -> Iterator[str]:
-    """The lines of code that read one column that is not NULL."""
+    """Yields the lines of code that read one column that is not NULL."""
     yield "l = d[p]"
     yield "if l < 251: p += 1"
-    # A length of 251 would mean NULL.
+    # The byte 251 would mean NULL; it is an error here, since the column can't be NULL.
     yield "elif l == 252: l = d[p+1] | d[p+2] << 8; p += 3"
     yield "elif l == 253: l = d[p+1] | d[p+2] << 8 | d[p+3] << 16; p += 4"
     yield "elif l == 254: l = int.from_bytes(d[p+1:p+9], 'little'); p += 9"
@@ -154,7 +161,7 @@ def _part(x: str, source: str) -> Iterator[str]:
 
 
 def _several(x: str, count: int) -> Iterator[str]:
-    """The lines of code that read the several selected columns of one value as a list, with None for NULL."""
+    """Yields the lines of code that read the several selected columns of one value as a list, with None for NULL."""
     yield f"{x} = []"
     yield f"for _ in range({count}):"
     yield f" if d[p] == 251: {x}.append(None); p += 1"
@@ -170,20 +177,20 @@ _RAW = {"charset": "utf8mb4", "use_unicode": False, "conv": {}, "autocommit": No
 # and every date that can be stored.
 _SESSION = (
     "SET SESSION autocommit = 0, character_set_results = NULL, time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES', "
-    "sql_select_limit = 18446744073709551615, sql_big_selects = 1, max_execution_time = 0, "
-    "group_concat_max_len = 4294967295, range_optimizer_max_mem_size = 0, net_write_timeout = 600, "
-    "lock_wait_timeout = 60, transaction_isolation = 'REPEATABLE-READ', transaction_read_only = 1"
+    "sql_select_limit = 18446744073709551615, sql_big_selects = 1, group_concat_max_len = 4294967295, "
+    "net_write_timeout = 600, lock_wait_timeout = 60"
 )
-CHANGED = frozenset({1049, 1054, 1146, 1176, 1356, 1412})  # 1356: the name now belongs to an invalid view
+CHANGED = frozenset({1049, 1054, 1146, 1176, 1356, 1412})  # 1356: an invalid view has the table's name now
 _LARGEST_PAYLOAD = 0xFFFFFF
 _HEADER_BYTES = 4
 _ERROR = 0xFF
-_KEPT = 100  # tables whose generated code is cached
+_KEPT = 100  # number of tables whose generated code is cached
 
 
 class TableChanged(Disconnected):
-    """Raised when the table no longer has the known definition: it is safe to read the definition again, or to start
-    again."""
+    """Raised when the table no longer has the known definition. The caller may read the definition again, or start the
+    copy again.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +232,7 @@ class ChunkReader:
         self.close()
 
     def close(self) -> None:
-        """Closes the connection at once."""
+        """Closes the connection at once, without waiting for a running statement."""
         if self._connection is not None:
             forget_answer(self._connection)
             self._connection._force_close()
@@ -234,7 +241,7 @@ class ChunkReader:
     def read(
         self, definition: TableDefinition, after: tuple[str, ...] | None, *, rows: int, max_bytes: int
     ) -> ReadChunk:
-        """Reads ``rows`` rows after ``after``, fewer if they reach ``max_bytes`` or the table ends.
+        """Reads ``rows`` rows after the key ``after``; fewer if they reach ``max_bytes`` or the table ends.
 
         ``after`` contains the JSON text of each key column's value; None means the table's beginning. The result has at
         least one row, and exceeds ``max_bytes`` by at most a row or a block from the network. Raises TableChanged and
@@ -244,7 +251,8 @@ class ChunkReader:
             raise ValueError(f"{definition.database}.{definition.name} can't be copied: {definition.refusal}")
         code = self._code_of(definition)
         bound = None if after is None else key_literals(definition.key_columns, after)
-        # Requests as many rows as would have had this size last time, so that a result is seldom cut off.
+        # Requests the number of rows that would reach ``max_bytes`` with the average row of the chunk before, so that a
+        # result is seldom cut off.
         rows = min(rows, max(1, max_bytes // self._row_sizes.get(definition, 1)))
         found, size, ended = self._read(definition, code.statement(bound, rows), max_bytes)
         if found:
@@ -290,7 +298,7 @@ class ChunkReader:
         return self._code[definition]
 
     def _rows(self, code: ChunkRows, statement: str, max_bytes: int) -> tuple[list[str], int, bool]:
-        """Returns the rows, their size in characters, and whether the statement found no more rows."""
+        """Executes ``statement``; returns the rows, their size in characters, and whether the result has ended."""
         table = code.definition
         connection = self._open()
         require_unchanged(connection, table)
@@ -312,10 +320,11 @@ class ChunkReader:
 
 
 def reading_connection(settings: dict[str, Any]) -> Any:
-    """Opens a connection for rows, without an open transaction; ``settings`` are pymysql's arguments."""
+    """Opens a connection for reading rows, without an open transaction; ``settings`` are pymysql's arguments."""
     connection = connected(**settings | _TIMEOUTS | _RAW)
     with connection.cursor() as cursor:
-        cursor.execute(_SESSION)
+        own = copy_settings(connection)
+        cursor.execute(f"{_SESSION}, {own.unlimited_time}, {own.unlimited_ranges}, {own.reading}")
         cursor.execute(ALL_SHOWN)
     return connection
 
@@ -377,8 +386,8 @@ class ArrivingRows:
             payload = self._large()
             self._found.append(self._code.row(payload, payload.decode("latin1")))
         elif len(data) < length + _HEADER_BYTES:
-            # Receives the whole packet first: parsing it again after each block would take time quadratic in its
-            # length.
+            # Receives the whole packet first: parsing the packet again after each block would take time quadratic in
+            # its length.
             self._fill(max(length + _HEADER_BYTES, len(data) + 1))
         elif kind == _ERROR:
             raise_mysql_exception(data[_HEADER_BYTES:])
@@ -386,7 +395,7 @@ class ArrivingRows:
             self.ended = True
 
     def _large(self) -> bytes:
-        """The payload of a row in several packets: all packets but the last have the maximum length."""
+        """Receives the payload of a row in several packets: all packets but the last have the maximum length."""
         parts = []
         length = _LARGEST_PAYLOAD
         while length == _LARGEST_PAYLOAD:
@@ -424,7 +433,7 @@ class ArrivingRows:
 
 
 def forget_answer(connection: Any) -> None:
-    """Makes pymysql forget an unfinished result, the rest of which it would read otherwise."""
+    """Makes pymysql forget an unfinished result; otherwise pymysql would read the rest of it."""
     if connection._result is not None:
         connection._result.unbuffered_active = False
         connection._result = None
@@ -443,9 +452,9 @@ def _key_of(table: TableDefinition, row: str) -> tuple[str, ...]:
 
 
 _LOCKED = frozenset({1205, 1213})
-# If a statement waits for the guard's metadata lock and this session waits for the statement, none of the three could
-# go on: so lock_wait_timeout is short. Between two pieces the server waits for as long as the throttles hold the copy
-# back: so net_write_timeout is long.
+# If a statement waits for the guard's metadata lock and this session waits for the statement, none of the three
+# sessions could go on: so lock_wait_timeout is short. Between two pieces the server waits for as long as the throttles
+# hold the copy back: so net_write_timeout is long.
 _SNAPSHOT_SESSION = "SET SESSION lock_wait_timeout = 1, net_write_timeout = 86400"
 
 
@@ -460,24 +469,29 @@ class SnapshotReader:
         self._table: TableDefinition | None = None
         self.connection: Any = None
 
-    def open(self, table: TableDefinition) -> tuple[str, Position]:
+    def open(self, table: TableDefinition, executed: str = "") -> tuple[str, Position]:
         """Takes a snapshot. Returns the GTIDs of transactions that it certainly sees, and a position after all other
-        transactions that it may see.
+        transactions that it may see. ``executed`` are GTIDs of transactions that a SELECT sees already.
 
         Raises TableChanged, Disconnected; UserError for a missing grant.
         """
         self.close()
         try:
-            # The guard keeps the table as it is until the snapshot's own transaction holds the lock.
+            # The guard's lock keeps the table's definition unchanged until the snapshot's own transaction holds the
+            # lock.
             with closing(reading_connection(self._settings)) as guard:
                 require_unchanged(guard, table)
                 self.connection = reading_connection(self._settings)
                 with self.connection.cursor() as cursor:
-                    # The order is essential. The snapshot sees all transactions that were executed before it. All that
-                    # it sees were logged before it, and so before the end of the binlog that is read afterwards.
-                    cursor.execute("SELECT @@GLOBAL.gtid_executed")
-                    seen = cursor.fetchone()[0].decode()
-                    cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+                    # The order is essential. The snapshot sees all transactions that were executed before it. All
+                    # transactions that it sees were logged before it, and so before the end of the binlog that is read
+                    # afterwards.
+                    if speaks_mariadb(self.connection):
+                        seen = begin_snapshot(cursor, executed)
+                    else:
+                        cursor.execute("SELECT @@GLOBAL.gtid_executed")
+                        seen = cursor.fetchone()[0].decode()
+                        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
                     file, offset = _decoded(end_of_binlog(cursor))
                     cursor.execute(_SNAPSHOT_SESSION)
                 require_unchanged(self.connection, table)
@@ -515,7 +529,7 @@ class SnapshotReader:
         return ReadChunk(found, None if ended else (), size)
 
     def close(self) -> None:
-        """Ends the snapshot at once."""
+        """Ends the snapshot at once, without reading the rest of the table."""
         self._rows = self._table = None
         if self.connection is not None:
             forget_answer(self.connection)
@@ -538,6 +552,6 @@ class SnapshotReader:
 
 
 def _decoded(position: Position) -> tuple[str, int]:
-    """The position with its file name as text: this connection returns bytes."""
+    """Returns the position with its file name as text, since this connection returns bytes."""
     file: Any = position.file
     return file.decode() if isinstance(file, bytes) else file, position.offset

@@ -1,8 +1,8 @@
 """A chunk request in flight: rows read from the leader, merged with the changes streamed meanwhile.
 
-The SELECT of a chunk sees some of the transactions that are committed meanwhile, and it is not known which. All
-transactions that it may have missed come in the stream after the request. So rows that these transactions change are
-taken from the stream: the SELECT saw the same version of such a row or an older version.
+The SELECT of a chunk sees some of the transactions that are committed meanwhile, and it is not known which transactions
+it sees. All transactions that it may have missed come in the stream after the request. So rows that these transactions
+change are taken from the stream: the SELECT saw the same version of such a row or an older version.
 
 A snapshot of a table that is copied as a whole sees some of the transactions in the binlog, which need not be the
 oldest. It certainly sees the transactions that were executed before it (``seen``). All other transactions that it may
@@ -46,7 +46,9 @@ _MOST = 100_000
 
 
 def is_exact(changers: Iterable[str | None], seen: GtidSet) -> bool:
-    """Whether all transactions that changed the table are ``seen``; None stands for an unknown transaction."""
+    """Whether ``seen`` contains all transactions that changed the table. None in ``changers`` stands for an unknown
+    transaction.
+    """
     return all(gtid is not None and gtid in seen for gtid in changers)
 
 
@@ -57,8 +59,9 @@ class Changers:
         self.gtids: set[str | None] = set()
 
     def note(self, gtid: str | None) -> None:
-        """Notes that the transaction ``gtid`` has changed the table; None means a transaction without GTID, which no
-        snapshot certainly sees."""
+        """Notes that the transaction ``gtid`` has changed the table. None means a transaction without a GTID: no
+        snapshot shows for certain that it contains such a transaction.
+        """
         self.gtids.add(gtid if len(self.gtids) < _MOST else None)
 
 
@@ -85,11 +88,11 @@ class Snapshot:
         return type(change) is Begin
 
 
-_LIMIT = 64_000_000  # bytes of changes that are kept while a chunk is read
+_LIMIT = 64_000_000  # the most bytes of changes that are kept while a chunk is read
 
 
 class Overrun(Exception):
-    """Raised when a chunk must be read again, for example because its table changed more than can be kept."""
+    """Raised when a chunk must be read again, for example because its table has more changes than can be kept."""
 
 
 class Window:
@@ -153,7 +156,7 @@ _NOTHING_UNLOGGED = 0x02 | 0x10
 
 @dataclass(slots=True)
 class ChunkRequest:
-    """A request ``wanted`` at the time ``at``, the changes since then, and the answer once there is one.
+    """A request ``wanted`` at the time ``at``, the changes since then, and the ``answer``, None until it arrives.
 
     ``cascading`` are tables with changes that may have cascaded through foreign keys; ``columns`` are the table's
     columns and key in the records of its changes.
@@ -177,7 +180,7 @@ class ChunkRequest:
             self.cascading.add(rows.table.names)
 
     def may_cascade(self, answer: Answer) -> bool:
-        """Whether a foreign key may have changed the table's rows without a trace in the binlog."""
+        """Whether a foreign key may have changed the table's rows without an event in the binlog."""
         return not self.cascading.isdisjoint(answer.follows)
 
     def is_exact(self, answer: Answer) -> bool:
@@ -186,9 +189,10 @@ class ChunkRequest:
 
 
 class ChunkRequests:
-    """The requests in flight to a reader, in order; ``open_reader`` starts the reader at the first request.
+    """The requests that were sent to a reader and are not done yet, in order. ``open_reader`` starts the reader at the
+    first request.
 
-    ``unwanted`` counts the outstanding answers to requests that were taken back.
+    ``unwanted`` counts the answers that are still to come for requests that were taken back.
     """
 
     def __init__(self, open_reader: Callable[[], Reader]) -> None:
@@ -216,14 +220,14 @@ class ChunkRequests:
         return self._reader.wake if self._reader else None
 
     def ask(self, wanted: Wanted) -> None:
-        """Sends a request to the reader."""
+        """Sends the request ``wanted`` to the reader."""
         if self._reader is None:
             self._reader = self._open_reader()
         self._reader.ask(wanted)
         self._asked.append(ChunkRequest(wanted))
 
     def pop(self) -> ChunkRequest:
-        """Removes and returns the oldest request, which is done."""
+        """Removes the oldest request, which is done, and returns it."""
         return self._asked.popleft()
 
     def receive(self) -> None:
@@ -235,12 +239,14 @@ class ChunkRequests:
             next(asked for asked in self._asked if asked.answer is None).answer = answer
 
     def note(self, rows: Rows, gtid: str | None) -> None:
-        """Notes a change by the transaction ``gtid`` in all requests."""
+        """Notes, in all requests, that the transaction ``gtid`` has changed ``rows``."""
         for asked in self._asked:
             asked.note(rows, gtid)
 
     def note_unknown(self) -> None:
-        """Notes, in all requests, that an event that is not decoded has changed unknown rows."""
+        """Notes, in all requests, that an event that the decoder does not decode has changed rows, and that these rows
+        are unknown.
+        """
         for asked in self._asked:
             asked.changers.note(None)
 
@@ -253,16 +259,16 @@ class ChunkRequests:
 
     @property
     def waits_for(self) -> str | None:
-        """The follower that the reader waits for at the moment."""
+        """The name of the follower that the reader waits for at the moment."""
         return self._reader.waits_for if self._reader else None
 
     def written(self, sequence: int, size: int) -> None:
-        """Notes that the chunk for the oldest request is in the stream."""
+        """Tells the reader that the chunk for the oldest request is in the stream."""
         if self._reader is not None:
             self._reader.written(sequence, size)
 
     def hurry(self, *, hurried: bool) -> None:
-        """Lets the reader know whether the stream waits for it."""
+        """Tells the reader whether the stream waits for it."""
         if self._reader is not None:
             (self._reader.hurried.set if hurried else self._reader.hurried.clear)()
 
@@ -284,7 +290,8 @@ def following(
     pending: Pending, snapshot: Snapshot | None, keys: Keys | None, last: ChunkRequest | None
 ) -> Place | None:
     """The place to request after ``last``; rows with ``keys`` come first. None if the answer to ``last`` is needed
-    before."""
+    first.
+    """
     is_piece = snapshot is not None and snapshot.pieces is not None
     # No other request comes between the pieces of a table.
     if keys is not None and not is_piece:
@@ -302,7 +309,8 @@ def chunk_of(asked: ChunkRequest, answer: Answer, *, piece: int | None) -> Chunk
     """Builds the chunk from the rows that were read, as of this place of the stream; ``piece`` numbers the pieces of a
     snapshot.
 
-    Raises Overrun if the rows have to be read again: too much changed, or a foreign key may have changed rows unseen.
+    Raises Overrun if the rows have to be read again: too much changed, or a foreign key may have changed rows without a
+    trace in the binlog.
     """
     definition, read = answer.definition, answer.chunk
     if definition is None or read is None or asked.may_cascade(answer):
@@ -312,7 +320,8 @@ def chunk_of(asked: ChunkRequest, answer: Answer, *, piece: int | None) -> Chunk
             raise Overrun  # can't happen: the table's changes wait until all pieces are written
         return _piece_of(definition, read, piece, answer.ts_us)
     if asked.columns - {definition.columns_json}:
-        # an ALTER that was not logged has changed the columns: the rows that were read differ from the changes in them
+        # An ALTER that was not logged has changed the columns: the rows that were read and the streamed changes have
+        # different columns.
         raise Overrun
     columns = [column.name for column in definition.columns]
     rows = asked.window.apply(read.rows, [columns.index(name) for name in definition.key])
@@ -327,7 +336,7 @@ def _part_of(
     *,
     keys: tuple[tuple[str, ...], ...] | None = None,
 ) -> Chunk:
-    """The chunk of the rows between two ``bounds`` of the table's key, or of the rows with ``keys``."""
+    """Builds the chunk of the rows between two ``bounds`` of the table's key, or of the rows with ``keys``."""
     table = definition.database, definition.name
     collations = tuple(column.collation for column in definition.key_columns)
     # The first chunk of a copy also contains the types; the other chunks follow it.

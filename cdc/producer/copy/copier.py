@@ -9,7 +9,7 @@ from cdc.producer.copy.chunk_request import ChunkRequest, ChunkRequests, Overrun
 from cdc.producer.copy.definition import CopiedColumn, TableDefinition
 from cdc.producer.copy.keys import has_key
 from cdc.producer.copy.progress_log import Copying, ProgressLog, Speed, named
-from cdc.producer.copy.reader import Answer, Reader, Wanted
+from cdc.producer.copy.reader import Answer, Read, Reader, Wanted
 from cdc.producer.copy.requests import RequestQueue, Requests
 from cdc.producer.copy.state import Pending, concerns
 from cdc.producer.copy.structure import Creations
@@ -19,9 +19,8 @@ from cdc.sql.effects import ANY_DATABASE, Effect
 
 __all__ = ["Copier"]
 
-_AHEAD = 2  # chunks that are requested before the first of them is written
-# Limits how long the stream waits for a snapshot of a table that changes too often: a lock on the table can delay the
-# snapshot for hours.
+_AHEAD = 2  # number of chunks that are requested before the first of these chunks is written
+# The stream waits for a snapshot at most this long, because a lock on the table can delay the snapshot for hours.
 _PATIENCE_SECONDS = 0.2
 _POLL_SECONDS = 0.05
 _TELL_SECONDS = 30.0
@@ -32,9 +31,9 @@ class Copier:
 
     ``requests`` contain further tables to copy; tables that the filters (``wants_table``) leave out are not copied.
     ``open_reader`` starts the thread that reads chunks; ``log(event, **fields)`` is called when the copy of a table
-    begins or ends, and for each table that can't be copied. ``speed`` counts the copied rows. ``widened``: changed
-    filters include more objects. These objects are created first, at the place of the stream from which the new filters
-    hold, and then copied.
+    begins or ends, and for each table that can't be copied. ``speed`` counts the copied rows. ``widened`` is set if
+    changed filters include more objects: these objects are created first, at the place of the stream from which the new
+    filters hold, and then copied.
     """
 
     def __init__(
@@ -60,12 +59,15 @@ class Copier:
         self._queue = RequestQueue()
         self._creations = Creations()
         self.speed = Speed(time.monotonic())
-        self._estimated: int | None = None  # estimated rows of the current table
-        # key columns of the current table's newest chunk, if this process has written a chunk
+        self._estimated: int | None = None  # estimated number of rows of the current table
+        # The key columns in the newest chunk of the current table; empty if this process has written no chunk of the
+        # table.
         self._key: tuple[CopiedColumn, ...] = ()
 
     def copying(self) -> Copying | None:
-        """The progress of the table that is copied now; None if there is none. Other threads may call this."""
+        """The progress of the table that is being copied, or None if no table is being copied. Other threads may call
+        this.
+        """
         pending = self.pending
         if pending.current is None:
             return None
@@ -75,7 +77,7 @@ class Copier:
 
     @property
     def active(self) -> bool:
-        """Whether anything is left to write."""
+        """Whether the copier still has anything to write."""
         return self.pending.active or self._queue.keys is not None or self.widened is not None
 
     @property
@@ -104,7 +106,7 @@ class Copier:
             self._end_reading()
 
     def note(self, change: Change) -> None:
-        """Notes a change that affects a table being read, or ends its copy."""
+        """Notes ``change``, which may affect a table that is being read, or may end the table's copy."""
         match change:
             case RowsTransaction():
                 for rows in change.rows:
@@ -116,12 +118,13 @@ class Copier:
             case Statement():
                 self._note_statement(change)
             case Refused():
-                self._chunk_requests.note_unknown()  # the operator lets the producer skip the event
+                self._chunk_requests.note_unknown()  # the operator skips the event, so its changes are unknown
                 self._take_back_creations((ANY_DATABASE,))
 
     def holds(self, change: Change) -> bool:
-        """Whether ``change`` must wait until all pieces of a table are written, or a moment for the snapshot of a
-        table."""
+        """Whether ``change`` must wait: until all pieces of a table are written, or for a moment while a snapshot is
+        taken.
+        """
         snapshot = self.snapshot
         if snapshot is None or not snapshot.may_end_with(change):
             return False
@@ -148,7 +151,7 @@ class Copier:
             return
         # The rows of a requested chunk may have been read before the statement, but their table's definition after it.
         self._take_back()
-        # The filters may leave out the new name.
+        # The filters may leave out the table under its new name.
         pending = self.pending.after_statement(statement.effects).wanted(self._wants_table)
         if pending.current != self.pending.current:
             self._progress_log.replaced(self.pending.current, pending.current)
@@ -188,7 +191,7 @@ class Copier:
     def _ask(self, progress: Progress) -> None:
         """Requests chunks ahead, so that a chunk is read while another chunk is written."""
         creates = self.widened is not None or self.pending.structure
-        # The reader still answers requests that were taken back, before it answers new requests.
+        # New requests have to wait, since the reader first answers the requests that were taken back.
         while self.active and len(self._chunk_requests) < _AHEAD and not self._chunk_requests.unwanted:
             last = self._chunk_requests.last
             place: Place | None = (None, None, None)
@@ -197,11 +200,14 @@ class Copier:
             if place is None or (creates and last):
                 return
             changed = self._creations.ask(time.monotonic()) if creates else ()
-            self._chunk_requests.ask(Wanted(*place[:2], progress.gtid_text, place[2], changed))
+            table, after, keys = place
+            read = Read(progress.gtid_text, progress.position, progress.prepared)
+            self._chunk_requests.ask(Wanted(table, after, read, keys, changed))
 
     def _due(self, asked: ChunkRequest, answer: Answer) -> Chunk | Beginning | None:
-        """Builds the chunk or the statements from an answer; None if the answer contains nothing to write, if it must
-        be read again, or if the table can't be copied."""
+        """Builds the chunk or the statements from an answer; None if the answer contains nothing to write, if the rows
+        must be read again, or if the table can't be copied.
+        """
         if answer.structure is not None:
             return Beginning(answer.structure, answer.ts_us, self.widened.after if self.widened else None)
         definition = answer.definition
@@ -224,8 +230,9 @@ class Copier:
         return None
 
     def _judge(self, asked: ChunkRequest, answer: Answer) -> None:
-        """Keeps a snapshot if it shows the table as it is at this place of the stream; otherwise another snapshot is
-        taken."""
+        """Keeps the snapshot in ``answer`` if it shows the table as it is at this place of the stream; otherwise
+        another snapshot is taken.
+        """
         assert asked.wanted.table is not None
         self._chunk_requests.pop()
         if self.snapshot is None:
@@ -250,7 +257,7 @@ class Copier:
             self.pending = self.pending.without((definition.database, definition.name))
 
     def after(self, due: Chunk | Beginning) -> Pending:
-        """The state once ``due`` is written."""
+        """The state of the copies once ``due`` is written."""
         if isinstance(due, Beginning):
             begin = self.pending.let_in if self.widened is not None else self.pending.begun_with
             return begin(due.structure.tables, len(due.structure.creations))
@@ -259,7 +266,9 @@ class Copier:
         return self.pending.chunk_written(due.upto, len(due.rows))
 
     def written(self, due: Chunk | Beginning, *, sequence: int) -> None:
-        """Notes that ``due`` was written to the stream; ``sequence`` is the sequence of its last record."""
+        """Notes that ``due``, which the method ``due`` returned, was written to the stream. ``sequence`` is the
+        sequence of its last record.
+        """
         answer = self._chunk_requests.pop().answer
         if isinstance(due, Beginning) or due.keys is None:
             self._estimated = answer.estimated if answer else None
@@ -288,13 +297,15 @@ class Copier:
             self._end_reading()
 
     def let_in(self) -> None:
-        """Applies the new filters from this place of the stream on, where the objects that they include are created."""
+        """Applies the new filters from this place of the stream on. The objects that only the new filters include are
+        created at this place.
+        """
         if self.widened is not None:
             self._wants_table = self.widened.after.wants_table
             self.pending, self.widened = self.pending.wanted(self._wants_table), None
 
     def adopt(self, pending: Pending) -> None:
-        """Continues after a chunk that was written before a crash."""
+        """Continues after a chunk that was written before a crash; ``pending`` is the state after that chunk."""
         self._take_back()
         self.pending = pending.without_pieces().wanted(self._wants_table)
         self._queue.adopt(pending)

@@ -8,15 +8,15 @@ an older leader a chunk may have been read before such a change, and nothing in 
 ``unlogged_cascades``.
 
 The server shows question marks in members of an ENUM or SET for letters that utf8mb3 lacks. Such members are read from
-values of the column: no other query shows them. If no row has a member, a recursive query computes its text: the first
-row of the query is a NULL of the column's type, and the others are numbers of members, which that type turns into
-texts. In servers before MySQL 9 these rows have another type.
+values of the column: no other query shows them. If no row has a member, a recursive query computes the text of this
+member: the first row of the query is a NULL of the column's type, and the others are numbers of members, which that
+type turns into texts. In servers before MySQL 9 these rows have another type.
 """
 
 import re
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pymysql
@@ -26,6 +26,9 @@ from cdc.model.charset import text_decoder
 from cdc.producer.binlog.leader import different, translated
 from cdc.producer.decode.table_cache import columns_json
 from cdc.producer.equal_members import asking
+from cdc.producer.flavor.copy_settings import copy_settings, speaks_mariadb
+from cdc.producer.flavor.mariadb_definitions import refusal_of_column
+from cdc.producer.flavor.mariadb_leader import is_mariadb
 from cdc.sql.column_types import character_type, members_type, types_json
 
 __all__ = [
@@ -57,12 +60,13 @@ _BMP = "\uffff"
 def exact_members(
     cursor: Any, table: str, column: str, *, kind: str, charset: str, shown: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """The exact members of a column; None if they do not match the members that the leader has ``shown``. ``table`` and
-    ``column`` are quoted names."""
+    """Reads the exact members of a column. Returns None if they do not match the members that the leader has ``shown``.
+    ``table`` and ``column`` are quoted names.
+    """
     number = "n + 1" if kind == "enum" else "1 << n"
-    # CONVERT, too, returns question marks for bytes that are not ASCII.
+    # CONVERT is not used for ascii: it would return question marks for bytes that are not ASCII.
     value = "e" if charset in ("ascii", "utf8mb4") else "CONVERT(e USING utf8mb4)"
-    cursor.execute(f"SET SESSION cte_max_recursion_depth = {len(shown) + 10}")
+    cursor.execute(f"SET SESSION {copy_settings(cursor.connection).recursion} = {len(shown) + 10}")
     try:
         cursor.execute(
             f"WITH RECURSIVE m (n, e) AS (SELECT 0, t.{column} FROM (SELECT 1) AS d LEFT JOIN {table} AS t "
@@ -95,7 +99,7 @@ def shown_type(kind: str, full: str, charset: str) -> str:
     """The type name used in records of rows (``decode.table_map.column_type``) for a column with the COLUMN_TYPE
     ``full``.
 
-    ``kind`` is its DATA_TYPE in information_schema.
+    ``kind`` is the column's DATA_TYPE in information_schema.
     """
     if kind in ("enum", "set"):
         return members_type(kind, None if text_decoder(charset) is None else member_texts(full), charset)
@@ -118,7 +122,8 @@ def unlogged_cascades(cursor: Any) -> dict[Table, set[Table]]:
     cursor.execute("SHOW GLOBAL VARIABLES WHERE variable_name IN ('version', 'innodb_native_foreign_keys')")
     variables = dict(cursor.fetchall())
     version = tuple(map(int, re.findall(r"\d+", variables["version"])[:2]))
-    if version >= _LOGGED_SINCE and variables.get("innodb_native_foreign_keys", "OFF") != "ON":
+    is_mysql = not is_mariadb(variables["version"])  # MariaDB never logs them, and its versions are higher
+    if is_mysql and version >= _LOGGED_SINCE and variables.get("innodb_native_foreign_keys", "OFF") != "ON":
         return {}
     cursor.execute(
         "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME "
@@ -156,6 +161,8 @@ _KNOWN = _IN_KEY | _MEMBERS | _GEOMETRY | {"float", "double", "bit", "json", "ve
 # Shows generated invisible primary keys, which servers before 8.0.30 do not support.
 ALL_SHOWN = "/*!80030 SET SESSION show_gipk_in_create_table_and_information_schema = ON */"
 GONE = "the leader has no such table"  # why a table that was dropped or renamed is not copied
+_OF_MARIADB = frozenset({"SEQUENCE", "SYSTEM VERSIONED"})  # tables with rows in the binlog that MySQL does not have
+_ENGINES_OF_MARIADB = frozenset({"Aria", "Columnstore", "CONNECT", "OQGRAPH", "ROCKSDB", "S3", "SPHINX", "SPIDER"})
 _MISSING_GRANT = frozenset({1142, 1143})
 _NO_TABLE = frozenset({1049, 1146})
 _INVALID_VIEW = 1356
@@ -169,8 +176,8 @@ class CopiedColumn:
     """One column of a table to copy. ``type`` is MySQL's name of its type, ``digits`` is the number of digits after the
     decimal point or of the fraction of a second.
 
-    ``rounded``: the column is a FLOAT(M,D) or DOUBLE(M,D). ``members`` are the members of an ENUM or SET, empty if
-    records contain their numbers instead. ``sql_type`` is the type name used in records.
+    ``rounded`` is true for a FLOAT(M,D) or DOUBLE(M,D). ``members`` are the members of an ENUM or SET, empty if records
+    contain their numbers instead. ``sql_type`` is the type name used in records.
     """
 
     name: str
@@ -193,10 +200,10 @@ class TableDefinition:
     """A table of the leader; ``refusal`` is the reason why it can't be copied, None if it can.
 
     ``columns_json`` is part of its records, ``types_json`` is added to the first record. ``created`` is the definition
-    that the leader shows, from which a later change is noticed; ``key_index`` is the name of the key's index.
-    ``whole``: the table has no key or can't be copied in ranges of its key, but it can be copied as a whole from one
-    snapshot. ``inexact``: the leader does not show the definition exactly. ``respelled`` are pairs: a part of
-    ``created`` with question marks, and its exact text, empty if unknown.
+    that the leader shows; if it shows another definition later, the table was changed. ``key_index`` is the name of the
+    key's index. ``whole`` is true if the table has no key or can't be copied in ranges of its key, but can be copied as
+    a whole from one snapshot. ``inexact`` is true if the leader does not show the definition exactly. ``respelled`` are
+    pairs: a part of ``created`` with question marks, and its exact text, empty if unknown.
     """
 
     database: str
@@ -221,8 +228,8 @@ class TableDefinition:
 
 @dataclass(frozen=True, slots=True)
 class TableKey:
-    """A key from SHOW KEYS. ``columns`` are the names of its columns, None for an expression; ``whole``: no column is
-    limited to its first characters."""
+    """A key from SHOW KEYS. ``columns`` are the names of its columns, None for an expression; ``whole`` is true if no
+    column is limited to its first characters."""
 
     name: str
     columns: tuple[str | None, ...]
@@ -232,12 +239,14 @@ class TableKey:
 
 
 def identifier(name: str) -> str:
-    """A database, table or column name, quoted."""
+    """Quotes the name of a database, table or column."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def table_text(show_create: str) -> str:
-    """The output of SHOW CREATE TABLE without the next AUTO_INCREMENT number, which is no part of a definition."""
+    """Returns the output of SHOW CREATE TABLE without the next AUTO_INCREMENT number, which is no part of a
+    definition.
+    """
     *lines, options = show_create.split("\n")
     return "\n".join([*lines, _COUNTER.sub("", options, count=1)])
 
@@ -245,7 +254,7 @@ def table_text(show_create: str) -> str:
 def read_definition(connection: Any, database: str, table: str) -> TableDefinition:
     """Reads the definition of ``database.table``; ``connection`` is pymysql's, in utf8mb4, without an open transaction.
 
-    Changes the sql_mode and the time zone of the session. Raises UserError if a grant is missing, naming it, and
+    Changes the sql_mode and the time zone of the session. Raises UserError with the name of a missing grant, and
     Disconnected if the leader can't be reached.
     """
     try:
@@ -271,7 +280,7 @@ def _read_locked(cursor: Any, database: str, table: str, *, tries: int) -> Table
 
 
 def reading_failed(error: pymysql.MySQLError, database: str, table: str, *, user: str) -> CdcError:
-    """Translates pymysql's error for a statement that reads the table; a missing grant is named."""
+    """Translates pymysql's error for a statement that reads the table; the result names a missing grant."""
     where = f"{database}.{table}"
     if error.args[0] in _LOCKED:
         return Disconnected(
@@ -305,20 +314,26 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
         (database, table),
     )
     kind, engine = cursor.fetchone() or (None, None)
+    if kind in _OF_MARIADB:
+        return replace(_refused(database, table, f"it is a {kind} of MariaDB"), inexact=True)
     if kind is not None and kind != "BASE TABLE":
         return _refused(database, table, f"it is no table but a {kind}")
-    # The server refuses this to a user with grants on only some columns: such a user would not see the other columns.
+    # The server refuses SHOW CREATE TABLE to a user with grants on only some columns: such a user would not see the
+    # other columns.
     created = table_text(shown_exactly(cursor, f"SHOW CREATE TABLE {full_name}")[1])
     refusals: list[str] = []
     respelled: list[tuple[str, str]] = []
     columns = tuple(_columns(cursor, database, table, refusals, respelled))
-    inexact = not all(exact for _, exact in respelled)
+    own = _own_columns(cursor, database, table)
+    refusals += own
+    inexact = bool(own) or engine in _ENGINES_OF_MARIADB or not all(exact for _, exact in respelled)
     key = _chosen_key(table_keys(cursor, full_name), {column.name for column in columns if column.virtual})
     names = tuple(name or "" for name in key.columns) if key else ()
     if engine != "InnoDB":
         refusals.insert(0, f"its engine is {engine}, whose rows can't be read as of one moment")
     types = {column.name: column.type for column in columns}
-    # A key on the first characters of a column orders rows differently than the column.
+    # A key on the first characters of a column orders rows differently than the column, so the table is copied as a
+    # whole.
     whole = any(types.get(name) not in _IN_KEY for name in names or ("",)) or not (key and key.whole)
     if not created.isascii() and created != created.encode(errors="replace").decode():
         refusals.append("its definition has a literal, such as a default, whose bytes are not UTF-8")
@@ -330,6 +345,19 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     return TableDefinition(
         database, table, columns, names, index, shown, created, refusal, whole, told, inexact, tuple(respelled)
     )  # fmt: skip
+
+
+def _own_columns(cursor: Any, database: str, table: str) -> list[str]:
+    """Why columns of types that only MariaDB has can't be copied; empty for a MySQL leader."""
+    if not speaks_mariadb(cursor.connection):
+        return []
+    cursor.execute(
+        "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE FROM information_schema.COLUMNS "
+        "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
+        (database, table),
+    )
+    found = [refusal_of_column(name, kind.lower(), full) for name, kind, full in cursor.fetchall()]
+    return [refusal for refusal in found if refusal is not None]
 
 
 def shown_exactly(cursor: Any, statement: str) -> list[str]:
@@ -397,8 +425,9 @@ def _columns(
 
 
 def _exact_type(cursor: Any, column: tuple[str, str, str], kind: str, full: str, charset: str) -> str:
-    """The exact type of an ENUM or SET column, whose type ``full`` may contain question marks; empty if it can't be
-    found out."""
+    """Finds the exact type of an ENUM or SET column, whose type ``full`` may contain question marks; empty if that
+    fails.
+    """
     if "?" not in full or charset not in LOSSY:
         return full
     database, table, name = map(identifier, column)
@@ -408,7 +437,7 @@ def _exact_type(cursor: Any, column: tuple[str, str, str], kind: str, full: str,
 
 
 def _part(name: str, full: str) -> str:
-    """The beginning of a column's line in SHOW CREATE TABLE."""
+    """The beginning of a column's line in the output of SHOW CREATE TABLE."""
     return f"\n  {identifier(name)} {full}"
 
 
@@ -420,7 +449,7 @@ def _are_texts(cursor: Any, kind: str, members: tuple[str, ...], charset: str, c
     """Whether records contain the members as text instead of their numbers, see ``decode.row_codegen``."""
     if text_decoder(charset) is None or (kind == "set" and "" in members):
         return False
-    # The members are utf8mb4 here, whatever the column's character set is.
+    # The members are compared in utf8mb4, since they were read in utf8mb4, whatever the column's character set is.
     are_equal = asking(lambda texts, _, order: different(cursor, texts, charset, order))
     return not are_equal(tuple(member.encode() for member in members), "utf8mb4", collation)
 

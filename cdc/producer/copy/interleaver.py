@@ -1,7 +1,7 @@
 """Interleaves the chunks of table copies with the changes of the binlog.
 
 Each yielded change is written, and counted in ``Progress``, before the next change is requested. So ``Copier`` only
-sees changes that are in the stream, and a chunk follows them before the next change is decoded.
+sees changes that are in the stream, and a chunk follows these changes before the next change is decoded.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,9 +37,10 @@ __all__ = ["Interleaver"]
 class Interleaver:
     """Yields each change of ``decoder`` and, between two transactions, the chunks of ``copier`` for that place.
 
-    ``progress``, ``router`` and ``sink`` are only queried for the stream's place: what this class changes in them goes
-    through the changes that it yields. But chunks of an earlier run that are already visible to readers are counted
-    here. ``count(rows=…, size=…, tables_left=…)`` is called when the state of the copies has changed.
+    This class only queries ``progress``, ``router`` and ``sink`` for the stream's place: they change when the caller
+    handles the changes that this class yields. There is one exception: if readers can already see chunks of an earlier
+    run, this class counts these chunks. ``count(rows=…, size=…, tables_left=…)`` is called when the state of the copies
+    has changed.
     """
 
     def __init__(
@@ -62,8 +63,9 @@ class Interleaver:
         self._copies = True  # whether there is anything to copy, or a chunk of an earlier run to count
 
     def changes(self, received: Iterable[Sequence[RawEvent | SimpleTransaction]]) -> Iterator[Change]:
-        """The changes in ``received``, with chunks of tables between them. Raises the errors of the decoder and of the
-        copier."""
+        """Yields the changes in ``received``, with chunks of tables between them. Raises the errors of the decoder and
+        of the copier.
+        """
         copier = self._copier
         yield from self._take_requests()
         for change in self._decoder.decode(received):
@@ -88,7 +90,9 @@ class Interleaver:
         yield from self._new_state()
 
     def _among_copies(self, change: Change) -> Iterator[Change]:
-        """Yields ``change``, after the chunks that must come before it and before the chunks that are due after it."""
+        """Yields the chunks that must come before ``change``, then ``change``, and then the chunks that are due after
+        it.
+        """
         while self._copier.holds(change):
             # A table's changes must not come between two pieces of its snapshot.
             self._copier.wait()
@@ -99,7 +103,8 @@ class Interleaver:
         elif type(change) is RowsTransaction:
             yield change._replace(rows=[])
         elif not isinstance(change, Rows | Statement | Refused | OtherEvent):
-            # Before the copy of a leader begins, its changes have no table to apply to: its transactions are emptied.
+            # Before the copy of the leader begins, followers have no tables to which changes could be applied. So only
+            # the bounds of transactions are passed on.
             yield change
         if type(change) is not OtherEvent:
             self._copier.note(change)
@@ -135,8 +140,8 @@ class Interleaver:
     def _adopted(self, state: RecordState) -> CopyState | None:
         """Adopts the state in a record that readers can see; None if the stream has not reached the record's place.
 
-        The place from which other filters hold may be between two records: the transactions executed before it identify
-        it.
+        The place from which other filters hold may be between two records: the set of the transactions executed before
+        that place identifies it.
         """
         now: Filters | None = None
         if state.filters is not None and state.filters != self._progress.filters:
@@ -158,7 +163,9 @@ class Interleaver:
         return _state(self._known, now)
 
     def _new_state(self) -> Iterator[CopyState]:
-        """Yields the state of the copies if it differs from the state in the stream; the sink commits it at once."""
+        """Yields the state of the copies if it differs from the state in the stream; the sink commits such a state at
+        once.
+        """
         copier = self._copier
         pending, speed = copier.pending, copier.speed
         self._copies = copier.active or self._sink.has_visible

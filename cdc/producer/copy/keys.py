@@ -57,8 +57,8 @@ def _decimal(column: CopiedColumn, content: str) -> str:
 
 
 def _string(column: CopiedColumn, content: str) -> str:
-    # The literal has the column's own character set: otherwise the server might convert the column and not use its
-    # index.
+    # The literal has the column's own character set: otherwise the server might convert the column, and could not use
+    # the column's index.
     data = latin1_encode(content) if column.charset == "latin1" else content.encode()
     return f"_{column.charset} x'{data.hex()}'"
 
@@ -117,13 +117,13 @@ _TAGS = {
     "datetime": frozenset({"DateTime"}),
     "timestamp": frozenset({"Timestamp"}),
 }
-# The highest character of each character set whose text records contain unchanged; ``key_literals`` checks the
+# Maps each character set whose text records contain unchanged to its highest character; ``key_literals`` checks the
 # characters of latin1.
 _HIGHEST = {"utf8mb4": "\U0010ffff", "utf8mb3": "\uffff", "utf8": "\uffff", "ascii": "\x7f", "latin1": "\U0010ffff"}
 
 
 def unfit(definition: TableDefinition, keys: Keys) -> str | None:
-    """Why ``keys`` don't fit the table's key, None if they do."""
+    """The reason why ``keys`` don't fit the table's key; None if they fit."""
     if keys.columns != definition.key:
         return f"its key is ({', '.join(definition.key)}), the report's ({', '.join(keys.columns)})"
     if definition.whole:
@@ -136,13 +136,13 @@ def unfit(definition: TableDefinition, keys: Keys) -> str | None:
 
 
 def has_key(definition: TableDefinition, after: tuple[str, ...] | None, before: tuple[CopiedColumn, ...] = ()) -> bool:
-    """Whether a chunk can begin after the key values ``after`` (JSON texts), although the table's key may have changed
-    since.
+    """Whether a chunk can begin after the key values ``after`` (JSON texts) even if the table's key was changed after
+    they were read.
 
-    ``before`` are the key columns to which these values belong, if known.
+    ``before`` are the key columns to which these values belong, if these columns are known.
     """
     if not after:
-        return True  # at the table's beginning
+        return True  # the chunk begins at the table's beginning
     columns = definition.key_columns
     if definition.whole or before not in ((), columns):
         return False

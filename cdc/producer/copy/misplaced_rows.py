@@ -1,4 +1,4 @@
-"""Finds rows in partitions that they don't belong to, which a SELECT by the table's key would not find.
+"""Finds rows in wrong partitions, which a SELECT by the table's key would miss.
 
 ``EXCHANGE PARTITION … WITHOUT VALIDATION`` can put rows into a wrong partition. Looking up each row costs a fraction of
 copying it.
@@ -19,21 +19,21 @@ from cdc.producer.copy.definition import (
     reading_failed,
     table_keys,
 )
+from cdc.producer.flavor.copy_settings import copy_settings
 from cdc.service.mysql_connection import connected
 from cdc.sql.key_range import misplaced_rows
 
 __all__ = ["MisplacedRows"]
 
-# No time limit: one statement searches a partition, and returns nothing until it is done.
-_SESSION = (
-    "SET SESSION max_execution_time = 0, sql_select_limit = DEFAULT, sql_big_selects = 1, sql_mode = '', "
-    "lock_wait_timeout = 60"
-)
+# The queries have no time limit: one statement searches a whole partition, and returns nothing until it is done.
+_SESSION = "SET SESSION sql_select_limit = DEFAULT, sql_big_selects = 1, sql_mode = '', lock_wait_timeout = 60"
 _UNKNOWN_PARTITION = 1735
 
 
 class MisplacedRows:
-    """Searches each table once, and again after ``forget``. ``settings`` are pymysql's connection arguments."""
+    """Searches each table once for misplaced rows, and again after ``forget``. ``settings`` are pymysql's connection
+    arguments.
+    """
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = settings
@@ -42,7 +42,9 @@ class MisplacedRows:
         self.connection: Any = None
 
     def forget(self) -> None:
-        """Makes the next ``refused`` search again, since a statement may have moved rows. Another thread calls this."""
+        """Makes the next call of ``refused`` search the table again, since a statement may have moved rows. Another
+        thread calls this.
+        """
         self._changes += 1
 
     def refused(self, table: TableDefinition) -> TableDefinition:
@@ -57,7 +59,7 @@ class MisplacedRows:
             partition = self._look(table)
         except pymysql.MySQLError as error:
             if error.args and error.args[0] in (*CHANGED, _UNKNOWN_PARTITION):
-                return table  # reading with this definition fails, too
+                return table  # the table was altered or dropped: the reader finds that when it reads the table
             user = str(self._settings.get("user", ""))
             raise reading_failed(error, table.database, table.name, user=user) from None
         if partition is None:
@@ -73,7 +75,7 @@ class MisplacedRows:
         """The first partition with a misplaced row, None if there is none."""
         self.connection = connected(**self._settings, autocommit=True)
         with closing(self.connection), self.connection.cursor() as cursor:
-            cursor.execute(_SESSION)
+            cursor.execute(f"{_SESSION}, {copy_settings(self.connection).unlimited_time}")
             cursor.execute(ALL_SHOWN)
             keys = _unique_keys(cursor, table)
             for partition in _partitions(cursor, table) if keys else []:
@@ -101,7 +103,8 @@ def _partitions(cursor: Any, table: TableDefinition) -> list[str]:
 def _unique_keys(cursor: Any, table: TableDefinition) -> list[TableKey]:
     """Returns the keys with which rows are looked up. A table that is copied by its key needs only this key. A table
     without a key is read as a whole: a row that is stored twice would violate a unique key on the follower, where each
-    row is in its right partition. So it needs all unique keys, except keys with expressions, which can't be looked up.
+    row is in its right partition. So such a table needs all unique keys, except keys with expressions, which can't be
+    looked up.
     """
     unique = [key for key in table_keys(cursor, _full_name(table)) if key.unique and None not in key.columns]
     return [key for key in unique if key.name == table.key_index] if table.key else unique

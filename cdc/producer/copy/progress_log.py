@@ -16,7 +16,8 @@ _APART = 1.0  # seconds between two samples
 
 
 class Copying(NamedTuple):
-    """The table that is copied now: ``rows`` of about ``estimated`` rows are copied; ``estimated`` is None if unknown.
+    """The progress of the table that is being copied: ``rows`` of about ``estimated`` rows are copied; ``estimated`` is
+    None if unknown.
 
     The speed is 0 until it is known. ``waits_for`` is the follower that must apply more rows before the next chunk is
     read.
@@ -31,14 +32,14 @@ class Copying(NamedTuple):
 
     @property
     def seconds_left(self) -> float | None:
-        """The estimated seconds until this table is copied; None if unknown."""
+        """The estimated number of seconds until this table is copied; None if unknown."""
         if self.estimated is None or not self.rows_per_second:
             return None
         return max(0, self.estimated - self.rows) / self.rows_per_second
 
 
 class Speed:
-    """Counts copied ``rows`` and their ``size`` in bytes. Other threads may read them."""
+    """Counts copied ``rows`` and their ``size`` in bytes. Other threads may read the counts."""
 
     def __init__(self, now: float) -> None:
         self.rows = self.size = 0
@@ -53,7 +54,7 @@ class Speed:
             self._samples = (*recent, (now, self.rows, self.size))
 
     def per_second(self, now: float) -> tuple[float, float]:
-        """Rows and bytes per second, 0 until they are known."""
+        """Returns the copied rows and bytes per second. Both are 0 until they are known."""
         samples = self._samples
         since, rows, size = next((sample for sample in samples if sample[0] >= now - _SECONDS), samples[-1])
         seconds = now - since
@@ -61,7 +62,7 @@ class Speed:
 
 
 def named(table: Table | None) -> str:
-    """The table's name in the log."""
+    """Returns the table's name as the log contains it."""
     return ".".join(table) if table else "none"
 
 
@@ -91,7 +92,7 @@ class ProgressLog:
         self._log("the filters leave out a table whose rows were to be sent again", table=named(table))
 
     def replaced(self, table: Table | None, now: Table | None) -> None:
-        """Logs that another table is copied now, because of a statement."""
+        """Logs that, because of a statement, the producer now copies the table ``now`` instead of ``table``."""
         self._log("another table is copied", table=named(table), now=named(now))
 
     def held(self, table: Table | None) -> None:
@@ -142,7 +143,7 @@ class ProgressLog:
         self._log("rows are sent again", table=named(chunk.table), keys=len(chunk.keys or ()), rows=len(chunk.rows))
 
     def written(self, chunk: Chunk, before: Pending, *, estimated: int | None) -> None:
-        """Logs that a chunk is in the stream; ``before`` is the state without it."""
+        """Logs that a chunk is in the stream. ``before`` is the state of the copies without this chunk."""
         if chunk.after is None:
             self._log("copying a table", table=named(before.current), rows_estimated=estimated)
         if chunk.upto is None:

@@ -38,7 +38,8 @@ _ANSWER_SECONDS = 10.0
 _LOOK_SECONDS = 2.0
 _END_SECONDS = 1.0
 _LOOK_FOR_TOPIC_SECONDS = 10.0
-# A producer of an older version, which can't stop copies, finds no tables in a request with the second key.
+# A request to stop copies has a key of its own: a producer of an older version, which can't stop copies, then finds no
+# tables in the request.
 _COPY, _STOP = "tables", "stop"
 
 
@@ -134,7 +135,8 @@ def _create(admin: Any, topic: str, replicas: int) -> None:
             if code in SETTING_REFUSED and config.keys() >= ANY_TIME.keys():
                 continue
             if code in NOT_AUTHORIZED:
-                # If the user may not write to the topic either, the brokers hide the existing topic.
+                # The brokers hide an existing topic from a user that may not write to it, so the error names WRITE,
+                # too.
                 raise write_error(error, topic, operation="CREATE (WRITE, where it is there)") from None
             if code != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
@@ -168,11 +170,11 @@ class Requests:
 
     @property
     def found(self) -> bool:
-        """Whether requests were found since the last call of ``new``."""
+        """Whether requests were found after the last call of ``new``."""
         return not self._found.empty()
 
     def new(self) -> Iterator[Request]:
-        """The requests that were found since the last call."""
+        """Yields the requests that were found after the last call of this method."""
         while not self._found.empty():
             yield self._found.get()
 
@@ -188,7 +190,7 @@ class Requests:
             seconds = _LOOK_SECONDS if self.look() else _LOOK_FOR_TOPIC_SECONDS
 
     def look(self) -> bool:
-        """Reads new requests; False if the topic does not exist or Kafka does not answer."""
+        """Reads new requests. Returns False if the topic does not exist or Kafka does not answer."""
         try:
             with admin_client(self._properties) as admin:
                 # Lists all topics, because a metadata request for a single topic creates it on brokers with
@@ -272,12 +274,13 @@ class RequestQueue:
     def add(self, requests: Iterable[Request]) -> None:
         """Adds new requests, except requests that an earlier run has taken up."""
         self._waiting += [request for request in requests if not _is_taken(request, self._before)]
-        # only for the first requests: without topic ids, a topic that was created again has low offsets
+        # Only the first requests are compared with ``_before``. If the topic was created again, later requests have low
+        # offsets, and in comparison with a state without topic ids they would count as taken up.
         self._before = Pending()
 
     def next_state(self, pending: Pending, wants_table: Callable[[str, str], bool], log: ProgressLog) -> Pending | None:
-        """The state after one more request is taken up; None if no request waits, or if the rows of keys must be sent
-        first.
+        """Takes up one more request, and returns the state of the copies with it. Returns None if no request waits, or
+        if rows of keys must be sent first.
 
         Drops a request for keys of a table that the filters (``wants_table``) leave out.
         """
@@ -301,7 +304,7 @@ class RequestQueue:
         return _done(request, pending, wants_table, log)
 
     def after(self, pending: Pending, count: int) -> Pending:
-        """The state once the rows of the next ``count`` keys are in the stream."""
+        """Returns the state of the copies once the rows of the next ``count`` keys are in the stream."""
         request = self._waiting[0]
         assert request.keys is not None
         is_last = self._sent + count >= len(request.keys.values)
@@ -316,7 +319,7 @@ class RequestQueue:
             self._end_first()
 
     def leave_out(self, pending: Pending) -> Pending:
-        """Drops the rest of the first request, and returns the state after that."""
+        """Drops the rest of the first request, and returns the state after the request."""
         request = self._end_first()
         return pending.taken_up(request.offset, request.topic_id)
 
@@ -335,7 +338,7 @@ class RequestQueue:
 
 
 def _done(request: Request, pending: Pending, wants_table: Callable[[str, str], bool], log: ProgressLog) -> Pending:
-    """The state once a request for tables is taken up."""
+    """Returns the state after a request for tables is taken up."""
     if request.stop:
         state = pending.stopped(request.tables, requests=request.offset, topic=request.topic_id)
         log.stopped(request.tables, pending, state)

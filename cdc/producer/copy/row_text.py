@@ -1,8 +1,8 @@
 """Generates the SQL expressions and the lines of code that turn a selected column into the JSON text of binlog rows.
 
 The server sends text, and it is parsed as little as possible: most numbers go into the JSON unchanged. The lines work
-on ``d``, the received bytes, and on ``t``, the same as latin1 text. ``X`` stands for the column's variable, in the
-lines and in ``text``, the source of the f-string for the JSON text. The JSON texts of dates and times of day are
+on ``d``, the received bytes, and on ``t``, the same bytes as latin1 text. ``X`` stands for the column's variable, in
+the lines and in ``text``, the source of the f-string for the JSON text. The JSON texts of dates and times of day are
 cached: real columns contain few different values.
 
 The text of a JSON document does not distinguish a DECIMAL from a double, a date from a string, or signed integers from
@@ -75,7 +75,7 @@ class ColumnText:
 
 
 def constants() -> dict[str, Any]:
-    """A new namespace with the functions and tables that the lines use."""
+    """Returns a new namespace with the functions and tables that the lines use."""
     return {
         "b64": b2a_base64, "quote": encode_basestring, "clocks": CLOCKS, "dates": DATES, "days": DATETIME_DAYS,
         "times": TIMES,
@@ -89,7 +89,7 @@ def column_text(column: CopiedColumn, name: str, x: str, constants: dict[str, An
 
 
 def _integer(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) -> ColumnText:
-    # With ZEROFILL the number would have leading zeros.
+    # Without the CAST, the server would show leading zeros for ZEROFILL.
     selected = f"CAST({name} AS UNSIGNED)" if column.zerofill else name
     tag = "UnsignedInteger" if column.unsigned else "SignedInteger"
     return ColumnText((selected,), "t", (), f'{{{{"{tag}":{{X}}}}}}')
@@ -120,7 +120,7 @@ def _date(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) ->
 
 
 def _fraction(column: CopiedColumn, start: str) -> str:
-    """The expression for the microseconds, whose digits begin at ``start``."""
+    """Generates the expression for the microseconds, whose digits begin at ``start``."""
     return f"{{int(X[{start}:]) * {10 ** (6 - column.digits)}}}" if column.digits else "0"
 
 
@@ -225,26 +225,27 @@ Types = dict[int, str]
 
 
 class _Number(str):
-    """A number, kept as its text."""
+    """A number in a JSON document, kept as the text that the server showed."""
 
     __slots__ = ()
 
 
 class _Object(list[tuple[str, Any]]):
-    """An object's members, in order."""
+    """Keeps an object's members in their order."""
 
     __slots__ = ()
 
 
 def document_sql(column: str) -> tuple[str, ...]:
-    """The expressions that a SELECT needs for ``document_json`` of a JSON column: its type, the types of members and
-    elements, and its text."""
+    """Writes the SQL expressions that a SELECT needs so that ``document_json`` can format a JSON column: the type of
+    the document, the types of its members and elements, and its text.
+    """
     members, elements = _DOCUMENT_TYPES % (column, "$**.*"), _DOCUMENT_TYPES % (column, "$**[*]")
     return f"JSON_TYPE({column})", members, elements, column
 
 
 def document_json(kind: bytes, members: bytes | None, elements: bytes | None, text: bytes | None) -> str:
-    """The value of a JSON column, ``{"Json":…}`` or ``{"JsonTyped":…}``, from the results of ``document_sql``.
+    """Builds the value of a JSON column, ``{"Json":…}`` or ``{"JsonTyped":…}``, from the results of ``document_sql``.
 
     Raises ValueError if the leader's text is incomplete, or the document contains something that can't be replicated
     exactly.
@@ -283,7 +284,7 @@ class _Typed:
         self._next_member = self._next_element = 1
 
     def text(self, node: Any, kind: str | None) -> str:
-        """The text of a node. ``kind`` is its type; it may be None if the text shows the type."""
+        """Writes a node. ``kind`` is the node's type; it may be None if the text shows the type."""
         if isinstance(node, _Object):
             first, self._next_member = self._next_member, self._next_member + len(node)
             parts = [

@@ -34,8 +34,8 @@ def selected_tables(
     filters: Filters,
     leave_out: Callable[[TableDefinition], None],
 ) -> list[Table]:
-    """The base tables that match one of ``globs`` (``db.table``) and pass the filters; ``settings`` are pymysql's.
-    ``leave_out`` is called with the definition of each of these tables that can't be copied.
+    """The base tables that match one of ``globs`` (``db.table``) and pass the filters; ``settings`` are pymysql's
+    arguments. ``leave_out`` is called with the definition of each of these tables that can't be copied.
 
     Raises UserError if no table remains, and Disconnected.
     """
@@ -64,16 +64,17 @@ def matching(settings: dict[str, Any], leader: Leader, globs: Sequence[str], fil
 
 
 def base_tables(settings: dict[str, Any], name: str, filters: Filters | FilterChange) -> list[Table]:
-    """The base tables of the server ``name`` that pass the filters, sorted by name, but with the parents of foreign
-    keys first: so no follower has a complete child table without its parent.
+    """Queries the base tables of the server ``name`` that pass the filters. They are sorted by name, but a table to
+    which a foreign key refers precedes the table with the foreign key: so no follower has all rows of a table without
+    the rows to which they refer.
 
     Raises UserError, Disconnected.
     """
     try:
         with closing(connected(**settings)) as connection, connection.cursor() as cursor:
             cursor.execute(
-                "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
-                "ORDER BY TABLE_SCHEMA, TABLE_NAME"
+                "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES "
+                "WHERE TABLE_TYPE IN ('BASE TABLE', 'SEQUENCE', 'SYSTEM VERSIONED') ORDER BY TABLE_SCHEMA, TABLE_NAME"
             )
             found = [(row[0], row[1]) for row in cursor.fetchall()]
             cursor.execute(
@@ -111,7 +112,7 @@ def parents_first(tables: Sequence[Table], references: Iterable[tuple[Table, Tab
 
 
 def definitions(settings: dict[str, Any], name: str, tables: Sequence[Table]) -> list[TableDefinition]:
-    """The definitions of ``tables`` of the server ``name``. Raises UserError, Disconnected."""
+    """Reads the definitions of ``tables`` of the server ``name``. Raises UserError, Disconnected."""
     try:
         with closing(connected(**settings, autocommit=True)) as connection:
             return [read_definition(connection, *table) for table in tables]
@@ -120,17 +121,8 @@ def definitions(settings: dict[str, Any], name: str, tables: Sequence[Table]) ->
 
 
 def require_gtids(leader: Leader) -> None:
-    """Raises UserError if the leader's GTID settings prevent copying its tables, or if the leader is a MariaDB
-    server."""
-    if leader.session is not None:
-        raise UserError(
-            "tables of a MariaDB leader can't be copied into the stream yet",
-            code="CDC-COPY-NO-GTIDS",
-            where=leader.name,
-            hint="copy them by hand, with mariadb-dump --single-transaction --master-data=2, and set producer.start to "
-            "the file and position in that dump (docs/deployment.md)",
-        )
-    if not leader.gtid_on:
+    """Raises UserError if the leader's GTID settings prevent copying its tables."""
+    if not leader.shows_visible:
         raise UserError(
             "tables can only be copied from a leader with GTIDs, whose gtid_executed tells what a SELECT sees",
             code="CDC-COPY-NO-GTIDS",
@@ -142,7 +134,7 @@ def require_gtids(leader: Leader) -> None:
 
 
 def require_copyable(leader: Leader, tables: Sequence[TableDefinition]) -> None:
-    """Raises UserError unless all of ``tables`` can be copied, or no longer exist."""
+    """Raises UserError if one of ``tables`` exists and can't be copied."""
     require_gtids(leader)
     refusals = [f"{each.database}.{each.name}: {each.refusal}" for each in tables if each.refusal not in (None, GONE)]
     if refusals:

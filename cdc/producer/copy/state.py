@@ -1,7 +1,6 @@
-"""The state of table copies: the tables that are left, and the progress of the current table. Statements and chunks
-change it.
+"""Represents the state of table copies: the tables that are left, and the progress of the current table. Pure.
 
-The commit log's entries contain it as JSON. Pure.
+Statements and chunks change the state. The commit log's entries contain it as JSON.
 """
 
 import json
@@ -22,13 +21,13 @@ class Pending:
     """The tables that are left to copy, in order (first ``fresh``, then ``again``), and the progress of the first
     table.
 
-    ``structure``: the stream has not begun; its first statements create the leader's objects. ``fresh`` are tables that
-    were not in the stream before, and the table whose copy was under way when they were added. ``again`` are tables
-    whose changes the stream already contains; a table requested during its copy is listed twice. ``after`` is the key
-    up to which the first table is copied, as the JSON text of its values; None before the first chunk, or if the copy
-    must start over; ``()`` for a table that is copied from one snapshot, once its first piece, which makes followers
-    delete their rows, is written. ``written`` counts the chunks and statements of all copies, ``rows`` counts the rows
-    of the first table since its copy began. ``requests`` is the offset after the newest processed request,
+    ``structure`` is true if the stream has not begun: its first statements create the leader's objects. ``fresh`` are
+    tables that were not in the stream before, and the table whose copy was under way when they were added. ``again``
+    are tables whose changes the stream already contains; a table requested during its copy is listed twice. ``after``
+    is the key up to which the first table is copied, as the JSON text of its values; None before the first chunk, or if
+    the copy must start over; ``()`` for a table that is copied from one snapshot, once its first piece is written: this
+    piece makes followers delete their rows. ``written`` counts the chunks and statements of all copies, ``rows`` counts
+    the rows of the first table since its copy began. ``requests`` is the offset after the newest processed request,
     ``requests_topic`` is the id of its topic. ``repairs`` counts the chunks of chosen keys.
     """
 
@@ -55,7 +54,7 @@ class Pending:
         return cls(**(body | tables | {"after": after}))
 
     def to_json(self) -> dict[str, Any] | None:
-        """The state as JSON; None if nothing was or is to be copied."""
+        """The state as JSON; None if no table was or is to be copied."""
         body = {name: value for name, value in asdict(self).items() if value or name not in _LEFT_OUT}
         return None if self == Pending() else body
 
@@ -66,7 +65,7 @@ class Pending:
 
     @property
     def current(self) -> Table | None:
-        """The table that is copied now."""
+        """The table that is being copied."""
         return next(iter(self.tables), None)
 
     @property
@@ -106,17 +105,18 @@ class Pending:
         return replace(self, requests=requests, requests_topic=topic)
 
     def repaired(self) -> "Pending":
-        """The state after a chunk with the rows of chosen keys."""
+        """Returns the state after a chunk with the rows of requested keys."""
         return replace(self, written=self.written + 1, repairs=self.repairs + 1)
 
     def begun_with(self, tables: Iterable[Table], statements: int) -> "Pending":
-        """The state after ``statements`` at the stream's beginning that create ``tables``."""
+        """The state after the stream's first statements, which create ``tables``; ``statements`` is their number."""
         again = tuple(table for table in self.again if table not in tables)
         return replace(self, structure=False, fresh=tuple(tables), again=again, written=self.written + statements)
 
     def let_in(self, tables: Iterable[Table], statements: int) -> "Pending":
-        """The state after ``statements`` that create ``tables`` which the new filters include. The copy under way stays
-        first."""
+        """The state after statements that create ``tables``, which the new filters include; ``statements`` is the
+        number of these statements. The copy under way stays first.
+        """
         under_way = self.again[:1] if self.after is not None and not self.fresh else ()
         fresh = tuple(dict.fromkeys((*self.fresh, *under_way, *tables)))
         again = tuple(table for table in self.again if table not in fresh)
@@ -129,7 +129,7 @@ class Pending:
         return replace(self._without_first(), written=self.written + 1)
 
     def begun_again(self) -> "Pending":
-        """The state in which the copy of the current table starts over."""
+        """Returns the state in which the copy of the current table starts again from the table's beginning."""
         return replace(self, after=None, rows=0)
 
     @property
@@ -138,8 +138,9 @@ class Pending:
         return self.after == ()
 
     def without_pieces(self) -> "Pending":
-        """The state in which a table that is copied as a whole starts over: the rest of its rows can't be read from the
-        same snapshot any more."""
+        """Returns the state in which the copy of a table that is copied as a whole starts again: the rest of its rows
+        can no longer be read from the same snapshot.
+        """
         return replace(self, rows=0) if self.is_emptied else self
 
     def _without_first(self) -> "Pending":
@@ -151,7 +152,9 @@ class Pending:
         return any(concerns(effect, table) for effect in self._effective(effects) for table in self.tables)
 
     def _effective(self, effects: Sequence[Effect]) -> list[Effect]:
-        """The effects without CREATE TABLE IF NOT EXISTS of a partly copied table: it exists, and stays as it is."""
+        """The effects without CREATE TABLE IF NOT EXISTS of a partly copied table: the table exists, and stays as it
+        is.
+        """
         made = "CreateTable", self.current
         return [each for each in effects if self.after is None or (each.action, (each.database, each.name)) != made]
 
@@ -209,8 +212,10 @@ def _all_now(tables: Iterable[Table], effects: Sequence[Effect]) -> tuple[Table,
 
 
 def _now(table: Table, effects: Iterable[Effect]) -> list[Table]:
-    """The tables to copy in place of ``table`` after a statement: the table under its new name, a table that took its
-    old name, and a table with which it exchanged a partition, which may thus contain rows that no follower has yet."""
+    """The tables to copy in place of ``table`` after a statement: the table under its new name, a table that took the
+    old name, and a table with which ``table`` exchanged a partition, so that it may contain rows that no follower has
+    yet.
+    """
     now: Table | None = table
     for effect in effects:
         if now is None or not concerns(effect, now):
@@ -224,7 +229,7 @@ def _now(table: Table, effects: Iterable[Effect]) -> list[Table]:
 
 
 def _exchanged(table: Table, effects: Iterable[Effect]) -> list[Table]:
-    """The other table of ALTER TABLE … EXCHANGE PARTITION, the only statement that alters two tables."""
+    """The other table that ALTER TABLE … EXCHANGE PARTITION alters; no other statement alters two tables."""
     altered = [(effect.database, effect.name or "") for effect in effects if effect.action == "AlterTable"]
     return [other for other in altered if other != table] if table in altered else []
 

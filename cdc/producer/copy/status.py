@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 from cdc.producer.copy.requests import Request
 from cdc.producer.copy.state import Pending, Table
+from cdc.producer.flavor.copy_settings import copy_settings
 
 __all__ = ["Estimate", "State", "estimates", "follower_lines", "lines"]
 
 _RATE_SECONDS = 60.0  # seconds over which the speed is measured
 
-_AT_ONCE = 500  # tables in one query
+_AT_ONCE = 500  # number of tables in one query
 
 
 class Estimate(NamedTuple):
@@ -23,9 +24,10 @@ class Estimate(NamedTuple):
 
 def estimates(cursor: Any, tables: Iterable[Table]) -> dict[Table, Estimate]:
     """The estimates for the ``tables`` that exist. Raises pymysql's errors."""
-    # Makes the server return present estimates: by default it would write them to its dictionary, and return them from
-    # there for a day.
-    cursor.execute("SET SESSION information_schema_stats_expiry = 0")
+    # Makes MySQL compute the estimates now: by default it stores estimates in its dictionary, and returns the stored
+    # estimates for a day.
+    if setting := copy_settings(cursor.connection).fresh_estimates:
+        cursor.execute(f"SET SESSION {setting}")
     wanted, found = list(tables), {}
     for first in range(0, len(wanted), _AT_ONCE):
         some = wanted[first : first + _AT_ONCE]
@@ -41,7 +43,9 @@ def estimates(cursor: Any, tables: Iterable[Table]) -> dict[Table, Estimate]:
 
 
 class State(NamedTuple):
-    """The ``pending`` state ``at`` a time, in seconds since 1970, and the sequence of the record after it."""
+    """The state of the copies (``pending``) at the time ``at``, in seconds since 1970, and the sequence of the next
+    record.
+    """
 
     at: float
     pending: Pending
@@ -49,7 +53,9 @@ class State(NamedTuple):
 
 
 def follower_lines(places: Mapping[str, int], next_sequence: int) -> Iterator[str]:
-    """A line for each follower; ``places`` maps each follower to the sequence up to which it has applied everything."""
+    """Yields a line for each follower; ``places`` maps each follower to the sequence up to which it has applied
+    everything.
+    """
     for name, sequence in sorted(places.items()):
         behind = max(next_sequence - 1 - sequence, 0)
         yield f"follower {name}: " + (f"{behind:,} records to apply" if behind else "has applied all")
@@ -58,7 +64,7 @@ def follower_lines(places: Mapping[str, int], next_sequence: int) -> Iterator[st
 def lines(
     states: Sequence[State], asked: Sequence[Request], sizes: Mapping[Table, Estimate], *, now: float
 ) -> Iterator[str]:
-    """The status as text; ``states`` are newest first, ``sizes`` are the leader's estimates."""
+    """Yields the lines of the status; ``states`` are newest first, ``sizes`` are the leader's estimates."""
     newest, pending = states[0], states[0].pending
     yield f"as of {now - newest.at:,.0f} s ago; how many rows tables have is the leader's estimate"
     if pending.structure:
@@ -94,7 +100,7 @@ def _progress(pending: Pending, size: Estimate | None, rate: float) -> str:
 
 
 def _rate(states: Sequence[State]) -> float:
-    """Rows of the current table per second, 0 if unknown."""
+    """The number of rows of the current table that are copied per second; 0 if unknown."""
     newest, oldest = states[0], states[0]
     for state in states:
         same = state.pending.current == newest.pending.current and state.pending.rows <= oldest.pending.rows

@@ -20,6 +20,8 @@ from cdc.producer.copy.definition import ALL_SHOWN, TableDefinition, identifier,
 from cdc.producer.copy.selection import base_tables, definitions, require_gtids
 from cdc.producer.copy.state import Table
 from cdc.producer.decode.changes import Creation, Structure
+from cdc.producer.flavor.copy_settings import speaks_mariadb
+from cdc.producer.flavor.mariadb_definitions import creation_for_mysql
 from cdc.service.mysql_connection import connected
 from cdc.sql.ddl import classify
 from cdc.sql.effects import ANY_DATABASE, Effect
@@ -53,8 +55,8 @@ _HEAD = re.compile(r"CREATE (TABLE|DATABASE) (?!IF NOT EXISTS)")
 
 
 class Creations:
-    """Collects the effects of statements that may have changed the objects to create since these objects were last
-    read. Pure.
+    """Collects the effects of the statements that were run after the objects to create were last read, and that may
+    have changed these objects. Pure.
     """
 
     def __init__(self) -> None:
@@ -94,8 +96,8 @@ class Structures:
     """Reads the definitions of ``leader``'s objects that pass the filters, repeatedly if needed; ``settings`` are
     pymysql's arguments.
 
-    A table is read again only if a statement has changed it: if the leader has many tables, its clients execute a
-    statement on one of them before all of them are read.
+    A table is read again only if a statement has changed it: clients of a leader with many tables may always change a
+    table before all tables are read.
     """
 
     def __init__(self, settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange) -> None:
@@ -138,8 +140,9 @@ class Structures:
 
 
 def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange) -> list[Table]:
-    """The tables that a copy of the leader contains. Raises UserError if our user may not see all tables, and
-    Disconnected."""
+    """Queries which tables a copy of the leader contains. Raises UserError if our user may not see all tables, and
+    Disconnected.
+    """
     if not objects(settings, name=leader.name).all_seen:
         raise UserError(
             "our user can't see all tables, so a copy could lack some",
@@ -153,8 +156,9 @@ def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters | F
 def creations_of(
     settings: dict[str, Any], leader: Leader, filters: Filters | FilterChange, tables: list[Table]
 ) -> Structure:
-    """The statements that create ``tables`` and everything else that passes the filters. Raises UserError and
-    Disconnected."""
+    """Reads the statements that create ``tables`` and all other objects that pass the filters. Raises UserError and
+    Disconnected.
+    """
     try:
         return _shown_now(settings, tables, filters, {}, definitions(settings, leader.name, tables))
     except pymysql.MySQLError as error:
@@ -178,7 +182,10 @@ def _shown_now(
             if not table.inexact:
                 known[table.database, table.name] = _table(cursor, table)
         invalid: list[Table] = []
-        return Structure(tables, list(_creations(cursor, tables, filters, invalid, known)), invalid)
+        creations = _creations(cursor, tables, filters, invalid, known)
+        if speaks_mariadb(connection):
+            creations = map(creation_for_mysql, creations)
+        return Structure(tables, list(creations), invalid)
 
 
 def _creations(
@@ -224,13 +231,21 @@ def _views(
 ) -> Iterator[Creation]:
     """Reads the views; ``missing`` are tables that are not created. Adds invalid views, which are left out, to
     ``invalid``."""
-    cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEWS")
-    views = {(row[0], row[1]) for row in cursor.fetchall() if filters.wants_table(row[0], row[1])}
-    cursor.execute("SELECT VIEW_SCHEMA, VIEW_NAME, TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEW_TABLE_USAGE")
+    cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS")
+    texts = {(row[0], row[1]): row[2] for row in cursor.fetchall() if filters.wants_table(row[0], row[1])}
+    views = set(texts)
     needs: dict[Table, set[Table]] = {view: set() for view in views}
-    for database, view, source_database, source in cursor.fetchall():
-        if (database, view) in views and (source_database, source) in views | missing:
-            needs[database, view].add((source_database, source))
+    if speaks_mariadb(cursor.connection):
+        # MariaDB lists no tables of views, but its texts have each table with its database.
+        usage = [(each, source) for each in views for source in views | missing if _quoted(source) in texts[each]]
+    else:
+        cursor.execute(
+            "SELECT VIEW_SCHEMA, VIEW_NAME, TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEW_TABLE_USAGE"
+        )
+        usage = [((row[0], row[1]), (row[2], row[3])) for row in cursor.fetchall()]
+    for user, source in usage:
+        if user in views and source in views | missing:
+            needs[user].add(source)
     for database, view in _in_order(needs):
         if (database, view) in missing:
             continue
@@ -313,8 +328,9 @@ def _creation(text: str, database: str, session: dict[str, Any] | None = None) -
 
 
 def _spoken(client: str) -> dict[str, Any]:
-    """Returns the session setting under which the text of a routine, trigger or event must run: ``binary`` if its
-    client used that, because the server then stored the text unconverted; otherwise none.
+    """Returns the session setting under which the text of a routine, trigger or event must run: ``binary`` if the
+    client that created the object used ``binary``, because the server then stored the text unconverted; otherwise no
+    setting.
     """
     return {"charset": client} if client == "binary" else {}
 

@@ -29,7 +29,9 @@ __all__ = ["PATIENCE_SECONDS", "Ahead", "Followers", "LeaderLoad", "Replicas", "
 
 
 class Throttle(Protocol):
-    """The interface of a throttle, which makes a chunk wait for one reason."""
+    """The interface of a throttle: it makes the reading of a chunk wait while one condition is not met, such as a
+    maximum load of the leader.
+    """
 
     def wait(self, end: threading.Event, leader: Any) -> None:
         """Waits until a chunk may be read or ``end`` is set; ``leader`` is a cursor on the leader. Raises pymysql's
@@ -117,7 +119,7 @@ class Replicas:
 
 PATIENCE_SECONDS = 30.0
 _MOST_MARKS = 10_000
-_STEP_SECONDS = 1.0  # if more time passes between two looks, only this much counts, since no chunk waited then
+_STEP_SECONDS = 1.0  # seconds; more time between two looks does not count, since no chunk waited then
 
 
 class _Mark(NamedTuple):
@@ -144,10 +146,10 @@ class _Follower:
 
 
 class Ahead:
-    """Decides which follower a copy waits for, from the written chunks and the followers' places.
+    """Decides which follower a copy waits for. It knows the written chunks, and up to which sequence each follower has
+    applied the stream.
 
-    ``limit``: the next chunk is read only if each follower that counts has at most this number of bytes of chunks to
-    apply.
+    The next chunk is read only if each follower that counts has at most ``limit`` bytes of chunks to apply.
     """
 
     def __init__(self, limit: int, *, now: float) -> None:
@@ -159,7 +161,7 @@ class Ahead:
 
     @property
     def counted(self) -> frozenset[str]:
-        """The followers that count."""
+        """The names of the followers that count."""
         return frozenset(name for name, follower in self._followers.items() if follower.counts)
 
     def written(self, sequence: int, size: int) -> None:
@@ -275,8 +277,9 @@ class RowRate:
         self._next_at = 0.0
 
     def most(self, rows: int) -> int:
-        """Returns ``rows``, or the number of rows that may be read in a second if that is less: the limit holds for
-        each second, not on average."""
+        """Returns ``rows``, or the limit for one second if it is lower: so the limit holds in each single second, not
+        only on average.
+        """
         return min(rows, self._rows_per_second or rows)
 
     def read(self, rows: int) -> None:
@@ -319,7 +322,7 @@ class LeaderLoad:
 
 
 class Throttles:
-    """All throttles of a copy: a chunk is read when none of them holds it back."""
+    """All throttles of a copy. The next chunk is read once no throttle holds it back."""
 
     def __init__(self, *, rate: RowRate, followers: Followers, replicas: Replicas, load: LeaderLoad) -> None:
         self.rate = rate

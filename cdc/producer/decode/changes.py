@@ -63,7 +63,7 @@ _UNKNOWN_STATEMENT = (
 
 
 class Damaged(PromiseError):
-    """Raised for events in an order that no binlog can contain: skipping an event would not help."""
+    """Raised for events in an order that no binlog can contain. An operator can't solve this by skipping an event."""
 
 
 def nameless(event: RawEvent) -> Damaged:
@@ -104,7 +104,7 @@ def unknown_event(event: RawEvent) -> PromiseError:
 
 
 def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
-    """The error for a statement of this ``kind``, which can't be replicated."""
+    """Returns the error for a statement of this ``kind``, which can't be replicated."""
     quoted = excerpt(text)
     if kind == "dml":
         return PromiseError(
@@ -130,8 +130,9 @@ def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
 
 
 def passed_over(effects: Iterable[Effect]) -> tuple[Effect, ...]:
-    """The effects of a skipped statement as the record of the skip contains them: without names that have lost
-    bytes."""
+    """The effects that the record of a skipped statement contains: a table whose name has lost bytes is replaced by its
+    database, a database whose name has lost bytes by any database.
+    """
     found: dict[Effect, None] = {}
     for effect in effects:
         action = _VERB.sub("Skip", effect.action).replace("Index", "Table")
@@ -143,7 +144,7 @@ def passed_over(effects: Iterable[Effect]) -> tuple[Effect, ...]:
     return tuple(found) or (ANY_DATABASE,)
 
 
-_ENTRY_BYTES = 300  # for the dict and the key, without the key's content
+_ENTRY_BYTES = 300  # the size of an entry: the dict and the key, without the key's content
 
 
 class RowDecoder(Protocol):
@@ -157,12 +158,12 @@ class TableShape:
     """A table as one table map describes it: its names, the JSON text common to all its records, and its ``width``, the
     number of columns.
 
-    ``decoders`` maps each type of rows event to its decoder, ``rows_at`` maps it to the offset of the rows in an event
-    without extra data. ``types_json`` contains the types of the columns, ``told`` is the number of statements at the
-    last record that contained them (``sink.record_parts.ToldTypes``). ``large_columns`` returns the readers of the
-    columns of an event on disk. ``complete_images`` contains the bytes before that offset that are known to mean that
-    the images have all columns, in any table of this width. ``size`` is an estimate of the memory that this object
-    takes, in bytes.
+    ``decoders`` maps each type of rows event to its decoder, ``rows_at`` maps each type to the offset of the rows in an
+    event without extra data. ``types_json`` contains the types of the columns, ``told`` is the number of statements in
+    the stream before the last record that contained these types (``sink.record_parts.ToldTypes``). ``large_columns``
+    returns the readers of the columns of an event on disk. ``complete_images`` contains the known variants of the bytes
+    before the rows that announce images with all columns; all tables of this width share it. ``size`` is an estimate of
+    the memory that this object takes, in bytes.
     """
 
     __slots__ = (
@@ -235,12 +236,14 @@ class ShapeCache(dict[bytes, TableShape | None]):
         return shape
 
     def add(self, description: bytes, shape: TableShape | None) -> None:
-        """Keeps the shape of a new ``description``; None for a table that is left out."""
+        """Adds the shape of a new ``description``. The shape is None for a table that the filters leave out."""
         self[description] = shape
         self.grow(_ENTRY_BYTES + len(description) + (shape.size if shape else 0))
 
     def grow(self, size: int) -> None:
-        """To be called when a shape that is in use takes ``size`` bytes more than when it was added."""
+        """Counts ``size`` more bytes; to be called when a shape that is in use needs more memory than when it was
+        added.
+        """
         self._size += size
         if self._size > self._limit // 2:
             self._old = dict(self)
@@ -263,7 +266,7 @@ class Begin(NamedTuple):
 class Rows(NamedTuple):
     """One rows event: ``operation`` is Add, Update or Delete; ``rows`` contains the JSON text of each row, in UTF-8.
 
-    The rows of an event on disk, and of no other event, are LargeText.
+    The rows are LargeText only if the event is on disk.
     """
 
     event: RawEvent
@@ -274,7 +277,7 @@ class Rows(NamedTuple):
 
 
 class RowsTransaction(NamedTuple):
-    """A complete transaction that contains only rows: equivalent to its Begin, its Rows and its Commit.
+    """A complete transaction that contains only rows; it replaces a Begin, all Rows and a Commit.
 
     ``file`` and ``end`` are the position after the transaction.
     """
@@ -289,9 +292,9 @@ class RowsTransaction(NamedTuple):
 class Statement:
     """One Query event that changes objects: its text, its effects and the session context it needs.
 
-    ``unreadable`` is the reason why the text can't be sent to followers; else it is empty. Then names may have lost
-    bytes (``cdc.sql.text``). ``exact``: its bytes in the character set of the context, if ``text`` is not enough to
-    restore them.
+    ``unreadable`` is the reason why the text can't be sent to followers; else it is empty. If there is such a reason,
+    names may have lost bytes (``cdc.sql.text``). ``exact`` contains the statement's bytes in the character set of the
+    context, if ``text`` is not enough to restore them.
     """
 
     event: RawEvent
@@ -308,8 +311,8 @@ class Refused:
     """An event that can't be replicated, with the ``effects`` that it may have had.
 
     ``error`` stops the stream if any of these effects passes the filters. The operator can skip the event; the events
-    after it are decoded as usual. ``text`` is the part of a statement that may be logged. ``fires``: triggers on the
-    tables that a statement wrote have run, and their rows are not in the binlog.
+    after it are decoded as usual. ``text`` is the part of a statement that may be logged. ``fires`` is true if triggers
+    on the tables that a statement wrote have run, and their rows are not in the binlog.
     """
 
     event: RawEvent
@@ -342,20 +345,24 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class PositionAdvanced:
-    """The binlog is read up to ``end`` without a change."""
+    """Reports that the binlog was read up to ``end`` and contained no change on the way."""
 
     end: Position
 
 
 class OtherEvent(NamedTuple):
-    """An event that is part of no record; a message about it is written to the topic of event messages."""
+    """An event that is not part of any record. The producer writes a message about it to the topic of event
+    messages.
+    """
 
     event: RawEvent
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """The leader has no more events for now; ``inside``: a transaction is open, and its rest is about to arrive."""
+    """The leader has no more events at the moment. ``inside`` is true if a transaction is open, whose other events will
+    arrive soon.
+    """
 
     inside: bool
 
@@ -364,12 +371,13 @@ class Chunk(NamedTuple):
     """The rows of ``table`` with keys in the range (``after``, ``upto``], as JSON texts; each bound contains the JSON
     texts of the key's values.
 
-    Without a bound the chunk begins, or ends, with the table. ``columns_json`` names the columns in the table's
-    records, ``collations`` are the collations of the key's columns, None for a column without collation. ``ts_us`` is
-    the time of reading.
+    If ``after`` is None the chunk begins with the table's first row; if ``upto`` is None it ends with the table's last
+    row. ``columns_json`` names the columns in the table's records, ``collations`` are the collations of the key's
+    columns, None for a column without collation. ``ts_us`` is the time of reading.
 
     With a ``piece``, a number from 0, the table is copied as a whole: all pieces together contain its rows. Then a
-    bound has no columns. With ``keys`` the chunk contains the rows with these keys, and has no bounds.
+    bound that is not None is an empty tuple. With ``keys`` the chunk contains the rows with these keys, and has no
+    bounds.
     """
 
     table: Table
@@ -405,7 +413,8 @@ class Structure(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """The statements that create the leader's objects, as of ``ts_us``, and the ``filters`` that hold from there on.
+    """The statements that create the leader's objects, as of ``ts_us``, and the ``filters`` that hold from this place
+    of the stream on.
 
     ``filters`` is None if they did not change.
     """
@@ -418,9 +427,9 @@ class Beginning(NamedTuple):
 class CopyState(NamedTuple):
     """The state of the table copies, from this place of the stream on.
 
-    ``entry`` is the state as the commit log's entries contain it. ``incomplete`` are the tables that are not copied to
-    their end: their records are marked. ``filters`` hold from here on, None if the former filters do. ``at_once``: the
-    state is committed without waiting for more records.
+    ``entry`` is the state as the commit log's entries contain it. ``incomplete`` are the tables whose copy has not
+    ended: the records of these tables are marked. ``filters`` hold from here on; None means that the former filters
+    still hold. If ``at_once`` is true, the state is committed without waiting for more records.
     """
 
     entry: dict[str, Any] | None

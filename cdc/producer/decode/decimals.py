@@ -1,5 +1,6 @@
-"""Reads MySQL's packed DECIMAL as text: four bytes contain nine digits, the top bit is the sign (MySQL source:
-strings)."""
+"""Reads MySQL's packed DECIMAL as text: four bytes contain nine digits, the top bit is the sign (MySQL source,
+strings/decimal).
+"""
 
 import functools
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from typing import Any, cast
 
 __all__ = ["decimal_reader"]
 
-_DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)  # bytes for 0 to 9 decimal digits
+_DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)  # number of bytes for 0 to 9 decimal digits
 _FORMATS = {1: "B", 2: "H", 3: "BH", 4: "I"}
 _COMPLEMENT = bytes(255 - byte for byte in range(256))
 
@@ -18,7 +19,7 @@ def decimal_reader(precision: int, scale: int) -> tuple[int, Callable[[bytes], s
     """Returns the width of DECIMAL(precision, scale) in bytes, and its reader, which returns text with ``scale``
     decimals.
 
-    The reader is generated code: it unpacks all groups of digits at once, and formats them at once.
+    The reader is generated code: it unpacks all groups of digits with one call, and formats them with one call.
     """
     whole = precision - scale
     integral = [*([whole % 9] if whole % 9 else []), *[9] * (whole // 9)]

@@ -47,20 +47,20 @@ BEGIN = b"\0BEGIN"  # the end of a Query event that begins a transaction
 UNREADABLE = (ValueError, LookupError, StructError, RuntimeError, OverflowError)
 # Matches event types, one byte each. A transaction of rows consists of GTID, Query, table maps and rows, and Xid.
 _ROWS_ONLY = re.compile(rb"[\x21\x22\x2a\xa2]\x02(?:\x13+[\x1e-\x20\x27]+)+\x10")
-# Matches the start of such a transaction at the end of a chunk.
+# Matches an incomplete transaction of rows at the end of a chunk of events.
 _INCOMPLETE = re.compile(rb"[\x21\x22\x2a\xa2](?:\x02\x13[\x13\x1e-\x20\x27]*)?\Z")
 _LONGEST_INCOMPLETE = 1_000_000  # bytes
-_new = tuple.__new__  # RowsTransaction(…) itself takes twice as long
+_new = tuple.__new__  # the constructor RowsTransaction(…) takes twice as long
 
 
 class WholeTransactions:
-    """Decodes transactions of rows with ``tables``, the table maps known so far."""
+    """Decodes transactions that contain only rows. ``tables`` contains the table maps that are known so far."""
 
     def __init__(self, tables: TableCache) -> None:
         self._tables = tables
 
     def of_simple(self, transaction: SimpleTransaction) -> RowsTransaction | None:
-        """The decoded ``transaction``; None if its table map is new or something in it can't be read."""
+        """Decodes ``transaction``; returns None if its table map is new or something in it can't be read."""
         _, gtid_event, begin, _, _, _, file, end = transaction
         if not begin.endswith(BEGIN):
             return None
@@ -78,7 +78,7 @@ class WholeTransactions:
     def of_events(self, events: Sequence[RawEvent]) -> RowsTransaction | None:
         """Decodes the transaction in ``events``, whose end ``end_of_rows_only`` found.
 
-        Returns None if something in it can't be read, and if an event is on disk.
+        Returns None if any of its events can't be read, or is on disk.
         """
         if not events[1].data.endswith(BEGIN):
             return None
@@ -89,7 +89,7 @@ class WholeTransactions:
                 if event[0] == et.TABLE_MAP:
                     self._tables.map(event)
                 elif event[5] is not None:
-                    return None  # on disk: each row is written before the next row is read
+                    return None  # an event on disk is decoded row by row, each after the row before was written
                 elif (rows := self._tables.rows(event)) is not None:
                     found.append(rows)
             name, commit_us = gtid(events[0])
@@ -103,8 +103,11 @@ class WholeTransactions:
 
 
 def end_of_rows_only(types: bytes, at: int) -> int | None:
-    """The index after the transaction of rows that starts at ``types[at]``; None if no transaction starts there, or
-    only a part of it is in ``types``, the types of consecutive events.
+    """Finds the end of the transaction of rows that starts at ``types[at]``; ``types`` are the types of consecutive
+    events.
+
+    Returns the index after the transaction; None if no transaction of rows starts there, or if its end is not in
+    ``types``.
     """
     found = _ROWS_ONLY.match(types, at)
     return found.end() if found else None
@@ -113,8 +116,8 @@ def end_of_rows_only(types: bytes, at: int) -> int | None:
 def start_of_incomplete(events: Sequence[RawEvent | SimpleTransaction], types: bytes) -> int:
     """The index in ``events`` at which an incomplete transaction of rows begins; the number of events if there is none.
 
-    Such a start can wait for the rest, since it could not be committed before that. A start of more than 1 MB does not
-    wait: waiting is not worth its memory.
+    The events of such a transaction can wait for the rest, since the transaction could not be committed before that.
+    Events of more than 1 MB do not wait: waiting is not worth the memory.
     """
     found = _INCOMPLETE.search(types)
     if found and sum(each.size for each in flat(events[found.start() :])) < _LONGEST_INCOMPLETE:
@@ -152,7 +155,7 @@ class Decoder:
         self._other_events = other_events
         self._folds_names = folds_names
         self._rewrite = rewrite
-        self._named: Gtid | None = None  # from the newest GTID event, until its transaction begins
+        self._named: Gtid | None = None  # the GTID of the newest GTID event, until its transaction begins
         self._named_at: Position | None = None
         self._in_transaction = False
         self._saw_rows = False
@@ -169,8 +172,8 @@ class Decoder:
         return self._tables.filtered
 
     def decode(self, chunks: Iterable[Sequence[RawEvent | SimpleTransaction]]) -> Iterator[Change]:
-        """The changes of ``chunks`` of events, in order; an empty chunk means that the leader has no more events for
-        now.
+        """Yields the changes that ``chunks`` of events contain, in order. An empty chunk means that the leader has no
+        more events for now.
 
         Raises PromiseError with the position for an event, a type, a statement or bytes that can't be replicated
         exactly.
@@ -178,7 +181,7 @@ class Decoder:
         waiting: Sequence[RawEvent | SimpleTransaction] = ()
         for arrived in chunks:
             if not arrived:
-                # A GTID event comes before all other events of a transaction.
+                # A transaction is open from its GTID event on.
                 yield Idle(inside=bool(waiting) or self._in_transaction or self._named is not None)
                 continue
             if self._other_events:
@@ -191,7 +194,7 @@ class Decoder:
             waiting = events[end:]
 
     def _chunk(self, events: Sequence[RawEvent | SimpleTransaction], types: bytes) -> Iterator[Change]:
-        """The changes of ``events``; transactions of rows that are complete and readable become one change each."""
+        """Yields the changes of ``events``; each complete and readable transaction of rows becomes a single change."""
         at = 0
         while at < len(events):
             event = events[at]
@@ -214,8 +217,9 @@ class Decoder:
             at += 1
 
     def _alone(self, event: RawEvent) -> Iterator[Change]:
-        """The changes of one event. An event that can't be replicated becomes a Refused, so that the stream may
-        continue after it."""
+        """Yields the changes of one event. An event that can't be replicated becomes a Refused, so that the stream may
+        continue after it.
+        """
         inside = self._in_transaction
         try:
             yield from self._event(event)
@@ -232,7 +236,7 @@ class Decoder:
             yield self._begin(event, None)
         yield Refused(event, refusal, self._tables.drop(event))
         if not inside:
-            # The transaction that this event has begun, or should have begun, ends with it.
+            # This event ends the transaction that it has begun, or should have begun.
             yield self._commit(event)
 
     def _event(self, event: RawEvent) -> Iterator[Change]:
@@ -267,7 +271,7 @@ class Decoder:
         elif kind == et.ROTATE:
             yield from self._moved(ev.rotate(event))
         elif kind == et.FORMAT_DESCRIPTION:
-            return  # only the reader of packets needs it
+            return  # only ``Packets`` needs this event
         elif kind == et.EXECUTE_LOAD_QUERY:
             yield from self._statement(event, self._logged(ev.load_query(event)))
         elif kind in et.OF_A_STATEMENT:
@@ -276,7 +280,7 @@ class Decoder:
             raise unknown_event(event)
 
     def _moved(self, end: Position) -> Iterator[PositionAdvanced]:
-        # Inside a transaction, the position to resume from is still its start.
+        # Inside a transaction, the producer would still resume from the transaction's start.
         if not self._in_transaction and self._named is None and end.offset:
             yield PositionAdvanced(end)
 
@@ -307,7 +311,7 @@ class Decoder:
             yield Prepared(xid, location, Position(event.file, event.end))
 
     def _xa_commit(self, xid: str, event: RawEvent) -> Iterator[Change]:
-        self._ends = xid  # set even if its rows can't be read, since the operator may skip them
+        self._ends = xid  # set even if the rows can't be read, since the operator may skip them
         yield self._begin(event, self._xa.sql_mode(xid))
         for held in self._xa.committed(xid, event):
             yield from self._alone(held)
@@ -375,7 +379,9 @@ class Decoder:
         yield from self._in_one(event, Refused(event, error, statement.changed, statement.shown, fires))
 
     def _in_one(self, event: RawEvent, *changes: Change) -> Iterator[Change]:
-        """``changes`` of one event, with Begin and Commit around them if the event is a transaction of its own."""
+        """Yields the ``changes`` of one event, with Begin and Commit around them if the event is a transaction of its
+        own.
+        """
         alone = not self._in_transaction
         if alone:
             yield self._begin(event, row_mode(event.data) if event.type == et.QUERY else None)

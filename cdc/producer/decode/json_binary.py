@@ -18,29 +18,30 @@ _LARGE_OBJECT, _LARGE_ARRAY, _LITERAL, _INT16, _UINT16, _INT32, _UINT32, _INT64,
 _DOUBLE, _STRING, _OPAQUE = 11, 12, 15
 _LITERALS = {0: "null", 1: "true", 2: "false"}
 # A container starts with the number of its members and its size. Its keys (offset, length) and its values (type, and
-# the offset or, if it fits, the value itself) follow. All numbers but the type have two bytes, in large containers
-# four.
+# the offset or, if it fits, the value itself) follow. All numbers but the type have two bytes, or four bytes in large
+# containers.
 _SMALL = Struct("<HH"), Struct("<HH"), Struct("<BH"), frozenset({_LITERAL, _INT16, _UINT16})
 _LARGE = Struct("<II"), Struct("<IH"), Struct("<BI"), frozenset({_LITERAL, _INT16, _UINT16, _INT32, _UINT32})
 _SIGNED = {_INT16: Struct("<h"), _INT32: Struct("<i"), _INT64: Struct("<q")}
 _UNSIGNED = {_UINT16: Struct("<H"), _UINT32: Struct("<I"), _UINT64: Struct("<Q")}
 _DOUBLE_NUMBER = Struct("<d")
-_MAX_DEPTH = 100  # nested containers, the server's own limit
-LARGEST_SIGNED = (1 << 32) - 1  # the server's parser makes integers up to here signed, larger ones unsigned
+_MAX_DEPTH = 100  # the most nested containers that the server allows
+LARGEST_SIGNED = (1 << 32) - 1  # the server's parser makes integers up to this value signed, larger integers unsigned
 
 _DECIMAL, _DATE, _TIME, _TIMESTAMP, _DATETIME, _BINARY = 246, 10, 11, 7, 12, 254
-# BIT, VARBINARY, TINYBLOB, MEDIUMBLOB, LONGBLOB, BLOB; 253 is a text in utf16, utf16le, ucs2 or utf32, stored as bytes.
+# Field types whose values are bytes: BIT, VARBINARY, TINYBLOB, MEDIUMBLOB, LONGBLOB, BLOB; 253 is a text in utf16,
+# utf16le, ucs2 or utf32, which is stored as bytes.
 _BYTES = frozenset({16, 15, 249, 250, 251, 252, 253, _BINARY})
 _LONGEST_BINARY = 255  # bytes of the longest BINARY that a follower can declare
 _TEMPORAL_BYTES = 8
 
 
 class _SqlMember(Exception):
-    """The document has a member of an SQL type, so it must be written as a tree."""
+    """Raised for a document with a member of an SQL type: it must be written as a tree."""
 
 
 def json_value(data: bytes) -> str:
-    """The value of a JSON column as JSON text, ``{"Json":…}`` or ``{"JsonTyped":…}``.
+    """Converts the value of a JSON column to JSON text, ``{"Json":…}`` or ``{"JsonTyped":…}``.
 
     Raises ValueError for a member of a type that can't be replicated exactly, and for bytes that are not a document.
     """
@@ -54,8 +55,8 @@ def json_value(data: bytes) -> str:
 
 
 class _Document:
-    """Reads one document from its bytes. ``typed``: the document is written as a tree with tags for members of SQL
-    types."""
+    """Reads one document from its bytes. If ``typed`` is true, the document is written as a tree with tags for members
+    of SQL types."""
 
     __slots__ = ("_array", "_data", "_left", "_object", "_typed")
 
@@ -65,8 +66,8 @@ class _Document:
         self._array, self._object = ('{"array":[', "]}") if typed else ("[", "]"), ("{", "}")
         if typed:
             self._object = '{"object":{', "}}"
-        # Each byte belongs to one value only: broken offsets that lead to the same bytes again and again use up this
-        # number.
+        # The number of bytes that may still be read. Each byte belongs to one value only: broken offsets that lead to
+        # the same bytes again and again use up this number.
         self._left = len(data)
 
     def text(self) -> str:
@@ -100,10 +101,10 @@ class _Document:
                 raise _SqlMember
             (sql_type,) = self._take(at, 1)
             return sql_member(sql_type, self._take(*self._sized(at + 1)))
-        return self._inlined(kind, self._data[at])  # a literal that is the whole document
+        return self._inlined(kind, self._data[at])  # the whole document is a literal
 
     def _inlined(self, kind: int, value: int) -> str:
-        """A value that is stored in its container's entry instead of an offset."""
+        """The text of a value that the container's entry contains itself, in place of an offset."""
         if kind == _LITERAL:
             if value in _LITERALS:
                 return _LITERALS[value]
@@ -124,7 +125,9 @@ class _Document:
         return f'{{"{tag}":{number}}}'
 
     def _sized(self, at: int) -> tuple[int, int]:
-        """The offset and length of bytes whose length is stored at ``at``, seven bits per byte."""
+        """Reads the length that is stored at ``at``, seven bits per byte; returns the offset after the length, and the
+        length.
+        """
         length = 0
         for shift in range(0, 35, 7):
             byte = self._data[at]
@@ -158,7 +161,9 @@ class _Document:
 
 
 def sql_member(kind: int, data: bytes) -> str:
-    """A member of MySQL's field type ``kind``, tagged; temporal values are packed as in Json_datetime."""
+    """The JSON text of a member of MySQL's field type ``kind``, with its tag; temporal values are packed as in
+    Json_datetime.
+    """
     if kind == _DECIMAL:
         return f'{{"Decimal":"{_decimal(data)}"}}'
     if kind in _BYTES:

@@ -2,9 +2,9 @@
 Pure.
 
 A leader logs differences if binlog_row_value_options = PARTIAL_JSON. Format: MySQL source, sql-common/json_diff.cc. A
-difference consists of the operation (1 byte), the path and, unless the operation removes, the value as binary JSON;
-path and value follow their length-encoded lengths. The paths are exact, without wildcards and autowrapping: the server
-resolves both before it logs a path.
+difference consists of the operation (1 byte), the path and, unless the operation removes, the value as binary JSON; a
+length-encoded length precedes the path and the value. The paths are exact, without wildcards and autowrapping: the
+server resolves both before it logs a path.
 
 ``unless_triggers`` decides whether differences may be applied. A leader logs the differences that the expressions of an
 UPDATE make. A value that a BEFORE UPDATE trigger assigns to the same column afterwards is not among them: the leader's
@@ -88,7 +88,7 @@ def _sized(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _legs(path: bytes) -> list[str | int]:
-    """The legs of ``path``: keys, and indexes as in Python, negative if they count from the end."""
+    """Parses the legs of ``path``: keys, and indexes as in Python, which are negative if they count from the end."""
     text = path.decode()
     legs: list[str | int] = []
     at = 1
@@ -107,7 +107,9 @@ def _legs(path: bytes) -> list[str | int]:
 
 
 def _applied(document: _Node, operation: int, legs: list[str | int], value: bytes | None) -> bool:
-    """Changes ``document``; False if it lacks what the difference refers to."""
+    """Applies an operation at the path ``legs`` of ``document``; returns False if the document does not fit the
+    operation.
+    """
     *parents, last = legs
     for leg in parents:
         if not _has(document, leg):
@@ -189,7 +191,7 @@ _PLAIN_NAME = re.compile(r"[0-9A-Za-z_$ ]+")
 
 
 def refuse(database: str, table: str, columns: Sequence[str]) -> None:
-    """Raises PromiseError: the profile does not allow differences."""
+    """Raises PromiseError, since the profile does not allow differences."""
     raise PromiseError(
         f"a row of {database}.{table} has differences in place of a JSON document (partial JSON)",
         code="CDC-EVENT-PARTIAL-JSON",
@@ -221,7 +223,8 @@ def unless_triggers(
 
 
 def assigned(text: str, columns: Sequence[str]) -> str | None:
-    """The first of ``columns`` that the trigger's statement ``text`` may assign: any column that it names.
+    """Returns the first of ``columns`` that the trigger's statement ``text`` may assign: each column that the statement
+    names. Returns None if there is no such column.
 
     A name with other characters than ASCII letters, digits, _, $ and spaces counts as named: only the server knows how
     such names are compared, quoted and escaped.

@@ -22,7 +22,7 @@ __all__ = ["LoggedStatement", "logged_statement"]
 
 _THREAD_SPECIFIC = 0x4  # a flag of the header: the statement used temporary tables or the number of its session
 
-_OF_UTF8MB4 = "utf8mb4_0900_ai_ci"  # any collation of utf8mb4 will do: only its characters matter
+_OF_UTF8MB4 = "utf8mb4_0900_ai_ci"  # any collation of utf8mb4 would do: only the character set matters
 
 Collations = Mapping[int, tuple[str, str]]
 
@@ -32,9 +32,9 @@ class LoggedStatement:
     """A statement of the binlog. ``kind`` is a kind that ``cdc.sql.ddl.classify`` returns; ``shown`` is its text
     without secrets.
 
-    ``unreadable`` is the reason why the ``text`` can't be sent to followers; else it is empty. ``failed``: the error of
-    a statement that the leader executed only in part. ``changed`` are the objects that may have changed, as its text
-    and the log show. ``exact``: its bytes, if ``text`` is not enough to restore them.
+    ``unreadable`` is the reason why the ``text`` can't be sent to followers; else it is empty. ``failed`` is the error
+    of a statement that the leader executed only in part. ``changed`` are the objects that may have changed, as its text
+    and the log show. ``exact`` contains the statement's bytes, if ``text`` is not enough to restore them.
     """
 
     kind: str
@@ -66,7 +66,8 @@ def logged_statement(event: RawEvent, collations: Collations, *, folds_names: bo
     real = partial(_on_real_table, query.variables)
     kind, effects = classify(read.known, database=query.database, session_bound=session_bound, real=real, **quoting)
     effects = as_stored(effects, read.charset)
-    # The server logs ddl_xid if the table is in InnoDB before and after, and auto_increment_increment if it is not 1.
+    # The server logs ddl_xid if the table is in InnoDB before and after the statement. It logs auto_increment_increment
+    # if that is not 1.
     if "ddl_xid" not in query.variables or "auto_increment_increment" in query.variables:
         effects = numbered_otherwise(effects)
     if effects and read.misreads_marks:

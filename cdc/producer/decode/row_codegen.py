@@ -12,9 +12,10 @@ tables, most of them idle, the decoders would cost far more than the rows. A rea
 of its type in all tables. Even if each table is dropped from the cache before its decoder has paid off, the total time
 is at most twice the time of the better choice.
 
-The JSON text is in UTF-8, with a character of the same number for each byte: nearly all text arrives and leaves in
-UTF-8, and decoding and encoding it would take several times as long as all other work on a long text. Code that encodes
-such a text as latin-1 must check whether the result is UTF-8 (``large_text.require_utf8``).
+The code handles the JSON text as UTF-8 bytes in a str, one character per byte, with the number of the byte: nearly all
+text arrives and leaves in UTF-8, and decoding and encoding it would take several times as long as all other work on a
+long text. Code that encodes such a text as latin-1 must check whether the result is UTF-8
+(``large_text.require_utf8``).
 """
 
 import itertools
@@ -58,7 +59,7 @@ UTF8 = ("utf8mb4", "utf8mb3")
 
 @dataclass(frozen=True, slots=True)
 class ColumnCode:
-    """The code that reads and formats a column's value ``x``.
+    """The generated code that reads and formats the value ``x`` of a column.
 
     ``packed`` is the value's struct format, empty if its width varies. Without a format, ``lines`` read the value and
     advance ``p``; with a format, they convert the unpacked value. ``text`` is the JSON text, a %-format of ``values``.
@@ -71,7 +72,7 @@ class ColumnCode:
 
 
 def shared_constants() -> dict[str, Any]:
-    """A new namespace with the names that the lines use."""
+    """Returns a new namespace with the names that the generated lines use."""
     return dict(_CONSTANTS)
 
 
@@ -128,12 +129,15 @@ def _decimal(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
 
 def _sized(column: Column, x: str, prefix: int) -> tuple[str, ...]:
     length = "d[p]" if prefix == 1 else f"int.from_bytes(d[p:p+{prefix}], 'little')"
-    # A slice past the end is shorter without an error: the end is checked once, after the last row.
+    # A slice beyond the end of ``d`` is shorter and raises no error: the generated code checks the end once, after the
+    # last row.
     return f"s = p + {prefix} + {length}", f"{x} = d[p+{prefix}:s]", "p = s"
 
 
 def _text(column: Column, x: str, prefix: int, constants: dict[str, Any]) -> ColumnCode:
-    """The code of a character or binary column, whose values follow their length in ``prefix`` bytes."""
+    """Generates the code of a character or binary column: the length of a value, in ``prefix`` bytes, precedes the
+    value.
+    """
     lines = _sized(column, x, prefix)
     if column.charset == "binary":
         if prefix > 2:
@@ -151,7 +155,7 @@ def _text(column: Column, x: str, prefix: int, constants: dict[str, Any]) -> Col
         text = f'{{"Text":{{"charset":"{column.charset}","base64":"%s"}}}}'
         return ColumnCode("", lines, text, f"b64({x}, newline=False).decode()")
     if column.charset == "ascii":
-        # Servers of former versions accept any byte in such a column; bytes above 127 are no characters.
+        # Old servers accept any byte in an ascii column; bytes above 127 are no characters.
         short = f"'{{\"String\":%s}}' % quote({x}.decode('latin-1'))"
         return ColumnCode("", lines, "%s", f"({short} if {x}.isascii() else not_ascii({x}))")
     constants[f"text_{column.charset}"] = decode
@@ -176,7 +180,7 @@ def _json(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
 
 
 def _bytes(tag: str) -> Callable[[Column, str, dict[str, Any]], ColumnCode]:
-    """The code of a type whose stored bytes are sent unchanged."""
+    """Returns a function that generates the code of a type whose stored bytes are sent unchanged."""
 
     def code(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
         text = f'{{"{tag}":"%s"}}'
@@ -232,12 +236,14 @@ def _timestamp(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
 
 
 def _members(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
-    """The code of an ENUM, which looks up a prepared JSON text, or of a SET, which joins the texts of its bits."""
+    """Generates the code of an ENUM, which looks up a prepared JSON text, or of a SET, which joins the texts of its
+    bits.
+    """
     packed, lines = f"{column.meta}s", (f"{x} = int.from_bytes({x}, 'little')",)
     members = member_texts(column.members, column.charset)
     if members is None or (column.type == SET and b"" in column.members) or column.equal_members:
-        # As texts, a SET with only the member '' would look like the empty set, and the second of two equal members
-        # would look like the first.
+        # The record contains numbers, not texts: in texts, a SET with only the member '' would look like the empty set,
+        # and the second of two equal members would look like the first.
         return ColumnCode(packed, lines, '{"Enum":%d}' if column.type == ENUM else '{"Set":%d}', x)
     texts = [_in_utf8(encode_basestring(member)) for member in members]
     if column.type == ENUM:
@@ -261,7 +267,7 @@ def not_ascii(data: bytes) -> str:
 
 
 def _in_utf8(text: str) -> str:
-    """``text`` in UTF-8, with a character for each byte."""
+    """Encodes ``text`` in UTF-8, as a str with one character for each byte."""
     return text if text.isascii() else text.encode().decode("latin-1")
 
 
@@ -308,21 +314,21 @@ _CONSTANTS = {
 
 
 ColumnReader = Callable[[bytes, int], tuple[str, int]]
-FIRST_ROWS = 400  # number of rows, each of which takes 1.7 times as long as a later row
+FIRST_ROWS = 400  # number of rows that are read without a compiled decoder, in 1.7 times its time per row
 _BLOB_TYPE = 252
-_LONG_TYPES = frozenset({242, JSON, _BLOB_TYPE, 255})  # values of up to 4 GB, after their length
+_LONG_TYPES = frozenset({242, JSON, _BLOB_TYPE, 255})  # the length of such a value, of up to 4 GB, precedes it
 _ROW_TEXT, _UPDATE_TEXT = '{"cols":[%s]}', '{"before_cols":[%s],"after_cols":[%s]}'
 
 Compile = Callable[[int], RowDecoder]
 
 
 def row_decoder(table: Table, kind: int, *, allow_differences: Callable[[], None]) -> RowDecoder:
-    """Generates the decoder of ``table``'s rows events of the type ``kind``; its columns are of known types.
+    """Generates the decoder of rows events of the type ``kind`` of ``table``, whose columns must have known types.
 
-    The function takes the event's bytes and the offset of the first row, and returns each row's JSON text, in UTF-8: an
-    object with ``cols``, or for updates with ``before_cols`` and ``after_cols``. It raises ValueError, LookupError or
-    struct.error on broken data. ``allow_differences`` is called for each row that has differences, and raises if they
-    may not be applied.
+    The function accepts the event's bytes and the offset of the first row, and returns each row's JSON text, in UTF-8:
+    an object with ``cols``, or for updates with ``before_cols`` and ``after_cols``. It raises ValueError, LookupError
+    or struct.error on broken data. ``allow_differences`` is called for each row that has differences, and raises if
+    they may not be applied.
     """
     names = shared_constants() | {
         "json_after": json_after, "packed_integer": packed_integer, "require_utf8": require_utf8,
@@ -347,7 +353,7 @@ def column_reader(column: Column) -> ColumnReader:
     """Generates a function that reads one value of ``column``, not NULL, from the event's bytes and the value's offset.
 
     The function returns the value's JSON text and the offset after the value. The text is the same as in the table's
-    decoder, since the lines are the same. It raises the errors of such a decoder.
+    decoder, since the lines are the same. It raises the errors of a table's decoder.
     """
     names = shared_constants()
     code = column_code(column, "x0", names)
@@ -370,7 +376,7 @@ _UPDATE = _APPEND.format("'{\"before_cols\":[' + before + '],\"after_cols\":[' +
 def _partial_update(
     table: Table, allow: Callable[[], None], codes: list[ColumnCode], constants: dict[str, Any]
 ) -> list[str]:
-    """The lines for a row of a partial update. Layout: MySQL source, sql/rpl_record.cc.
+    """Generates the lines that read a row of a partial update. Layout: MySQL source, sql/rpl_record.cc.
 
     The value options precede the after-image. If they are 1, a bitmap ``m`` follows with a bit for each JSON column.
     The bit is set if the image contains, instead of the document, the length (4 bytes) and the differences of the
@@ -432,8 +438,9 @@ def _image(codes: list[ColumnCode], constants: dict[str, Any], target: str) -> I
 
 
 def _straight(codes: list[ColumnCode], constants: dict[str, Any], *, first: int = 0) -> Iterator[str]:
-    """The lines that read the values of ``codes`` in turn, if none is NULL; ``first`` is the number of the first
-    column."""
+    """Generates the lines that read the values of ``codes`` in turn, if none is NULL; ``first`` is the number of the
+    first column.
+    """
     numbered = enumerate(codes, first)
     for fixed, group in itertools.groupby(numbered, key=lambda item: bool(item[1].packed)):
         columns = list(group)
@@ -449,10 +456,10 @@ def _straight(codes: list[ColumnCode], constants: dict[str, Any], *, first: int 
 
 
 def row_decoders(table: Table, *, compile_for: Compile) -> dict[int, RowDecoder]:
-    """Maps each type of rows event to the first decoder of such events of ``table``.
+    """Maps each type of rows event to a decoder that reads the first rows of ``table`` column by column.
 
-    The decoders return the same as the decoders of ``row_decoder``. After ``FIRST_ROWS`` rows, each decoder calls
-    ``compile_for(kind)`` for each event, and passes the event to the decoder that this call returns. Raises
+    These decoders return the same texts as the decoders of ``row_decoder``. After ``FIRST_ROWS`` rows, each decoder
+    calls ``compile_for(kind)`` for each event, and passes the event to the decoder that this call returns. Raises
     PromiseError for a column that can't be replicated exactly.
     """
     require_known(table)
@@ -463,13 +470,14 @@ def row_decoders(table: Table, *, compile_for: Compile) -> dict[int, RowDecoder]
         et.WRITE_ROWS: rows,
         et.DELETE_ROWS: rows,
         et.UPDATE_ROWS: _FirstRows(readers, et.UPDATE_ROWS, FIRST_ROWS, compile_for),
-        # Few leaders log partial updates, and there is no other way to read them.
+        # The decoder of partial updates is compiled at once: few leaders log them, and rows of them can't be read
+        # column by column.
         et.PARTIAL_UPDATE_ROWS: _FirstRows(readers, et.PARTIAL_UPDATE_ROWS, 0, compile_for),
     }
 
 
 def large_column(column: Column) -> LargeColumn:
-    """The reader of ``column`` for an event on disk."""
+    """Returns the reader of ``column`` for an event on disk."""
     read = _reader(column[1:])
     if column.type not in _LONG_TYPES:
         return LargeColumn(read)
@@ -478,7 +486,7 @@ def large_column(column: Column) -> LargeColumn:
     return LargeColumn(read, column.meta, tag, quote_long)
 
 
-@lru_cache(maxsize=2_000)  # each takes some 2 kB
+@lru_cache(maxsize=2_000)  # each reader takes some 2 kB
 def _reader(described: tuple[Any, ...]) -> ColumnReader:
     return column_reader(Column("", *described))
 

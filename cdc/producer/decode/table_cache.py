@@ -41,7 +41,8 @@ _OPERATIONS = {
     et.WRITE_ROWS: "Add", et.UPDATE_ROWS: "Update", et.DELETE_ROWS: "Delete", et.PARTIAL_UPDATE_ROWS: "Update",
 }  # fmt: skip
 _STATEMENT_END = 0x01
-# The end of a statement, foreign key checks off, unique checks off, complete rows, all rows of foreign keys logged.
+# The flags that a rows event may have: end of a statement, foreign key checks off, unique checks off, complete rows,
+# all rows of foreign keys logged.
 _KNOWN_FLAGS = 0x1F
 _SHAPES_BYTES = 64_000_000  # bytes; 10 000 tables of ten columns with few rows need half of them
 _SHAPE_BYTES, _COLUMN_BYTES, _MEMBERS_BYTES = 1_000, 90, 2_000  # the size of a shape without compiled decoders
@@ -49,7 +50,7 @@ _COMPILED_BYTES = 1_000  # the size of a compiled decoder, for each column and i
 _SAME_DECODER = {et.WRITE_ROWS: (et.WRITE_ROWS, et.DELETE_ROWS)}
 _DESCRIPTION = slice(HEADER_BYTES + TABLE_ID_BYTES, None)  # the part of a table map that describes the table
 _BEFORE_DESCRIPTION = bytes(HEADER_BYTES + TABLE_ID_BYTES)
-_new = tuple.__new__  # Rows(…) itself takes twice as long
+_new = tuple.__new__  # the constructor Rows(…) takes twice as long
 _UNKNOWN = TableShape("", "", "", {}, 0)
 
 
@@ -59,11 +60,11 @@ class TableCache:
     ``wants_table(database, table)`` is called once per table map: the rows of tables that it rejects are never decoded.
     ``collations`` maps the server's collation ids to the names of character set and collation.
     ``allow_differences(database, table, columns)`` is called before differences are applied to documents of a table
-    with these JSON columns; it raises PromiseError if they may not be. ``equal_members(members, charset, collation)``
-    returns whether some members of an ENUM or SET are equal. ``require_columns(table)`` is called once per table map of
-    a table that passes the filters; it raises PromiseError for columns whose rows can't be replicated exactly.
-    ``characters`` are the types of columns with a collation.
-    ``filtered`` counts the rows events of tables that do not pass the filters.
+    with these JSON columns; it raises PromiseError if differences may not be applied. ``equal_members(members, charset,
+    collation)`` returns whether some members of an ENUM or SET are equal. ``require_columns(table)`` is called once per
+    table map of a table that passes the filters; it raises PromiseError for columns whose rows can't be replicated
+    exactly. ``characters`` are the types of columns with a collation. ``filtered`` counts the rows events of tables
+    that do not pass the filters.
     """
 
     def __init__(
@@ -83,18 +84,19 @@ class TableCache:
         self._require_columns = require_columns
         self._characters = characters
         self._allowed: set[tuple[str, str, tuple[str, ...]]] = set()
-        # The shape is None if the table does not pass the filters.
+        # Maps table ids to shapes, and to None for a table that does not pass the filters.
         self._by_id: dict[bytes, TableShape | None] = {}
         self._shapes = ShapeCache(_SHAPES_BYTES)
         self.filtered = 0
 
     def filter_by(self, wants_table: Callable[[str, str], bool]) -> None:
-        """Sets other filters; to be called between two transactions."""
+        """Sets other filters. The caller must call this between two transactions."""
         self._wants_table, self._shapes = wants_table, ShapeCache(_SHAPES_BYTES)
         self._by_id.clear()
 
     def forget_ids(self) -> None:
-        """To be called when a transaction begins: the server logs the table maps of a statement before its rows.
+        """Forgets all table ids; to be called when a transaction begins, since the server logs the table maps of a
+        statement before its rows.
 
         The same id means another table after a restart, and a table that is closed and opened again (FLUSH TABLES, or
         too many open tables) gets another id.
@@ -102,13 +104,13 @@ class TableCache:
         self._by_id.clear()
 
     def forget_allowed(self) -> None:
-        """Forgets for which tables ``allow_differences`` has succeeded. Called for each statement, which may have
-        created a trigger or renamed a table.
+        """Forgets for which tables ``allow_differences`` has succeeded. The decoder calls this for each statement,
+        since the statement may have created a trigger or renamed a table.
         """
         self._allowed.clear()
 
     def map(self, event: RawEvent) -> None:
-        """Keeps a table map. Raises PromiseError for a table whose rows can't be replicated exactly."""
+        """Adds a table map. Raises PromiseError for a table whose rows can't be replicated exactly."""
         data = event[1]
         description = data[_DESCRIPTION]
         try:
@@ -176,8 +178,8 @@ class TableCache:
         return found
 
     def drop(self, event: RawEvent) -> tuple[Effect, ...]:
-        """The effects that an event which can't be replicated may have had. If it is a table map, its rows are left
-        out, too.
+        """The effects that an event which can't be replicated may have had. If the event is a table map, the rows of
+        its table are left out until the next table map.
         """
         number = event.data[TABLE_ID]
         try:
@@ -192,7 +194,7 @@ class TableCache:
     def rows(self, event: RawEvent) -> Rows | None:
         """The rows of a rows event; None if the table is left out.
 
-        Raises PromiseError for rows without a table map, without all columns, or that can't be read.
+        Raises PromiseError for rows that have no table map, lack columns or can't be read.
         """
         data = event[1]
         try:
@@ -273,7 +275,9 @@ def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
             f"a row of {table.database}.{table.name} was logged without all its columns",
             code="CDC-EVENT-ROW-IMAGE",
             where=str(event.position),
-            hint="a session has another binlog_row_image: SET PERSIST binlog_row_image = FULL on the leader",
+            hint="a session has another binlog_row_image: SET PERSIST (of MariaDB SET GLOBAL) binlog_row_image = FULL "
+            "on the leader; MariaDB 11.8 leaves generated columns out of what an UPDATE or DELETE logs: make them "
+            "plain columns, and have the table copied",
         )
     if columns != table.width:
         raise PromiseError(
@@ -298,7 +302,7 @@ def _size(table: Table) -> int:
 
 
 def columns_json(columns: Sequence[str], key: Sequence[str] | None) -> str:
-    """The part of a record that names its table's columns, and the columns of the table's key."""
+    """Writes the part of a record that names the table's columns, and the columns of the table's key."""
     names = json.dumps(columns, ensure_ascii=False)
     key_names = f',"key":{json.dumps(key, ensure_ascii=False)}' if key else ""
     return f'"columns":{names}{key_names}'

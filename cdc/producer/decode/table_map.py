@@ -16,7 +16,7 @@ from cdc.sql.column_types import character_type, members_type
 __all__ = ["CHARACTERS", "Column", "Table", "column_type", "has_names", "table_map", "table_name"]
 
 JSON, ENUM, SET, STRING = 245, 247, 248, 254
-_FIELDS = frozenset(range(1, 14))  # up to the dimensions of vectors (Optional_metadata_field_type)
+_FIELDS = frozenset(range(1, 14))  # the known fields, up to the dimensions of vectors (Optional_metadata_field_type)
 # Types whose metadata takes 0, 1 or 2 bytes; a type in none of these lists is refused.
 _NO_META = frozenset({1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14})
 _ONE_BYTE_META = frozenset({4, 5, 17, 18, 19, 140, 242, 245, 249, 250, 251, 252, 255})
@@ -27,12 +27,12 @@ CHARACTERS = frozenset({15, 140, 141, 242, 252, 253, 254})
 _INTEGERS = {1: "tinyint", 2: "smallint", 9: "mediumint", 3: "int", 8: "bigint"}
 _PLAIN = {4: "float", 5: "double", 10: "date", 13: "year", 242: "vector", JSON: "json", 255: "geometry"}
 _WITH_FRACTION = {17: "timestamp", 18: "datetime", 19: "time"}
-_SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}  # number of bytes of a value's length
+_SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}  # maps the bytes of a value's length to the type's prefix
 
 
 class Column(NamedTuple):
     """One column: ``type`` is MySQL's field type, ``meta`` is its metadata. An ENUM or SET has ``members``, and
-    ``collation`` is the name of their collation; ``equal_members``: some of them are equal in this collation.
+    ``collation`` is the name of their collation; ``equal_members`` is true if some members are equal in this collation.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Table:
 
 
 def table_name(event: RawEvent) -> tuple[str, str]:
-    """The names of database and table; nothing else is parsed, since the filters need no more."""
+    """Parses only the names of the database and the table, since the filters need no other field."""
     at = TABLE_MAP_NAMES_AT
     length = event.data[at]
     database = event.data[at + 1 : at + 1 + length].decode("utf-8")
@@ -112,7 +112,8 @@ def table_map(
             code="CDC-EVENT-ROW-METADATA",
             where=where,
             hint="on the leader: SET PERSIST binlog_row_metadata = FULL (MariaDB: SET GLOBAL); rows logged before stay "
-            'unreadable, so begin a new topic with a copy: producer.start = "copy" (MariaDB: "now" and a copy by hand)',
+            'unreadable: while the topic has no record, start again with producer.start = "auto", which copies the '
+            'leader then; else begin a new topic with a copy: producer.start = "copy"',
         )
     if unknown := sorted(optional.keys() - _FIELDS):
         raise PromiseError(f"unknown field {unknown[0]} of a table map", code="CDC-EVENT-UNKNOWN", where=where)
@@ -130,7 +131,9 @@ def has_names(event: RawEvent, collations: Mapping[int, tuple[str, str]]) -> boo
 
 
 def _metas(types: list[int], data: bytes, where: str) -> list[int]:
-    """Each column's metadata; in ``types``, the real type replaces STRING if STRING stands for another type."""
+    """Returns each column's metadata. Replaces STRING in ``types`` by the real type if STRING stands for
+    another type.
+    """
     metas, at = [], 0
     for index, kind in enumerate(types):
         if kind in _NO_META:
@@ -152,7 +155,7 @@ def _metas(types: list[int], data: bytes, where: str) -> list[int]:
 
 
 def _string_type(first: int, second: int) -> tuple[int, int]:
-    # CHAR longer than 255 bytes keeps the two high bits of its length, inverted, in the type byte.
+    # A CHAR longer than 255 bytes keeps the two high bits of its length, inverted, in the type byte.
     if first & 0x30 != 0x30:
         return first | 0x30, second | ((first & 0x30) ^ 0x30) << 4
     return first, second
@@ -196,7 +199,7 @@ def _member_lists(data: bytes) -> Iterator[tuple[bytes, ...]]:
 
 
 def _collations(optional: dict[int, bytes], default_field: int, list_field: int) -> Iterator[int]:
-    """The collation of each character column in turn, from a list or from a default with exceptions by index."""
+    """Yields the collation of each character column in turn, from a list or from a default with exceptions by index."""
     if list_field in optional:
         yield from _integers(optional[list_field])
         return

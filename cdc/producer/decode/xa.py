@@ -16,15 +16,17 @@ from cdc.producer.binlog.events import HEADER_BYTES, RawEvent
 
 __all__ = ["XaTransactions", "xid_of"]
 
-# The fields are: whether the transaction commits in one phase; the format of the xid, and the lengths of its two parts,
-# which follow.
+# An XA_prepare event contains: whether the transaction commits in one phase (1), the format of the xid (4), the lengths
+# of the xid's two parts (4 + 4), and then these two parts.
 _XA_PREPARE = Struct("<BIII")
-_MAX_KEPT = 16_000_000  # bytes, of all prepared transactions together
+_MAX_KEPT = 16_000_000  # bytes; the limit for the kept events of all prepared transactions together
 _XID = re.compile(r"XA\s+\w+\s+(X'[0-9a-f]*',X'[0-9a-f]*',\d+)\s*", re.IGNORECASE)
 
 
 class XaTransactions:
-    """The prepared XA transactions by xid; ``read_again`` reads the events of a transaction from the leader again."""
+    """The prepared XA transactions by xid. ``read_again`` requests the events of a transaction from the leader once
+    more.
+    """
 
     def __init__(
         self, prepared: Mapping[str, PreparedXa], *, read_again: Callable[[PreparedXa], Iterable[RawEvent]]
@@ -42,11 +44,11 @@ class XaTransactions:
         return self._location is not None
 
     def start(self, location: PreparedXa) -> None:
-        """Handles XA START at ``location``: the events after it are kept."""
+        """Handles XA START at ``location``: from now on, the events of this transaction are kept."""
         self._location, self._open = location, []
 
     def keep(self, event: RawEvent) -> None:
-        """Keeps a table map or rows event of the open XA transaction, while all kept events fit in memory."""
+        """Keeps a table map or rows event of the open XA transaction, unless the kept events take too much memory."""
         if self._open is None:
             return
         self._open.append(event)
@@ -75,8 +77,9 @@ class XaTransactions:
         return xid, location, bool(in_one_phase)
 
     def committed(self, xid: str, event: RawEvent) -> Iterable[RawEvent]:
-        """The table maps and rows of a transaction that commits with ``event``. Raises PromiseError if it is
-        unknown."""
+        """Returns the table maps and rows of the XA transaction that ``event`` commits. Raises PromiseError if this
+        transaction is unknown.
+        """
         location = self._prepared.pop(xid, None)
         if location is None:
             raise PromiseError(
@@ -92,12 +95,16 @@ class XaTransactions:
         return held
 
     def sql_mode(self, xid: str) -> str | None:
-        """The sql_mode of a prepared transaction's rows; the session that commits it may have another sql_mode."""
+        """Returns the sql_mode with which the rows of a prepared transaction were logged. The session that commits the
+        transaction may have another sql_mode.
+        """
         location = self._prepared.get(xid)
         return location and location.sql_mode
 
     def rolled_back(self, xid: str) -> None:
-        """Drops a transaction; an unknown transaction was prepared before the producer's start."""
+        """Drops the prepared transaction ``xid``. An unknown transaction is ignored: it was prepared before the
+        producer's start.
+        """
         self._prepared.pop(xid, None)
         self._drop(self._kept.pop(xid, []))
 
@@ -106,8 +113,9 @@ class XaTransactions:
 
 
 def xid_of(statement: str) -> str:
-    """The xid in an XA statement of the binlog, in the form that ``prepare`` returns. Raises ValueError if there is
-    none."""
+    """Extracts the xid from an XA statement of the binlog, in the form that ``prepare`` returns. Raises ValueError if
+    the statement contains no xid.
+    """
     found = _XID.match(statement)
     if found is None:
         raise ValueError(f"an XA statement without an xid: {statement[:80]}")

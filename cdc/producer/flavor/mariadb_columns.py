@@ -1,8 +1,8 @@
 """Finds columns with types that only MariaDB has: in a table map, UUID, INET4 and INET6 look like BINARY.
 
 The leader is queried at the first rows of a table with a BINARY column of 4 or 16 bytes. It answers with the columns'
-present types. A column passes only if it is such a BINARY column now: if it was altered or dropped meanwhile, the type
-that it had when the rows were logged is not known, and a follower must not get MariaDB's internal form of a value.
+present types. A column passes only if it still is a BINARY column of this length: for an altered or dropped column, the
+type at the time of the rows is not known, and a follower must not get MariaDB's internal form of a value.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ __all__ = ["MARIADB_CHARACTERS", "asking", "present_types"]
 # MariaDB counts a GEOMETRY (255) among the columns with a collation.
 MARIADB_CHARACTERS = CHARACTERS | {255}
 _OWN = ("uuid", "inet4", "inet6")
-_SIZES = frozenset({4, 16})  # bytes of an address or a UUID
+_SIZES = frozenset({4, 16})  # number of bytes of an INET4, or of an INET6 or UUID
 
 PresentTypes = Callable[[str, str], dict[str, tuple[str, int | None]]]
 

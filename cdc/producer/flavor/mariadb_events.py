@@ -31,7 +31,7 @@ from cdc.producer.binlog.events import (
 )
 from cdc.producer.binlog.packets import SimpleTransaction
 
-__all__ = ["Session", "Translator", "sql_mode"]
+__all__ = ["Session", "Translator", "mode_bits", "sql_mode"]
 
 _ANNOTATE_ROWS, _BINLOG_CHECKPOINT, _GTID_LIST = 160, 161, 163
 _LEFT_OUT = frozenset({_ANNOTATE_ROWS, _BINLOG_CHECKPOINT, _GTID_LIST})
@@ -41,9 +41,9 @@ _ROWS = {
     23: (et.WRITE_ROWS, False), 24: (et.UPDATE_ROWS, False), 25: (et.DELETE_ROWS, False),
     166: (et.WRITE_ROWS, True), 167: (et.UPDATE_ROWS, True), 168: (et.DELETE_ROWS, True),
 }  # fmt: skip
-_NO_EXTRA = b"\x02\x00"  # the length of the extra data of a rows event, which counts itself
+_NO_EXTRA = b"\x02\x00"  # the length of empty extra data in a rows event: it counts its own two bytes
 _ROWS_FLAGS = 0x0F  # the flags that MySQL has, too
-_UNCHECKED, _UNKNOWN_FLAG = 0x80, 0x8000  # constraints were not checked; a flag that is refused
+_UNCHECKED, _UNKNOWN_FLAG = 0x80, 0x8000  # MariaDB's flag for unchecked constraints; a flag that the decoder refuses
 
 _GTID = Struct("<QIB").unpack_from
 _STANDALONE, _GROUP_COMMIT, _PREPARED_XA, _COMPLETED_XA = 0x01, 0x02, 0x40, 0x80
@@ -58,11 +58,21 @@ _FLAGS2 = 1 << 14 | 1 << 19 | 1 << 26 | 1 << 27  # the flags with the same meani
 _DROPPED_MODES = 1 << 13 | 1 << 14 | 1 << 15 | 1 << 28  # NO_KEY_OPTIONS and similar modes, NO_AUTO_CREATE_USER
 _SAME_MODES = sum(1 << bit for bit in (0, 1, 2, 3, 5, 6, 7, *range(18, 28), 29, 30, 31))
 _OWN_MODES = dict(zip((4, 8, 9, 10, 11, 12, 16, 17, 32, 33), sorted(MARIADB_MODES), strict=True))
-_ROUND_FRACTIONAL, _TRUNCATE_FRACTIONAL = 34, 32  # MariaDB's mode, and MySQL's
-_SECONDS_PART, _DDL_XID = 128, 129
-# The sizes of status variables of a Query event that are passed on unchanged.
+_ROUND_FRACTIONAL, _TRUNCATE_FRACTIONAL = 34, 32  # the bit of MariaDB's mode, and of MySQL's mode
+# The names of MariaDB's modes in the order of their bits.
+_MODES = (
+    "REAL_AS_FLOAT", "PIPES_AS_CONCAT", "ANSI_QUOTES", "IGNORE_SPACE", "IGNORE_BAD_TABLE_OPTIONS",
+    "ONLY_FULL_GROUP_BY", "NO_UNSIGNED_SUBTRACTION", "NO_DIR_IN_CREATE", "POSTGRESQL", "ORACLE", "MSSQL", "DB2",
+    "MAXDB", "NO_KEY_OPTIONS", "NO_TABLE_OPTIONS", "NO_FIELD_OPTIONS", "MYSQL323", "MYSQL40", "ANSI",
+    "NO_AUTO_VALUE_ON_ZERO", "NO_BACKSLASH_ESCAPES", "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "NO_ZERO_IN_DATE",
+    "NO_ZERO_DATE", "ALLOW_INVALID_DATES", "ERROR_FOR_DIVISION_BY_ZERO", "TRADITIONAL", "NO_AUTO_CREATE_USER",
+    "HIGH_NOT_PRECEDENCE", "NO_ENGINE_SUBSTITUTION", "PAD_CHAR_TO_FULL_LENGTH", "EMPTY_STRING_IS_NULL",
+    "SIMULTANEOUS_ASSIGNMENT", "TIME_ROUND_FRACTIONAL",
+)  # fmt: skip
+_SECONDS_PART, _DDL_XID, _COLLATIONS = 128, 129, 131
+# Maps the codes of the status variables that are passed on unchanged to the sizes of their values.
 _SIZES = {3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4}
-_MICROSECONDS, _EXPLICIT, _UTF8MB4, _REQUIRE_KEY = 13, 16, 18, 19  # MySQL's
+_MICROSECONDS, _EXPLICIT, _UTF8MB4, _REQUIRE_KEY = 13, 16, 18, 19  # MySQL's numbers of these variables
 
 
 class Session(NamedTuple):
@@ -165,8 +175,10 @@ def _typed(data: bytes, kind: int) -> bytes:
 
 
 def _decompressed(data: bytes) -> bytes:
-    """Decompresses the content of an event. It consists of a byte with the algorithm and the size of the following
-    number, a number with the size of the decompressed content, and a zlib stream. Raises ValueError for other content.
+    """Decompresses the content of an event. Raises ValueError for content in another form.
+
+    The first byte contains the algorithm and the number of bytes of the next field. That field contains the size of the
+    decompressed content; a zlib stream follows.
     """
     first = data[0]
     algorithm, size = first >> 4 & 7, first & 7
@@ -179,11 +191,18 @@ def _decompressed(data: bytes) -> bytes:
 
 
 def _begin_head(modes: int) -> bytes:
-    """The bytes of a Query event up to its text, from a session with this sql_mode and without a database."""
+    """Builds the bytes of a Query event up to its text, for a session with this sql_mode and without a database."""
     variables = bytes([0, 0, 0, 0, 0, 1]) + modes.to_bytes(8, "little")
     return bytes(TYPE_AT) + bytes([et.QUERY]) + bytes(HEADER_BYTES - TYPE_AT - 1) + (
         _QUERY.pack(0, 0, 0, 0, len(variables)) + variables + b"\0"
     )  # fmt: skip
+
+
+def mode_bits(modes: str) -> int:
+    """The bits of an sql_mode of MariaDB that is given by names. A name that no server has gets a bit that
+    ``sql_mode`` refuses."""
+    unknown = len(_MODES)
+    return sum(1 << (_MODES.index(mode) if mode in _MODES else unknown) for mode in set(modes.split(",")) - {""})
 
 
 def sql_mode(bits: int) -> int:
@@ -229,7 +248,9 @@ def _variables(data: bytes) -> bytes:
         elif code == _SECONDS_PART:
             others += bytes([_MICROSECONDS]) + data[at : at + 3]
             at += 3
-        elif code == _DDL_XID:  # differs from MySQL's DDL XID, which is about a table of InnoDB
+        elif code == _COLLATIONS and not data[at]:
+            at += 1  # the session has no collations of its own for character sets
+        elif code == _DDL_XID:  # left out: MySQL's DDL XID has another meaning
             at += 8
         else:
             # The decoder refuses an unknown variable. A number below 128 may mean another variable in MySQL, so an

@@ -21,12 +21,12 @@ __all__ = ["rewritten"]
 
 _TEXT = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 _OF_COLUMNS = frozenset({"CreateTable", "AlterTable"})
-# The words that a name follows, so that JSON after such a word is a name.
+# A name follows each of these words, so JSON after such a word is a name.
 _BEFORE_NAMES = frozenset({
     "ADD", "AFTER", "ALTER", "CHANGE", "COLUMN", "CONSTRAINT", "DROP", "EXISTS", "INDEX", "KEY", "MODIFY", "TABLE",
     "TO",
 })  # fmt: skip
-# The words before a column's name; the column's type comes two words after them.
+# The name of a column follows each of these words, and the column's type follows the name.
 _BEFORE_COLUMNS = frozenset({"ADD", "COLUMN", "EXISTS", "MODIFY"})
 _NAMES_OF_COLUMNS = frozenset({"AFTER", "MODIFY"})  # words of _BEFORE_NAMES that may be the name of a column, too
 _SAME_FUNCTIONS = frozenset({"CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "NOW"})
@@ -34,8 +34,9 @@ _REPLACED = frozenset({"CreateTable", "CreateDatabase"})
 
 
 def rewritten(statement: LoggedStatement) -> LoggedStatement:
-    """Returns ``statement`` in a form that a follower may execute, or with the reason in its effects why no follower
-    may execute it."""
+    """Returns ``statement`` in a form that a follower may execute. If there is no such form, the effects of the result
+    contain the reason.
+    """
     if _has_own(statement):
         return _doubted(statement, "it has a comment that only MariaDB executes")
     if not any(effect.action in _OF_COLUMNS | _REPLACED for effect in statement.effects):

@@ -1,5 +1,6 @@
-"""JSON text that is too large for memory: it consists of bytes, and of values that stay in an event on disk until they
-are written."""
+"""Represents JSON text that is too large for memory: bytes, and values that stay in an event on disk until they are
+written.
+"""
 
 from binascii import b2a_base64
 from codecs import getincrementaldecoder
@@ -19,8 +20,8 @@ _INSIDE_A_CHARACTER = bytes(range(0x80, 0xC0))  # bytes in UTF-8 that are not th
 
 
 class StoredValue(NamedTuple):
-    """A value of ``length`` bytes at ``offset`` of ``spool``. ``render`` turns it block by block into JSON text, which
-    has ``size`` bytes and ``characters`` characters.
+    """A value of ``length`` bytes at ``offset`` of ``spool``. ``render`` converts the value block by block to JSON
+    text, which has ``size`` bytes and ``characters`` characters.
     """
 
     spool: Spool
@@ -36,15 +37,16 @@ class StoredValue(NamedTuple):
 
 
 def stored_base64(spool: Spool, offset: int, length: int) -> StoredValue:
-    """A value that is written as base64, without quotes."""
+    """Returns the value at ``offset`` of ``spool``, to be written as base64 without quotes."""
     size = 4 * ((length + 2) // 3)
     return StoredValue(spool, offset, length, _base64, size, size)
 
 
 def stored_text(spool: Spool, offset: int, length: int, quote: Callable[[bytes], str]) -> StoredValue:
-    """A text in UTF-8 that is written as it stands between the quotes of a JSON string.
+    """Returns the text in UTF-8 at ``offset`` of ``spool``, to be written with the escapes of a JSON string, but
+    without its quotes.
 
-    ``quote`` writes any bytes as such a string with its quotes, and writes one character for each byte that needs no
+    ``quote`` writes any bytes as a JSON string with its quotes, and writes one character for each byte that needs no
     escape. Raises UnicodeDecodeError if the text is not in UTF-8.
     """
 
@@ -105,7 +107,7 @@ class LargeText:
         return b"".join(self.blocks())
 
     def blocks(self) -> Iterator[bytes]:
-        """The text in pieces of about 1 MB, or as large as a value that is in memory anyway."""
+        """Yields the text in blocks of about 1 MB; a piece that is in memory is a single block of any size."""
         for piece in self.pieces:
             if isinstance(piece, bytes):
                 yield piece
@@ -118,17 +120,18 @@ class LargeText:
         return sum(_characters(piece) if isinstance(piece, bytes) else piece.characters for piece in self.pieces)
 
     def head(self, size: int) -> bytes:
-        """At least the first ``size`` bytes of the text, or all bytes if there are fewer."""
+        """Returns at least the first ``size`` bytes of the text, or the whole text if it is shorter."""
         return _enough(self.blocks(), size)
 
     def tail(self, size: int) -> bytes:
-        """At least the last ``size`` bytes of the text, or all bytes if there are fewer."""
+        """Returns at least the last ``size`` bytes of the text, or the whole text if it is shorter."""
         found: list[bytes] = []
         for piece in reversed(self.pieces):
             if isinstance(piece, bytes):
                 found.append(piece)
             else:
-                # The JSON text of a value is at least as long as the value.
+                # The JSON text of a value is at least as long as the value, so the last ``size`` bytes of the value are
+                # enough.
                 skipped = max(0, piece.length - size) // _BLOCK * _BLOCK
                 rest = piece._replace(offset=piece.offset + skipped, length=piece.length - skipped)
                 found.append(b"".join(rest.blocks()))
@@ -147,7 +150,7 @@ def _enough(blocks: Iterator[bytes], size: int) -> bytes:
 
 
 def checksum(text: bytes | LargeText) -> int:
-    """The CRC-32 of a record."""
+    """Computes the CRC-32 of a record."""
     if isinstance(text, bytes):
         return crc32(text)
     found = 0
@@ -166,7 +169,7 @@ def quote_long(text: bytes) -> str:
     """Returns the same string as ``encode_basestring``, in less time."""
     if text.isascii():
         return orjson.dumps(text.decode("latin-1")).decode("latin-1")
-    # orjson accepts only valid UTF-8, and would take twice the time.
+    # orjson is not used here: it accepts only valid UTF-8, and would take twice the time.
     escaped = text
     for special, escape in _ESCAPES:
         escaped = escaped.replace(special, escape)

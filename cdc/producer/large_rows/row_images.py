@@ -12,14 +12,15 @@ __all__ = ["BLOB", "TEXT", "LargeColumn", "large_rows"]
 
 BLOB, TEXT = "Blob", "String"  # the tags of values that may stay on disk
 _LARGE = 1_000_000  # bytes; shorter values are read into memory
-_WINDOW = 66_000  # bytes: more than a value with a length of at most two bytes takes
+_WINDOW = 66_000  # bytes; a value whose length takes at most two bytes is smaller
 _SHORT_PREFIX = 2
 
 
 class LargeColumn(NamedTuple):
     """The reader of a column. ``read(data, offset)`` returns the JSON text of the value at ``offset``, and the offset
     after the value. ``prefix`` is the number of bytes of the length in front of the value, 0 if there is no length.
-    Large values stay on disk if there is a ``tag``: BLOB, or TEXT in UTF-8, which ``quote`` writes.
+    Large values stay on disk if ``tag`` is not empty, as for BLOB and for TEXT in UTF-8; ``quote`` writes such values
+    as JSON.
     """
 
     read: Callable[[bytes, int], tuple[str, int]]
@@ -29,8 +30,8 @@ class LargeColumn(NamedTuple):
 
 
 def large_rows(event: RawEvent, columns: Sequence[LargeColumn], at: int) -> list[LargeText]:
-    """The JSON text of each row of the event, whose first row is at the offset ``at``; a ``RowDecoder`` returns the
-    same text.
+    """Returns the JSON text of each row of the event, the same text that a ``RowDecoder`` returns. The event's first
+    row begins at the offset ``at``.
 
     Raises ValueError, LookupError or struct.error on broken data.
     """
@@ -54,7 +55,7 @@ def large_rows(event: RawEvent, columns: Sequence[LargeColumn], at: int) -> list
 
 
 def _image(spool: Spool, at: int, columns: Sequence[LargeColumn], pieces: list[bytes | StoredValue]) -> int:
-    """Appends the values of the image at ``at``; returns the offset after it."""
+    """Appends the values of the image at ``at`` to ``pieces``; returns the offset after the image."""
     width = (len(columns) + 7) // 8
     nulls = int.from_bytes(spool.read(at, width), "little")
     at += width
@@ -69,7 +70,7 @@ def _image(spool: Spool, at: int, columns: Sequence[LargeColumn], pieces: list[b
 
 
 def _value(spool: Spool, at: int, column: LargeColumn, pieces: list[bytes | StoredValue]) -> int:
-    """Appends the value at ``at``; returns its number of bytes."""
+    """Appends the value at ``at`` to ``pieces``; returns the number of bytes of the value."""
     prefix, size = column.prefix, _WINDOW
     if prefix > _SHORT_PREFIX:
         length = int.from_bytes(spool.read(at, prefix), "little")

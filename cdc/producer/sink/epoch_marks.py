@@ -18,8 +18,8 @@ __all__ = ["recovered", "stamp", "write_mark"]
 
 
 def recovered(transactions: KafkaTransactions, topics: TopicAdmin, *, resource: str, instance: str) -> Recovered:
-    """Recovers, and voids the records that former starts of a producer without Kafka transactions may still write.
-    Raises the errors of ``recover``.
+    """Runs ``recover``, and makes records void that former starts of a producer without Kafka transactions may still
+    write. Raises the errors of ``recover``.
     """
     found = recover(topics.properties, transactions.producer, topics, resource=resource)
     if topics.transactional and not found.marks:
@@ -43,7 +43,7 @@ def write_mark(transactions: KafkaTransactions, topics: TopicAdmin, mark: Mark, 
     an open transaction afterwards.
     """
     names, now_ms = topics.names, int(time.time() * 1000)
-    # With such an entry, a reader of the records behind the mark looks for epochs and for fragments.
+    # This entry makes a reader look for epochs and for fragments in the records behind the mark.
     entry = replace(entry, marks=(*entry.marks, mark), fragmented=True)
     transactions.begin()
     transactions.produce(names.topic, resource.encode(), None, now_ms, stamp((mark,)), 0)
@@ -53,5 +53,7 @@ def write_mark(transactions: KafkaTransactions, topics: TopicAdmin, mark: Mark, 
 
 
 def stamp(marks: tuple[Mark, ...]) -> Headers:
-    """The header of the messages behind ``marks``, which contains the newest epoch; without marks no header."""
+    """The header of the messages behind ``marks``: it contains the newest epoch. An empty list if there are
+    no marks.
+    """
     return [(epochs.HEADER, str(marks[-1].epoch))] if marks else []

@@ -39,7 +39,7 @@ Fields = dict[str, Any]
 class EventMessages:
     """Writes messages for ``topic`` about the events after the position ``shown``.
 
-    Events that the leader makes up for the connection (rotations at its start, heartbeats) have no position: their
+    Events that the leader generates only for a connection (rotations at its start, heartbeats) have no position: their
     offset is 0, and the leader sends them again over each connection.
     """
 
@@ -49,7 +49,9 @@ class EventMessages:
         self._shown = shown
 
     def message(self, event: RawEvent) -> Message | None:
-        """The event's message; None if the event has no message, or its message is written already."""
+        """The message about ``event``; None if an event of its type has no message, or if the message was written
+        before.
+        """
         if event.type in et.IN_RECORDS:
             return None
         if event.offset:
@@ -74,7 +76,7 @@ def _fields(event: RawEvent) -> Fields:
     try:
         return read(event)
     except (PromiseError, ValueError, LookupError, StructError):
-        # The decoder, which gets the event next, decides whether the stream can continue without it.
+        # The decoder, which decodes the event next, decides whether the stream can continue without the event.
         return _length(event)
 
 
@@ -117,7 +119,9 @@ def _tagged_gtid(event: RawEvent) -> Fields:
 
 
 def _previous_gtids(event: RawEvent) -> Fields:
-    """The GTID set as text; sets with tags have another layout, marked in the highest byte of the count."""
+    """The GTID set of a Previous_gtids event as text. Returns only the event's length if the set contains tags: the
+    highest byte of the count then marks another layout.
+    """
     data, at = event.data, HEADER_BYTES + 8
     if data[at - 1]:
         return _length(event)

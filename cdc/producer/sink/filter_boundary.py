@@ -20,7 +20,7 @@ def passing(change: Statement, filters: Filters) -> Statement | None:
     A statement that maintains several tables is reduced to the tables that pass.
 
     Raises PromiseError if some objects pass and others do not, since half a statement can't be replicated. Also raises
-    it for a statement whose text can't be sent, or with which a follower would differ from the leader.
+    PromiseError for a statement whose text can't be sent, or after which a follower would differ from the leader.
     """
     named = [each for effect in change.effects for each in _filtered_names(effect)]
     wanted = [filters.wants(*each) for each in named]
@@ -59,7 +59,9 @@ def _narrowed(change: Statement, wanted: list[bool]) -> Statement:
 
 
 def may_pass(effects: Iterable[Effect], filters: Filters) -> bool:
-    """Whether any object that these effects name, or may mean, passes the filters."""
+    """Whether the filters let pass any object that these effects name, or that an unknown name in these effects may
+    mean.
+    """
     return any(
         effect == ANY_DATABASE
         or any(filters.wants(*each) or _may_want(filters, *each) for each in _filtered_names(effect))
@@ -70,14 +72,14 @@ def may_pass(effects: Iterable[Effect], filters: Filters) -> bool:
 def may_fire(effects: Iterable[Effect], filters: Filters) -> bool:
     """Whether a trigger on a table that a statement wrote may have written rows that pass the filters.
 
-    The leader logs the databases that took part, but not the tables: a trigger may have written to any table of these
-    databases.
+    The leader logs which databases the statement used, but not which tables: a trigger may have written to any table of
+    these databases.
     """
     return any(effect.action == "SkipTable" and filters.wants_database(effect.database) for effect in effects)
 
 
 def tables(effect: Effect) -> Iterator[tuple[str, str]]:
-    """The tables of an effect, which determine the topic of its statement."""
+    """The tables that an effect names; they determine the topic of the statement's record."""
     if effect.action.endswith(("Table", "Index")) and effect.name is not None:
         yield effect.database, effect.name
     if effect.action.endswith("Table") and effect.to is not None:
@@ -92,7 +94,7 @@ def _filtered_names(effect: Effect) -> list[tuple[str, str | None]]:
 
 
 def _way_across(change: Statement, filters: Filters) -> str:
-    """The hint for a statement if only a part of it passes."""
+    """The hint for a statement of which a part passes the filters and another part does not."""
     swapped = swap(((each.database, each.name), each.to) for each in change.effects if each.name and each.to)
     if swapped is None:
         return (

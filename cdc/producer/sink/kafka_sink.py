@@ -1,4 +1,4 @@
-"""Writes messages in Kafka transactions: records commit together with the commit log's entry for them."""
+"""Writes messages in Kafka transactions: commits records together with the entry of the commit log that counts them."""
 
 import threading
 import time
@@ -76,8 +76,8 @@ class KafkaSink:
         self._already_visible = recovered.visible_checksums
         self._visible_chunks = recovered.visible_chunks
         self.shown = recovered.shown
-        # It is not known whether records that readers can see already were written as fragments. Without transactions a
-        # reader may see a record before the entry that counts it.
+        # Records that readers can see already, without an entry, may have been written as fragments, so the next entry
+        # must announce fragments. Without transactions a reader may see any record before the entry that counts it.
         self._fragmented = bool(
             plain or recovered.visible_checksums or (recovered.entry and recovered.entry.fragmented)
         )
@@ -104,18 +104,18 @@ class KafkaSink:
         reopening: bool,
         stop: threading.Event,
     ) -> Self:
-        """Takes over ``topics`` from any producer that wrote there before; ``instance`` names this process.
+        """Takes over ``topics`` from any producer that wrote to them before; ``instance`` names this process.
 
-        ``reopening``: this process has written there before. Raises PromiseError if another process has taken over
-        since then, Disconnected if the brokers do not answer, UserError if topics and commit log do not belong
-        together.
+        ``reopening`` is true if this process has written to the topics before. Raises PromiseError if another process
+        has taken over since then, Disconnected if the brokers do not answer, UserError if topics and commit log do not
+        belong together.
         """
         topic = topics.names.topic
         try:
             topics.require()
             if reopening:
                 _require_own(topics.newest_entry(resource), instance)
-            # An older producer is fenced from here on: everything read below is final.
+            # From here on an older producer is fenced: nothing that is read below can change any more.
             transactions = KafkaTransactions.open(
                 topics.properties, batch_size, topic=topic, resource=resource, stop=stop
             )
@@ -165,10 +165,13 @@ class KafkaSink:
             self.bytes += len(value)
 
     def write_with_entry(self, messages: Iterable[Message]) -> None:
-        """Writes messages that must become visible with the next entry or not at all: always in a Kafka transaction."""
+        """Writes messages in a Kafka transaction in any case: they must become visible together with the next entry or
+        not at all.
+        """
         if self._open is self._plain:
             if self.begun_at != NEVER:
-                # Commits first, so that the records of the transaction come after these records in the topic.
+                # The plain records are committed first, so that the records of the transaction come after them in the
+                # topic.
                 self._open.commit(self.bytes)
             self._open = self._transactions
         self.write(messages)
@@ -201,16 +204,18 @@ class KafkaSink:
 
     @property
     def has_visible(self) -> bool:
-        """Whether readers can see some of the next records already."""
+        """Whether readers can already see some of the next records, which an earlier run wrote."""
         return bool(self._already_visible or self._visible_chunks)
 
     @property
     def visible_chunk(self) -> str | None:
-        """The state of the copy after the record with the next sequence, if readers can see that record already."""
+        """Returns the state of the copy after the record with the next sequence, if readers can already see that
+        record; else None.
+        """
         return self._visible_chunks.get(self._partitioner.next_sequence, ("", None))[1]
 
     def count_chunk(self) -> None:
-        """Counts the record that ``visible_chunk`` is about."""
+        """Counts the record that ``visible_chunk`` describes. The sink does not write this record again."""
         topic, _ = self._visible_chunks.pop(self._partitioner.next_sequence)
         self._partitioner.count(topic, self._partitioner.next_partition(topic))
         self.records += 1
@@ -235,7 +240,7 @@ class KafkaSink:
     def write_event(self, message: Message, position: Position) -> None:
         """Adds the message of a binlog event at ``position`` that is part of no record to the open Kafka transaction.
 
-        The headers of the message name the newest record and event written by then, so that a recovery need not search
+        The headers of the message name the newest record and event written so far, so that a recovery need not search
         for them.
         """
         self._partitioner.opened(message.topic)
@@ -244,7 +249,8 @@ class KafkaSink:
         if position.offset:
             self.shown = position
         marks: Headers = [(AFTER, str(self._partitioner.next_sequence - 1)), (SHOWN, str(self.shown or ""))]
-        # Events that the leader makes up for the connection have no time, and 1970 would be older than any retention.
+        # Events that the leader generates only for the connection have the time 0, and a message of 1970 would be older
+        # than any retention.
         time_ms = message.time_ms or int(time.time() * 1000)
         value = bytes(message.value)
         self._open.produce(message.topic, message.key, value, time_ms, [*message.headers, *marks], 0)
@@ -252,7 +258,7 @@ class KafkaSink:
         self.bytes += len(value)
 
     def _is_visible(self, message: Message, partition: int) -> bool:
-        """Whether readers can see the record already (module recovery); then it is counted and not written."""
+        """Whether readers can see the record already (module recovery). Such a record is counted and not written."""
         sequence, topic = self._partitioner.next_sequence, message.topic
         checksum = self._already_visible.pop(sequence, None)
         if checksum is None:
@@ -283,7 +289,8 @@ class KafkaSink:
     def commit(self, entry: Entry) -> None:
         """Commits the written records and ``entry`` together: a crash leaves both or neither.
 
-        Without Kafka transactions the records are visible now, and the entry at most a second after the entry before.
+        Without Kafka transactions, readers see the records at once, and the entry at most a second after the entry
+        before it.
         """
         last = self._partitioner.last() if self._names.layout == PER_TABLE else {}
         counts = self._partitioner.counts()
@@ -299,8 +306,8 @@ class KafkaSink:
         else:
             self._write_entry(entry)
             if self._plain is not None:
-                # The records that follow must not come behind a transaction that the broker takes for ended although
-                # its end marker is missing.
+                # The next records must not be written behind a transaction without an end marker, which the broker
+                # counts as ended.
                 require_ended(self._topics, [(self._names.topic, 0)])
         self.entry = entry
         self.records = self.bytes = 0
@@ -317,7 +324,7 @@ class KafkaSink:
         self._committed_at = time.monotonic()
 
     def _is_due(self) -> bool:
-        """Whether the owed entry is to be written now."""
+        """Whether an entry waits to be written, and the newest written entry is old enough."""
         return self._owed is not None and time.monotonic() - self._committed_at > _ENTRY_SECONDS
 
     def start(self, entry: Entry) -> None:
@@ -327,7 +334,7 @@ class KafkaSink:
         """
         is_first = self.entry is None
         if self.entry is None or self.entry.server_uuid != entry.server_uuid:
-            self.shown = None  # another server has other positions
+            self.shown = None  # the positions of another server can't be compared
         self._open = self._transactions
         self.commit(entry)
         if is_first:
@@ -340,7 +347,9 @@ class KafkaSink:
             self._stamp = stamp(self._marks)
 
     def check(self) -> None:
-        """Raises Disconnected if a broker went away, even if it is back. Writes an entry that is due."""
+        """Raises Disconnected if a broker was away at any time, even if it is back now. Writes the entry that is due,
+        if any.
+        """
         self._transactions.check()
         if self._plain is not None:
             self._plain.check()
@@ -348,8 +357,8 @@ class KafkaSink:
             self._write_entry(self._owed)
 
     def pause_seconds(self, records: int) -> float:
-        """The seconds to pause after a commit of ``records`` while the leader sends no more events, so that events
-        gather.
+        """The number of seconds to pause after a commit of ``records`` while the leader sends no more events, so that
+        events gather.
 
         For a moment after a broker has reported a commit, it is still busy with the end of the transaction; a client
         that begins the next transaction in that time must ask again, 20 ms later. A longer pause, after many records,
@@ -389,7 +398,7 @@ def await_successor(topics: TopicAdmin, *, resource: str, instance: str, stop: t
     """Waits some seconds for the first entry of the producer that has fenced the process ``instance``, which is this
     process.
 
-    Opening a sink before that entry exists would fence the other producer in turn.
+    If this process opened a sink before that entry exists, it would fence the other producer.
     """
     give_up = time.monotonic() + _SUCCESSOR_SECONDS
     while not stop.is_set() and time.monotonic() < give_up:

@@ -22,7 +22,7 @@ from cdc.service.logs import LIBRDKAFKA
 __all__ = ["LIMIT", "NEVER", "BatchSize", "KafkaTransactions", "Reports", "client"]
 
 _MIN_BYTES = 65_536
-# a slower commit halves the size; a commit that takes less than a tenth of this may double the size
+# A slower commit halves the size of batches; a commit that takes less than a tenth of this time may double it.
 _SLOW_SECONDS = 10.0
 _FIRST_PATIENCE, _MAX_PATIENCE = 10.0, 40.0
 
@@ -44,12 +44,12 @@ class BatchSize:
         self.patience = _FIRST_PATIENCE
 
     def failed(self) -> None:
-        """Adapts to a commit that the brokers did not accept in time."""
+        """Adapts the limit and the patience after a commit that the brokers did not accept in time."""
         self._halve()
         self.patience = min(2 * self.patience, _MAX_PATIENCE)
 
     def committed(self, size: int, seconds: float) -> None:
-        """Adapts to a commit of ``size`` bytes that took ``seconds``.
+        """Adapts the limit and the patience after a commit of ``size`` bytes that took ``seconds``.
 
         A size far below the limit, such as the size of a session's first entry, shows nothing about the network.
         """
@@ -66,8 +66,8 @@ class BatchSize:
 NEVER = math.inf
 _ANSWER_SECONDS = 10.0
 _STOP_SECONDS = 3.0
-_TIMEOUT_MS = 60_000  # librdkafka's own transaction.timeout.ms
-_USABLE_PART_OF_TIMEOUT = 0.8  # after that the brokers are about to end the transaction
+_TIMEOUT_MS = 60_000  # the default of librdkafka's transaction.timeout.ms
+_USABLE_PART_OF_TIMEOUT = 0.8  # after this part of the timeout, the brokers are about to end the transaction
 _LINGER_MS = 50
 _QUEUE_KB = 65_536
 _HEADERS_KB = 1_024  # room for the key and the headers of a record
@@ -77,8 +77,9 @@ _KEY_BYTES, _LEAST_BYTES = 4_096, 1_000
 
 @dataclass
 class Reports:
-    """Keeps the errors that librdkafka reports in its callbacks, which run inside of our calls. ``properties`` are the
-    properties of the producer. ``failed`` is the reason why the first undelivered message was not delivered.
+    """Keeps the errors that librdkafka reports in its callbacks. The callbacks run while we call librdkafka's
+    functions. ``properties`` are the properties of the producer. ``failed`` is the reason why the first undelivered
+    message was not delivered.
     """
 
     properties: Mapping[str, Any]
@@ -174,7 +175,7 @@ class KafkaTransactions:
         # If the profile set another id, a second producer of the same topic and leader would not be fenced.
         required = {"transactional.id": f"cdc-producer:{topic}:{resource}"}
         producer, reports = client(properties, batch_size, settings=settings, required=required)
-        # Until it is connected librdkafka looks for the transaction coordinator only every 500 ms.
+        # Until librdkafka is connected, it looks for the transaction coordinator only every 500 ms.
         producer.list_topics(timeout=_ANSWER_SECONDS)
         producer.init_transactions(_ANSWER_SECONDS)
         timeout_ms = str(properties.get("transaction.timeout.ms", _TIMEOUT_MS))
@@ -182,7 +183,7 @@ class KafkaTransactions:
         return cls(producer, reports, batch_size, topic=topic, limit=limit, stop=stop)
 
     def forget_lost_brokers(self) -> None:
-        """Ignores the brokers that were away until now: the recovery has handled the consequences."""
+        """Forgets the brokers that were away until now: the recovery has already repaired what their absence caused."""
         self._reports.lost = ""
 
     def begin(self) -> None:
@@ -209,7 +210,7 @@ class KafkaTransactions:
             except BufferError:
                 if is_only:
                     raise self._too_large(topic, key, value or b"") from None
-                # The brokers are slower than the leader: wait for room in the queue.
+                # The brokers are slower than the leader, so the producer waits for room in the queue.
                 deadline = deadline or self._deadline()
                 self._poll(0.1)
                 is_only = not len(self.producer)
@@ -225,7 +226,7 @@ class KafkaTransactions:
                 raise write_error(error, topic) from None
 
     def commit(self, size: int) -> None:
-        """Commits the added messages, which have ``size`` bytes. Raises PromiseError if Kafka refuses one of them."""
+        """Commits the added messages, which have ``size`` bytes. Raises PromiseError if Kafka refuses a message."""
         self.raise_refused()
         started, deadline = time.monotonic(), self._deadline()
         while True:
@@ -241,8 +242,8 @@ class KafkaTransactions:
         self.batch_size.committed(size, time.monotonic() - started)
 
     def spoil(self, error: PromiseError) -> None:
-        """Makes a commit of the open transaction raise ``error``: the transaction lacks the record that was refused
-        with it.
+        """Makes a commit of the open transaction raise ``error``: the transaction lacks the record that ``error`` is
+        about.
         """
         self._reports.refused = self._reports.refused or error
 
@@ -260,7 +261,7 @@ class KafkaTransactions:
             return
 
     def check(self) -> None:
-        """Raises Disconnected if a broker went away, even if it is back.
+        """Raises Disconnected if a broker went away, even if it has returned.
 
         The broker may have left the last transaction without an end; a new sink finds and repairs such a transaction
         (module recovery).
@@ -272,7 +273,7 @@ class KafkaTransactions:
             )
 
     def raise_refused(self) -> None:
-        """Raises the error of a delivery report: it is the reason why the transaction fails."""
+        """Raises the error of a delivery report, which is the reason why the transaction fails."""
         self._poll()
         if self._reports.refused:
             raise self._reports.refused
@@ -303,7 +304,9 @@ def _size_error(topic: str, key: bytes, value: bytes, who: str, hint: str) -> Pr
 
 
 def _command(properties: Mapping[str, Any], topic: str, size: int) -> str:
-    """The command after which ``topic`` accepts a message of ``size`` bytes, and all other messages of the producer."""
+    """The shell command that makes ``topic`` accept a message of ``size`` bytes, and all other messages of the
+    producer.
+    """
     largest = max(size + _HEADERS_KB * 1024, int(properties[LIMIT]))
     return (
         f"kafka-configs.sh --bootstrap-server {properties['bootstrap.servers']} --alter --entity-type topics "

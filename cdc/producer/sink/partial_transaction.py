@@ -14,8 +14,8 @@ from cdc.producer.large_rows.large_text import LargeText
 
 __all__ = ["CommittedPart", "content_sum", "row_sum"]
 
-_SUMMED = 1000  # characters at each end of a text that its checksum covers
-_LONGEST = 4  # bytes that a character takes in UTF-8
+_SUMMED = 1000  # number of characters at each end of a text that its checksum covers
+_LONGEST = 4  # the most bytes of a character in UTF-8
 _INSIDE_A_CHARACTER = bytes(range(0x80, 0xC0))  # bytes in UTF-8 that are not the first byte of a character
 _SLICE = 1 << 20
 _WAY_OUT = (
@@ -25,13 +25,17 @@ _WAY_OUT = (
 
 
 def content_sum(uri: str, text: str) -> int:
-    """A checksum that distinguishes a statement, or a row's JSON text, without reading all of a long text."""
+    """Computes a checksum that distinguishes a statement, or a row's JSON text, from others; does not read all of a
+    long text.
+    """
     part = text if len(text) <= 2 * _SUMMED else f"{len(text)} {text[:_SUMMED]}{text[-_SUMMED:]}"
     return crc32(f"{uri} {part}".encode("utf-8", "surrogatepass"))
 
 
 def row_sum(uri: str, row: bytes | LargeText) -> int:
-    """``content_sum`` of a row's JSON text, which is in UTF-8; only its ends are decoded."""
+    """Computes the ``content_sum`` of a row's JSON text, which is in UTF-8; decodes only the two ends of a
+    long text.
+    """
     enough = _LONGEST * _SUMMED
     if len(row) <= 2 * enough:
         return content_sum(uri, bytes(row).decode())
@@ -41,7 +45,7 @@ def row_sum(uri: str, row: bytes | LargeText) -> int:
         slices = (row[begin : begin + _SLICE] for begin in range(0, len(row), _SLICE))
         length = sum(len(part.translate(None, _INSIDE_A_CHARACTER)) for part in slices)
         ends = row[:enough], row[-enough:]
-    # A cut may leave a part of a character, but outside of the summed text.
+    # A cut may split a character, but only outside of the characters that the checksum covers.
     head, tail = (part.decode(errors="ignore") for part in ends)
     return crc32(f"{uri} {length} {head[:_SUMMED]}{tail[-_SUMMED:]}".encode())
 
@@ -55,8 +59,9 @@ class CommittedPart:
         self.left = partial.rows or 0
 
     def rows(self, change: Rows, uri: str) -> Rows:
-        """``change`` without its committed rows. Raises PromiseError if the last committed row differs from the row
-        read now."""
+        """Returns ``change`` without its committed rows. Raises PromiseError if the last committed row differs from the
+        row read now.
+        """
         committed = change.rows[: self.left]
         if committed:
             self._leave_out(len(committed), lambda: row_sum(uri, committed[-1]), uri)
@@ -81,7 +86,9 @@ class CommittedPart:
             )
 
     def require_more(self, records: int) -> None:
-        """Raises PromiseError unless the transaction, now complete, has more than its committed ``records``."""
+        """Raises PromiseError unless the complete transaction has more records than its committed part; ``records`` is
+        their number.
+        """
         if self.left or records <= self.partial.records:
             have = (self.partial.rows or 0) - self.left
             raise PromiseError(

@@ -37,13 +37,14 @@ class Partitioner:
         self.next_sequence = entry.next_sequence if entry else 0
 
     def next_partition(self, name: str) -> int:
-        """The partition of the next record, if the record belongs to this topic."""
+        """Returns the partition for the next record, if this record is written to the topic ``name``."""
         topic = self._topics.get(name) or self.opened(name)
         return topic.total % topic.partitions
 
     def count(self, name: str, partition: int) -> None:
-        """Counts the next record, which was written to this partition. A record that Kafka refused must not be
-        counted."""
+        """Counts the next record, which was written to this ``partition`` of the topic ``name``. The caller must not
+        count a record that Kafka refused.
+        """
         topic = self._topics[name]
         topic.total += 1
         topic.counts[partition] += 1
@@ -51,7 +52,7 @@ class Partitioner:
         self.next_sequence += 1
 
     def opened(self, name: str) -> _Topic:
-        """The counts of the topic; opens the topic if it is not open yet."""
+        """Returns the counts of the topic. Opens the topic first if it is not open yet."""
         if name not in self._topics:
             self.open([name])
         return self._topics[name]
@@ -70,13 +71,13 @@ class Partitioner:
             self._topics[name] = _Topic(partitions, sum(counts), counts, last)
 
     def counts(self) -> dict[str, int]:
-        """The number of records per ``topic/partition``, also of topics that are not open."""
+        """Returns the number of records of each ``topic/partition``, also for topics that are not open."""
         return self._counts | {
             partition_name(partition): topic.counts[partition[1]] for partition, topic in self._each()
         }
 
     def last(self) -> dict[str, int]:
-        """The newest sequence per ``topic/partition`` that has a record."""
+        """The newest sequence of each ``topic/partition`` that contains records."""
         mine = {partition_name(partition): topic.last[partition[1]] for partition, topic in self._each()}
         return self._last | {name: sequence for name, sequence in mine.items() if sequence >= 0}
 

@@ -1,7 +1,7 @@
 """Writes records without Kafka transactions: the brokers show each record as soon as they have stored it.
 
 librdkafka's idempotent producer keeps the order within a partition and writes no message twice in one session. Messages
-of the session before that are still on their way are void (module kafka.epochs).
+of a former session that arrive late are void (module kafka.epochs).
 """
 
 import threading
@@ -31,7 +31,9 @@ class PlainWrites(KafkaTransactions):
     def open(
         cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
     ) -> Self:
-        """Connects. Without transactions, Kafka does not fence an older producer. Raises KafkaException."""
+        """Connects to the brokers. Without transactions, Kafka does not fence an older producer. Raises
+        KafkaException.
+        """
         # These settings override all others, since exactly-once depends on them. Without a transaction, a message that
         # librdkafka gives up would leave a gap before the messages that follow.
         required = {"enable.idempotence": True, "acks": "all", "enable.gapless.guarantee": True}
@@ -59,8 +61,8 @@ class PlainWrites(KafkaTransactions):
         self.batch_size.committed(size, time.monotonic() - started)
 
     def raise_refused(self) -> None:
-        """Raises the error of the first message that was not delivered: without a transaction nothing else shows that
-        it is lost.
+        """Raises the error of the first message that was not delivered: without a transaction, nothing else shows that
+        a message is lost.
         """
         super().raise_refused()
         if self._reports.failed:

@@ -45,7 +45,7 @@ RECORD = (
     '{"uri":"%s","sequence":%d,"bn_file":{"fileName":"%s","offset":%d},'
     '"transaction":{"id":"%s","index":%d,"last":%s,"ts_us":%d},'
 )
-# header of a chunk's message: the state of the copy after the chunk, as in the commit log's entries
+# This header of a chunk's message contains the state of the copy after the chunk, as the commit log's entries do.
 COPIED = "cdc_copy"
 _SLICE = 1 << 20  # characters
 _MAX_CHANGED = 10_000
@@ -67,7 +67,7 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A record before it has a sequence and an index in its transaction: both are added when it is known whether the
+    """A record before it has a sequence and an index in its transaction: the router adds both when it knows whether the
     record is the last in its transaction.
 
     ``rows`` counts its rows, 1 for a statement; ``newest`` is the checksum of its last row (module
@@ -109,7 +109,8 @@ class ToldTypes:
     """Decides which records contain their table's column types: the table's first record, and the first record after
     each statement on the table, which may have changed the table.
 
-    ``statements`` counts the statements. A table shape with this number in ``told`` need not repeat its types.
+    ``statements`` counts the statements. If a table shape has this number in ``told``, its next record need not contain
+    the types.
     """
 
     def __init__(self) -> None:
@@ -118,8 +119,9 @@ class ToldTypes:
         self._all = 0
 
     def forget(self, effects: Iterable[Effect]) -> None:
-        """Forgets which tables had their types in a record, if a statement with these ``effects`` may have changed
-        them."""
+        """Forgets which records contained types, for the tables whose types a statement with these ``effects`` may have
+        changed.
+        """
         self.statements += 1
         for effect in effects:
             if effect.action.endswith("Database") or len(self._changed) > _MAX_CHANGED:
@@ -148,7 +150,8 @@ def joined(rows: list[bytes | LargeText]) -> bytes | LargeText:
 
 
 def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: RowsText) -> tuple[str, RowsText, str]:
-    """The part of a record after its sequence: ``columns`` (JSON text), flags, sql_mode and the joined JSON ``rows``.
+    """Builds the part of a record that follows the sequence: ``columns`` (JSON text), flags, sql_mode and the joined
+    JSON ``rows``.
 
     ``mode`` is the transaction's sql_mode (``events.row_mode``). Returns the part in three pieces, since the rows may
     be large.
@@ -160,7 +163,9 @@ def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: 
 
 
 def affects(effects: Iterable[Effect], resource: str) -> str:
-    """The effects of a statement on the leader ``resource``, as its record contains them: JSON text."""
+    """Writes the effects of a statement on the leader ``resource`` as JSON text, in the form that the statement's
+    record contains.
+    """
     found = []
     for effect in effects:
         names = (effect.database,) if effect.name is None else (effect.database, effect.name)
@@ -193,11 +198,11 @@ def encoded(pieces: Sequence[str | bytes | LargeText]) -> bytes | LargeText:
     return buffer.getvalue()
 
 
-_NO_FOREIGN_KEY_CHECKS = 2  # a flag, as in a rows event
+_NO_FOREIGN_KEY_CHECKS = 2  # a flag of rows events
 
 
 def chunk_body(chunk: Chunk) -> tuple[str, ...]:
-    """The part of a chunk's record after its sequence, in pieces."""
+    """Builds the part of a chunk's record that follows the sequence, in pieces."""
     name, ends = "Copy", f'"after":{_key(chunk.after)},"upto":{_key(chunk.upto)}'
     if chunk.keys is not None:
         name, ends = "Repair", f'"keys":[{",".join(map(_key, chunk.keys))}]'
@@ -214,8 +219,8 @@ def _key(bound: tuple[str, ...] | None) -> str:
 
 
 def creation_body(creation: Creation, *, resource: str, ts_us: int) -> tuple[str, ...]:
-    """The part of a record after its sequence, for a statement that creates copied objects and was read on the leader
-    ``resource`` at the time ``ts_us``.
+    """Builds the part of a record that follows the sequence. The record contains a statement that creates a copied
+    object, and that was read on the leader ``resource`` at the time ``ts_us``.
     """
     exact = {} if creation.exact is None else {"Bytes": b64encode(creation.exact).decode("ascii")}
     query = json_text({"Query": creation.text} | exact)
@@ -224,8 +229,8 @@ def creation_body(creation: Creation, *, resource: str, ts_us: int) -> tuple[str
 
 
 class Place(NamedTuple):
-    """The place of a copied record in the stream: its sequence, the binlog's ``position`` there, and the time of
-    reading.
+    """The place of a copied record in the stream: its sequence, the ``position`` of the stream in the binlog, and the
+    time of reading.
     """
 
     sequence: int

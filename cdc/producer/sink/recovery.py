@@ -13,8 +13,8 @@ except for the records that readers can see already. Records are written to a pa
 and not while a former transaction is open in it: if its newest record is visible, so are all records before.
 
 A commit that the network delays may arrive when the next transaction has begun, and end the next transaction early:
-readers see a part of its records, and there is no entry for them. The visible records are found in the same way, with
-the entry before.
+readers see a part of its records, and there is no entry for them. This module finds these records in the same way; they
+follow the entry before.
 """
 
 import json
@@ -54,15 +54,15 @@ __all__ = [
     "without_types",
 ]
 
-# Headers of event messages: the newest sequence, and the position of the newest event, written by then.
+# The headers of an event message: the newest sequence, and the position of the newest event, at the time of writing.
 AFTER, SHOWN = "cdc_after", "cdc_shown"
 _ANSWER_SECONDS = 10.0
 _ANEW = "name a new topic in kafka.topic and give the follower a fresh copy of the leader"
 _EXPIRED = 1 << 63
 _OPERATION = b',"operation":{'
 _TYPES = re.compile(rb',"types":\[(?:"(?:[^"\\]|\\.)*"(?:, ?)?)*\]')
-# The checksums of this number of records without an entry fit into memory: a few Kafka transactions of the largest
-# kind.
+# The checksums of this number of records fit into memory; a few Kafka transactions of the largest size contain as many
+# records.
 _MOST_UNANNOUNCED = 4_000_000
 _MARK_OFFSETS = 2
 
@@ -106,7 +106,8 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     topics.suspects -= {topic for entry in (committed, uncommitted) if entry for topic, _ in entry.partitions}
     partitions = _written(topics, committed, uncommitted)
     open_in = unended(properties, [*partitions, (commits, 0)])
-    # A mark in a transaction without an end can't be found, and never counts.
+    # A mark in a transaction without an end can't be found and is never in force, so such transactions are aborted
+    # first.
     has_marks = committed is not None and bool(committed.marks)
     if open_in and has_marks:
         _roll_back(producer, open_in)
@@ -118,7 +119,7 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     visible, begun = _visible(counting, partitions, open_in, resource, topics.suspects)
     every = commit_log.entries(properties, topic=commits, resource=resource, committed=False)
     shown = _shown(properties, topics.names, [each for each in (committed, uncommitted) if each is not None])
-    # An entry counts only complete records.
+    # Incomplete records are left out, since an entry counts only complete records.
     whole = {partition: sequence - (sequence in begun) for partition, sequence in visible.items()}
     entry = true_entry(whole, shown, chain([committed] if committed else [], every), topics.names)
     if open_in and not has_marks:
@@ -160,7 +161,8 @@ def located(properties: Mapping[str, Any], partition: Partition, marks: Collecti
     found: dict[int, int] = {}
     for message in backwards(properties, partition, pick=_without_value) if unknown else ():
         stamp = stamp_of(message)
-        # The producer of that mark has written nothing before its entry, so the mark is near the end.
+        # The producer of a mark without an offset has written nothing before the mark's entry, so the mark is near the
+        # end.
         if stamp.is_mark and stamp.epoch in unknown:
             found[stamp.epoch] = message.offset() or 0
         if found.keys() == unknown:
@@ -171,7 +173,7 @@ def located(properties: Mapping[str, Any], partition: Partition, marks: Collecti
 
 
 def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
-    """The marks after which there may be void messages before the next mark, and the newest mark.
+    """Selects the marks behind which there may be void messages before the next mark, and the newest mark.
 
     ``begin`` is the partition's first offset. Between two marks there is a record, unless their offsets differ by two:
     the end of the first mark's transaction takes one offset.
@@ -185,7 +187,7 @@ def _mattering(marks: Sequence[Mark], begin: int) -> tuple[Mark, ...]:
 
 
 def _all_marks(topics: TopicAdmin, committed: Entry | None, resource: str) -> tuple[Mark, ...]:
-    """The marks that the newest ``committed`` entry names, with their offsets, and those that no entry names."""
+    """The marks that the newest ``committed`` entry names, with their offsets, and the marks that no entry names."""
     properties, partition = topics.properties, (topics.names.topic, 0)
     if committed is None:
         return ()
@@ -202,7 +204,7 @@ def _unannounced(
     before its entry was written. Readers obey such marks nevertheless.
 
     ``next_sequence`` is the ``next_sequence`` of the newest entry. That entry was committed before such a mark was
-    written, and after the records that it counts, each of which its own producer wrote once.
+    written, and after the records that it counts; each of these records was written once under its producer's epoch.
     """
     epoch, found = max((mark.epoch for mark in marks), default=0), list[Mark]()
     newest = max((mark.offset for mark in marks), default=-1)
@@ -214,7 +216,8 @@ def _unannounced(
     for stamp, offset, sequence in backwards(properties, partition, pick=placed):
         if stamp.is_mark and stamp.epoch > epoch:
             found.append(Mark(stamp.epoch, offset))
-        # At offsets up to the newest mark there is no later mark. All offsets are such if the brokers have lost it.
+        # No later mark is at an offset up to the newest mark's offset. If the brokers have lost the newest mark, all
+        # messages are at such offsets.
         elif (stamp.is_mark or sequence < next_sequence) and (stamp.epoch == epoch or offset <= newest):
             break
     return tuple(reversed(found))
@@ -231,7 +234,7 @@ class _Counting:
         self._marks = marks
 
     def backwards(self, partition: Partition) -> Iterator[Message]:
-        """The messages, newest first; fragments come without their values."""
+        """The messages of ``partition``, newest first; fragments come without their values."""
         messages = backwards(self.properties, partition, pick=_without_fragment)
         return filter(self._counts, messages)
 
@@ -249,7 +252,7 @@ class _Counting:
 
 
 def _written(topics: TopicAdmin, *entries: Entry | None) -> list[Partition]:
-    """Every partition that may have been written to."""
+    """All partitions to which records may have been written."""
     known = {partition for entry in entries if entry for partition in entry.partitions}
     if topics.names.layout == SINGLE:
         known.add((topics.names.topic, 0))
@@ -309,7 +312,7 @@ def _shown(properties: dict[str, Any], names: Topics, entries: Collection[Entry]
 
     The topics of event messages are taken from the ``entries``, since the prefix may have been changed.
     """
-    # Without an entry that counts event messages there may be none, and the search would read the whole topic.
+    # If no entry counts event messages, there may be no event message, and the search would read the whole topic.
     if not any(entry.shown for entry in entries):
         return None
     partitions = {each for entry in entries for each in entry.partitions if names.is_events(each[0])}
@@ -322,7 +325,7 @@ def _shown(properties: dict[str, Any], names: Topics, entries: Collection[Entry]
 
 
 def _mark(message: Message, name: str) -> str | None:
-    """The value of a header of ours; None in records, which have no such header."""
+    """The text of the header ``name`` of ``message``; None if the message has no such header."""
     found = dict(message.headers() or []).get(name)
     return str(found, "utf-8") if isinstance(found, bytes) else None
 
@@ -360,7 +363,7 @@ def _uri_of_key(message: Message, where: str) -> Uri:
 def true_entry(
     visible: Mapping[Partition, int], shown: Position | None, entries: Iterator[Entry], names: Topics
 ) -> Entry | None:
-    """The newest of ``entries`` whose records are all ``visible``; None if nothing was ever committed.
+    """Finds the newest of ``entries`` whose records are all ``visible``. Returns None if nothing was ever committed.
 
     An uncommitted entry is as true as a committed entry: it contains the place in the binlog at which the records
     before a sequence end, and that place never changes. The newest records may have no entry: a late commit shows a
@@ -397,7 +400,7 @@ def _all_visible(entry: Entry, visible: Mapping[Partition, int], names: Topics) 
 
 
 def _all_shown(entry: Entry, shown: Position | None) -> bool:
-    # Retention may have removed all event messages; people read them, and they are no reason to stop.
+    # Retention may have removed all event messages. Only people read them, so their loss is no reason to stop.
     return entry.shown is None or shown is None or entry.shown.place <= shown.place
 
 
@@ -426,8 +429,8 @@ def without_types(record: bytes) -> bytes: ...
 @overload
 def without_types(record: LargeText) -> LargeText: ...
 def without_types(record: bytes | LargeText) -> bytes | LargeText:
-    """The JSON of a record without the types of its columns, which records contain anew after each start of the
-    producer.
+    """Returns the JSON of a record without the types of its columns. After each start, the producer writes these types
+    into records once more.
     """
     if isinstance(record, LargeText):
         head = list(takewhile(lambda piece: isinstance(piece, bytes), record.pieces))
@@ -475,14 +478,16 @@ def require_chunks_before(
 
 
 def _without_value(message: Message) -> Message:
-    """Returns the message, with an empty value if it has a value, since many messages are read at once."""
+    """Returns the message with an empty value in place of its value, to save memory: many messages are read at once."""
     if message.value() is not None:
         message.set_value(b"")
     return message
 
 
 def _without_fragment(message: Message) -> Message:
-    """Returns the message; a fragment with an empty value, since many messages are read at once."""
+    """Returns the message; replaces the value of a fragment by an empty value, to save memory: many messages are read
+    at once.
+    """
     if Fragment.of(message):
         message.set_value(b"")
     return message

@@ -57,12 +57,12 @@ from cdc.sql.tokens import excerpt
 __all__ = ["Router"]
 
 _MAX_HEADS = 10_000
-_SKIPPED = "skipped"  # identifies a skipped event in checksums: its position differs between servers
+_SKIPPED = "skipped"  # stands for a skipped event in checksums: its position differs between servers
 _HEADER_JSON = (
     b'{"timestamp":%d,"event_type":%d,"server_id":%d,"event_length":%d,"next_event_position":%d,"event_flags":%d}'
 )
 
-_new = tuple.__new__  # Message(…) itself takes twice as long
+_new = tuple.__new__  # the constructor Message(…) takes twice as long
 _BOOL = {False: "false", True: "true"}
 
 
@@ -104,7 +104,7 @@ class Router:
 
     @property
     def sent(self) -> int:
-        """The number of written records of the open transaction; 0 when none is open.
+        """How many records of the open transaction are written; 0 if no transaction is open.
 
         It is also 0 while the records that were committed before are left out: the entry from which the stream resumed
         counts them.
@@ -113,14 +113,14 @@ class Router:
 
     @property
     def partial(self) -> Partial | None:
-        """The written part of the open transaction; None if ``sent`` is 0."""
+        """The written part of the open transaction; None if no record of it is written (``sent`` is 0)."""
         if self._begin is None or not self.sent:
             return None
         return Partial(self._begin.transaction, self._index, self._rows, self._newest)
 
     def route(self, change: Change) -> Iterator[Message]:
-        """The messages of ``change``; none if it has no message, or is not to be replicated. Raises PromiseError as the
-        methods below do.
+        """Yields the messages of ``change``; none if it has no message, or is not to be replicated. Raises PromiseError
+        as the methods below do.
         """
         match change:
             case RowsTransaction():
@@ -155,7 +155,9 @@ class Router:
             self._index, self._rows, self._newest = partial.records, partial.rows or 0, partial.newest
 
     def _require_its_turn(self) -> None:
-        """Raises PromiseError if another transaction is partially committed: its rest must come first."""
+        """Raises PromiseError if another transaction is partially committed: the rest of that transaction must come
+        first.
+        """
         if self._unfinished is not None and self._begin is not None:
             raise PromiseError(
                 f"transaction {self._unfinished.transaction} is partially committed, but the leader "
@@ -169,13 +171,13 @@ class Router:
         """The messages of a transaction that was decoded on the fast path. Raises PromiseError as ``rows`` and
         ``commit`` do.
 
-        This runs for nearly every transaction, so it makes no further calls.
+        This runs for nearly every transaction, so it calls as few functions as possible.
         """
         (transaction, _, commit_us, mode), last = change.begin, len(change.rows) - 1
         if self._unfinished is not None or self.incomplete or is_large(change.rows, self._record_bytes):
             yield from self._event_by_event(change)
             return
-        # Until all messages are written, they belong to an open transaction.
+        # Until all messages are written, ``sent`` counts them as records of an open transaction.
         self._index = last + 1
         for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
             topic, uri, key = self._heads.get(table.names) or self._head(table)
@@ -200,7 +202,7 @@ class Router:
     def _head(self, table: TableShape) -> tuple[str, str, bytes]:
         """The topic, URI and Kafka key that all records of a table with these names have in common.
 
-        The cache maps the table's names to them, since a shape that is no longer used must not be kept here.
+        The keys of the cache are names and not shapes, since a shape that is no longer used must not be kept here.
         """
         return self._heads.get(table.names) or self._head_of(table.names)
 
@@ -212,7 +214,8 @@ class Router:
         return head
 
     def rows(self, change: Rows) -> Iterator[Message]:
-        """The messages that are known not to be the transaction's last; the newest message is kept back.
+        """Yields the messages that are certainly not the last of their transaction. Keeps back the newest message,
+        which may be the last.
 
         Raises PromiseError if another transaction is partially committed, or if this transaction is partially committed
         and has changed.
@@ -227,15 +230,15 @@ class Router:
         mode = self._begin and self._begin.sql_mode
         copying = change.table.names in self.incomplete
         for rows in split(change.rows, self._record_bytes):
-            # The body is joined only when it is sent: one row may be large.
+            # The parts of the body are joined only when the record is sent, since a row may be large.
             body = rows_body(self._told.columns(change.table), change.flags, mode, change.operation, joined(rows))
             marked = (COPYING, *body) if copying else body
             newest = row_sum(uri, rows[-1])
             yield from self._hold(Part(topic, uri, change.event.position, marked, header, len(rows), newest))
 
     def statement(self, change: Statement) -> Iterator[Message]:
-        """The message of a statement, none if nothing that it affects passes the filters; raises the errors of
-        ``refused``.
+        """Yields the message of a statement, or none if no object that it affects passes the filters. Raises the errors
+        of ``refused``.
         """
         try:
             passed = passing(change, self._filters)
@@ -250,14 +253,15 @@ class Router:
         exact = {} if change.exact is None else {"Bytes": b64encode(change.exact).decode("ascii")}
         context = change.context
         if self.incomplete and adds_foreign_keys(change.effects, change.text):
-            # The rows that the statement refers to may still be missing on a follower; they exist once the copy is
-            # complete.
+            # A follower may still lack the rows to which the foreign keys refer, so it must not check them; the rows
+            # exist once the copy is complete.
             context = context | {"foreign_key_checks": False}
         body = f'"operation":{json_text({"Query": change.text} | exact)},"context":{json_text(context)}'
         yield from self._on_objects(change.event, change.effects, body, change.text)
 
     def refused(self, change: Refused) -> Iterator[Message]:
-        """The message that an event was skipped, none if nothing that it may have changed passes the filters.
+        """Yields the message that an event was skipped, or none if no object that the event may have changed passes the
+        filters.
 
         Raises PromiseError if the event is not to be skipped and the message is not committed yet, and the errors of
         ``rows``.
@@ -288,14 +292,14 @@ class Router:
         yield from self._hold(Part(topic, uri, event.position, whole, header, 1, content_sum(uri, text)))
 
     def commit(self) -> Iterator[Message]:
-        """The message that was kept back, marked as the last message of the transaction."""
+        """Yields the message that was kept back, marked as the last message of the transaction."""
         yield from self._release(last=True)
         if self._committed_part:
             self._committed_part.require_more(self._index)
         self._index, self._committed_part = 0, None
 
     def copied(self, change: Copied) -> Iterator[Message]:
-        """The messages that a copy writes between two transactions."""
+        """Yields the messages that a copy writes between two transactions."""
         due = change.content
         parts: list[tuple[str, str, tuple[str, ...]]]
         if isinstance(due, Chunk):
@@ -327,16 +331,17 @@ class Router:
         headers: Headers = [("mysql_binlog_headers", part.header)]
         value, rows, newest = encoded((head, *part.body, "}")), part.rows, part.newest
         message = Message(part.topic, part.uri.encode(), value, begin.commit_us // 1000, headers)
-        del part, value  # while it is sent, one copy of a large record is enough
+        del part, value  # while a large record is sent, one copy of it is enough
         yield message
-        # Counted only when the caller resumes this generator, which it does not do for a record that Kafka refused.
+        # The record is counted only when the caller resumes this generator; the caller does not if Kafka refused the
+        # record.
         self._index += 1
         self._rows += rows
         self._newest = newest
         self.next_sequence += 1
 
     def _statement_head(self, effects: Sequence[Effect]) -> tuple[str, str]:
-        """Topic and URI of a statement's record."""
+        """The topic and URI of a statement's record."""
         topic = self._topics.of_statement({table for effect in effects for table in tables(effect)})
         return topic, self._uri(effects[0].database)
 

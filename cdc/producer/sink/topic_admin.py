@@ -40,7 +40,7 @@ Settings = Mapping[str, str]
 
 
 def described(admin: AdminClient, names: Collection[str]) -> dict[str, Settings]:
-    """The settings of each topic, from one request. Raises KafkaException.
+    """Queries the settings of all topics with one request. Raises KafkaException.
 
     If the ACL DescribeConfigs is missing for a topic, a warning is logged, and the topic is left out.
     """
@@ -80,7 +80,7 @@ def require_kept(name: str, settings: Settings, *, is_log: bool, servers: str) -
 
 
 def note_risks(name: str, settings: Settings, *, is_log: bool, replicas: int, retention_ms: int) -> None:
-    """Logs settings that are allowed but risky; ``retention_ms`` is the profile's retention."""
+    """Logs a warning for each setting that is allowed but risky. ``retention_ms`` is the profile's retention."""
     kept_ms = int(settings.get("retention.ms", _ENDLESS))
     expires = kept_ms >= 0 and (retention_ms < 0 or kept_ms < retention_ms)
     if not is_log and (expires or settings.get("retention.bytes", _ENDLESS) != _ENDLESS):
@@ -108,11 +108,11 @@ _FRESH = "name a new topic in kafka.topic and give the follower a fresh copy of 
 
 
 class TopicAdmin:
-    """Creates and checks the topics ``names``. ``properties`` are librdkafka's.
+    """Creates and checks the topics ``names``. ``properties`` are the properties for librdkafka's clients.
 
     The object lives as long as the process. ``suspects`` are topics in which messages were found before this producer's
     first record: a transaction without an end, which the recovery of the next sink rolls back, or records that no entry
-    counts. ``transactional``: records are written in Kafka transactions (profile key kafka.transactions).
+    counts. ``transactional`` is true if records are written in Kafka transactions (profile key kafka.transactions).
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class TopicAdmin:
         self.transactional = True
 
     def require(self) -> None:
-        """Creates the commit log, and in layout "single" the topic, if missing.
+        """Creates the commit log if it is missing; in layout "single" also the topic.
 
         Raises UserError for a topic with messages in several partitions, which keep no total order, and KafkaException.
         """
@@ -152,9 +152,10 @@ class TopicAdmin:
         self._require_kept(needed, known)
 
     def look(self, resource: str) -> Entry | None:
-        """The newest committed entry, after the checks of ``require`` and ``require_matching``; creates nothing.
+        """Checks the topics as ``require`` and ``require_matching`` do, but creates nothing; returns the newest
+        committed entry.
 
-        Raises the errors of both.
+        Raises the errors of both methods.
         """
         known = known_topics(self.properties)
         self._require_first(known)
@@ -181,8 +182,9 @@ class TopicAdmin:
         return there | new
 
     def _used(self, topic: TopicMetadata, name: str) -> int:
-        """The number of partitions that records are written to: only the first partition in topics with a total
-        order."""
+        """The number of partitions to which records are written: in topics with a total order, only the first
+        partition.
+        """
         return 1 if name in self.names.first else len(topic.partitions)
 
     def partitions(self, name: str) -> list[Partition]:
@@ -197,7 +199,7 @@ class TopicAdmin:
         """
         partitions = set(entry.partitions) if entry else set()
         names = self.names
-        # Both layouts may have the topic of event messages.
+        # The topic of event messages is ignored, since both layouts may have it.
         written = {topic for topic, _ in partitions if not names.is_events(topic)}
         if written and (names.topic in written) != (names.layout == SINGLE):
             raise UserError(
@@ -244,8 +246,8 @@ class TopicAdmin:
     def require_alone(self, resource: str) -> None:
         """Checks, after the first commit to an empty commit log, that no other producer found it empty too.
 
-        Both write before they read, and open transactions are read too, so at least one of them sees the other's entry.
-        Raises UserError if there is another producer's entry, and Disconnected.
+        Both producers write before they read, and they read the entries of open transactions, too. So at least one of
+        them sees the other's entry. Raises UserError if there is another producer's entry, and Disconnected.
         """
         commits = self.names.commits
         try:
@@ -325,7 +327,9 @@ _TOPICS_PER_CALL = 200  # number of topics created in one call, which must retur
 
 
 class TopicMaker:
-    """Creates the topics of a leader, whose names are ``names``. ``properties`` are librdkafka's."""
+    """Creates the topics of a leader, whose names are ``names``. ``properties`` are the properties for librdkafka's
+    clients.
+    """
 
     def __init__(
         self, properties: Mapping[str, Any], names: Topics, *, replicas: int, retention_ms: int, min_insync: int
@@ -339,8 +343,8 @@ class TopicMaker:
     def create(self, partitions: Mapping[str, int]) -> set[str]:
         """Creates the topics with these numbers of partitions, and waits until they have leaders.
 
-        Returns the topics that have all requested settings: others existed already, or the brokers do not know all
-        settings. Raises UserError if the brokers refuse, Disconnected, KafkaException.
+        Returns the topics that have all requested settings. All other topics existed already, or their brokers do not
+        know all settings. Raises UserError if the brokers refuse, Disconnected, KafkaException.
         """
         names, made = sorted(partitions), set[str]()
         for first in range(0, len(names), _TOPICS_PER_CALL):
@@ -354,15 +358,16 @@ class TopicMaker:
         return made
 
     def _ask(self, partitions: Mapping[str, int], more: Mapping[str, str], *, passes: frozenset[int]) -> set[str]:
-        """Creates the topics with the settings ``more``; returns the topics that were not created, since they exist or
-        the error is in ``passes``.
+        """Creates the topics with the additional settings ``more``; returns the topics that were not created, since
+        they exist or the error is in ``passes``.
         """
         count, left = self._replicas, set()
         topics = [
             NewTopic(name, num_partitions=number, replication_factor=count, config=self._settings(name) | dict(more))
             for name, number in partitions.items()
         ]
-        # The request has a timeout: a timeout of the future alone would raise an error that is not Kafka's.
+        # The request itself has the timeout: if only the future had a timeout, it would raise an error that is not
+        # Kafka's.
         try:
             with admin_client(self._properties) as admin:
                 answers = admin.create_topics(topics, request_timeout=_ANSWER_SECONDS) if topics else {}
@@ -422,7 +427,7 @@ class TopicMaker:
 
 
 def known_topics(properties: Mapping[str, Any]) -> Mapping[str, TopicMetadata]:
-    """All topics that the brokers show us: a request for a single topic creates it on brokers with
+    """Queries all topics that the brokers show us: a request for a single topic would create this topic on brokers with
     auto.create.topics.enable.
 
     Raises KafkaException.

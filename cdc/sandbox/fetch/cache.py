@@ -1,4 +1,4 @@
-"""Keeps downloads in a cache folder, so that each is fetched only once for all sandboxes and tests."""
+"""Keeps downloads in a cache folder, so that each download is done only once for all sandboxes and tests."""
 
 import fcntl
 import os
@@ -17,7 +17,8 @@ __all__ = ["cached", "run_fetch"]
 
 
 def _cache_folder() -> Path:
-    """Returns ``$CDC_CACHE``, or ``~/.cache/cdc`` by default, and creates it. Raises UserError if it can't be used."""
+    """Returns the cache folder, ``$CDC_CACHE`` or by default ``~/.cache/cdc``, and creates it if needed. Raises
+    UserError if it can't be used."""
     named = os.environ.get("CDC_CACHE")
     folder = Path(named) if named else Path.home() / ".cache" / "cdc"
     try:
@@ -30,7 +31,8 @@ def _cache_folder() -> Path:
 
 
 def cached(name: str, fill: Callable[[Path], None]) -> Path:
-    """The folder ``name`` in the cache; if it does not exist, ``fill`` is called to write its contents to a new folder.
+    """Returns the folder ``name`` in the cache. If it does not exist, ``fill`` is called to write its content to a new
+    folder.
 
     Other processes wait while the folder is being filled.
     """
@@ -41,8 +43,8 @@ def cached(name: str, fill: Callable[[Path], None]) -> Path:
         if not folder.exists():
             for left_over in folder.parent.glob(f".{name}.fill-*"):
                 shutil.rmtree(left_over, ignore_errors=True)
-            # The folder gets its name only when it is complete, so a killed download leaves no incomplete folder under
-            # that name.
+            # The folder gets its name only when its content is complete, so that an interrupted download leaves no
+            # incomplete folder with that name.
             with tempfile.TemporaryDirectory(prefix=f".{name}.fill-", dir=folder.parent) as aside:
                 content = Path(aside, "content")
                 content.mkdir()
@@ -63,7 +65,7 @@ def run_fetch(
 ) -> None:
     """Runs a command that downloads ``label`` into the folder ``into``; shows its progress on standard error.
 
-    Raises UserError with errors from the command's output if the command fails.
+    Raises UserError, with the error lines of the command's output, if the command fails.
     """
     terminal = sys.stderr.isatty()
     started = time.monotonic()
@@ -112,5 +114,5 @@ def _megabytes(folder: Path) -> int:
         try:
             total += path.lstat().st_size
         except FileNotFoundError:
-            continue  # the download renamed the file meanwhile
+            continue  # the download has renamed the file in the meantime
     return total // 1_000_000

@@ -1,35 +1,39 @@
-"""Unpacks Debian's packages into the cache, without root and without changing the system or its apt."""
+"""Unpacks Debian packages into the cache, without root, and without changing the system or its apt configuration."""
 
 import platform
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from cdc.errors import UserError
 from cdc.sandbox.fetch.cache import cached, run_fetch
 
-__all__ = ["NoDebian", "Packages", "mirror", "unpacked", "unpacked_mariadb", "unpacked_mysql", "unpacked_mysql_80"]
+__all__ = [
+    "NoDebian", "Packages", "mirror", "unpacked", "unpacked_mariadb", "unpacked_mariadb_118", "unpacked_mysql",
+    "unpacked_mysql_80",
+]  # fmt: skip
 
 _KEYRINGS = Path("/usr/share/keyrings")
 _APT = Path("/etc/apt")
 
 
 class NoDebian(UserError):
-    """Raised if Debian's packages cannot be fetched on this machine: apt is missing or not set up for Debian, or Debian
-    has no such packages for the machine's architecture."""
+    """This machine cannot fetch Debian's packages: apt is missing or not set up for Debian, or Debian has no such
+    packages for the machine's architecture."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packages:
-    """The packages ``names`` of Debian's ``suite``, with their dependencies; ``hint`` describes an alternative.
+    """The packages ``names`` of Debian's ``suite``, with their dependencies; ``hint`` describes what users can do if
+    the packages can't be fetched.
 
-    Packages in ``without`` are not unpacked: the machine's own packages are used. ``pooled`` are packages that are no
-    longer in any suite; each is a path in the archive, for this machine's architecture, with a SHA-256. Their
-    dependencies are fetched from ``suite``, which may name several suites.
+    Packages in ``without`` are not unpacked, since the machine's own packages are used. ``pooled`` are packages that
+    are no longer in any suite, each as its path in Debian's archive (for x86_64) and its SHA-256. The dependencies of
+    these packages are fetched from ``suite``, which may contain several suites.
     """
 
     label: str
@@ -72,8 +76,12 @@ _MARIADB = Packages(
 )
 
 
+_IN_118 = "set CDC_MARIADB_118 to the folder of a MariaDB 11.8, with bin/mariadbd or usr/sbin/mariadbd in it"
+
+
 def unpacked_mysql() -> Path:
-    """The root folder of the unpacked MySQL packages, with ``usr/sbin/mysqld`` and all libraries that it needs.
+    """Unpacks the MySQL packages; returns their root folder, which contains ``usr/sbin/mysqld`` and all libraries that
+    it needs.
 
     Raises UserError if the packages cannot be fetched.
     """
@@ -81,19 +89,24 @@ def unpacked_mysql() -> Path:
 
 
 def unpacked_mysql_80() -> Path:
-    """The root folder of the unpacked packages of the last MySQL 8.0 that Debian distributed; see
-    ``unpacked_mysql``."""
+    """Unpacks the packages of the last MySQL 8.0 that Debian distributed; see ``unpacked_mysql``."""
     return unpacked("mysql-8.0", _MYSQL_80)
 
 
 def unpacked_mariadb() -> Path:
-    """The root folder of the unpacked packages of MariaDB 10.11; see ``unpacked_mysql``."""
+    """Unpacks the packages of MariaDB 10.11; see ``unpacked_mysql``."""
     return unpacked("mariadb-10.11", _MARIADB)
 
 
+def unpacked_mariadb_118() -> Path:
+    """The root folder of the unpacked packages of MariaDB 11.8; see ``unpacked_mysql``."""
+    newer = replace(_MARIADB, label="MariaDB 11.8 server and client", suite="trixie", hint=_IN_118)
+    return unpacked("mariadb-11.8", newer)
+
+
 def unpacked(name: str, packages: Packages) -> Path:
-    """The root folder of the unpacked ``packages``, whose name in the cache consists of ``name``, their suite and the
-    architecture of the machine.
+    """Unpacks ``packages``; returns their root folder. The name of the folder in the cache consists of ``name``, the
+    suite and the architecture of the machine.
 
     Raises UserError if the packages cannot be fetched, NoDebian if this machine cannot fetch them at all.
     """
@@ -133,7 +146,7 @@ def _fetch(packages: Packages, folder: Path) -> None:
 
 
 def _pooled(path: str, sha256: str, archives: Path, packages: Packages, environment: dict[str, str]) -> Path:
-    """Fetches the package at ``path`` in the archive; apt's helper verifies its content."""
+    """Downloads the package at ``path`` in Debian's archive; apt's helper checks its SHA-256."""
     uri, target = f"{mirror(_APT, packages.hint).rstrip('/')}/{path}", archives / path.rpartition("/")[2]
     helper = "/usr/lib/apt/apt-helper"
     run_fetch(
@@ -146,7 +159,7 @@ def _pooled(path: str, sha256: str, archives: Path, packages: Packages, environm
 
 
 def _private_apt(folder: Path, packages: Packages) -> Path:
-    """Writes a private apt configuration, with no installed packages and only the suites of ``packages``."""
+    """Writes a private configuration of apt, which knows no installed packages, and only the suites of ``packages``."""
     for name in ("lists/partial", "archives/partial"):
         (folder / name).mkdir(parents=True)
     (folder / "status").touch()
@@ -159,7 +172,7 @@ def _private_apt(folder: Path, packages: Packages) -> Path:
     settings = {
         "Dir::Etc::sourcelist": sources,
         "Dir::Etc::sourceparts": "/dev/null",
-        "Dir::Etc::parts": "/dev/null",  # disables the machine's hooks
+        "Dir::Etc::parts": "/dev/null",  # disables the hooks in the machine's configuration
         "Dir::Etc::preferencesparts": "/dev/null",
         "Dir::State": folder,
         "Dir::State::lists": folder / "lists",
@@ -179,7 +192,7 @@ def _private_apt(folder: Path, packages: Packages) -> Path:
 
 
 def _machines_network_settings() -> Iterator[str]:
-    """The settings with which the machine's apt connects to its mirror: proxy, certificates and timeouts."""
+    """Yields the settings with which the machine's own apt connects to its mirror: proxy, certificates and timeouts."""
     dump = subprocess.run(["apt-config", "dump"], check=True, capture_output=True, text=True).stdout
     for line in dump.splitlines(keepends=True):
         if line.startswith("Acquire::") and not line.startswith("Acquire::IndexTargets"):
@@ -206,8 +219,8 @@ class _Source:
 
 
 def mirror(apt: Path, hint: str) -> str:
-    """The Debian mirror in the machine's own apt sources below ``apt``. Raises NoDebian, with ``hint``, if the sources
-    name no mirror.
+    """Finds the Debian mirror in the machine's own apt sources, in the folder ``apt``. Raises NoDebian, with ``hint``,
+    if the sources name no mirror.
 
     Reads both formats of sources.list(5), the one-line format and deb822.
     """
@@ -217,7 +230,8 @@ def mirror(apt: Path, hint: str) -> str:
             continue
         text = file.read_text(errors="replace")
         for source in _deb822(text) if file.suffix == ".sources" else _one_line(text):
-            # Accepts deb.debian.org/debian, or …/debian on a mirror, but not the security archive, which has no sid.
+            # Accepts deb.debian.org/debian and …/debian on another mirror, but not the security archive, which has no
+            # sid.
             if "main" in source.components and source.uri.rstrip("/").endswith("/debian"):
                 return source.uri
     raise NoDebian("apt's sources name no Debian mirror", code="CDC-SANDBOX-FETCH", where=str(apt), hint=hint)

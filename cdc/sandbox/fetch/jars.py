@@ -15,7 +15,7 @@ from cdc.service.java import require_java, with_spark
 
 __all__ = ["fetched_jars", "java", "lake_jars", "spark_connector_jars"]
 
-# The groups whose jars PySpark contains.
+# PySpark contains the jars of these groups.
 _IN_PYSPARK = (
     "org.apache.hadoop",
     "org.scala-lang",
@@ -27,8 +27,8 @@ _IN_PYSPARK = (
 
 
 def spark_connector_jars(version: str) -> list[Path]:
-    """The jars of Spark's Kafka connector for this ``version`` of PySpark, with the dependencies that PySpark does not
-    contain. Raises UserError."""
+    """Fetches the jars of Spark's Kafka connector for this ``version`` of PySpark, with the dependencies that PySpark
+    does not contain. Raises UserError."""
     connector = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
     return fetched_jars(
         f"spark-kafka-{version}", [connector], label=f"Spark's Kafka connector {version}", without=_IN_PYSPARK
@@ -36,7 +36,7 @@ def spark_connector_jars(version: str) -> list[Path]:
 
 
 def lake_jars() -> list[Path]:
-    """The jars of Delta Lake and Iceberg for Spark, with the dependencies that PySpark does not contain. Raises
+    """Fetches the jars of Delta Lake and Iceberg for Spark, with the dependencies that PySpark does not contain. Raises
     UserError."""
     without = (*_IN_PYSPARK, "org.apache.spark")
     delta, iceberg = "io.delta:delta-spark_2.13:4.0.0", "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
@@ -47,10 +47,11 @@ def lake_jars() -> list[Path]:
 
 
 def fetched_jars(name: str, artifacts: Sequence[str], *, label: str, without: Sequence[str] = ()) -> list[Path]:
-    """The jars of ``artifacts`` (``group:artifact:version``) and of their runtime dependencies, except the groups
-    ``without``.
+    """Fetches the jars of ``artifacts`` (``group:artifact:version``) and of their runtime dependencies, except the
+    groups ``without``.
 
-    The jars are in the cache under ``name``; the first call fetches them and verifies checksums. Raises UserError.
+    The jars are kept in the cache under ``name``; the first call downloads them and verifies their checksums. Raises
+    UserError.
     """
     by_maven = shutil.which("mvn") is not None
     fetch = _by_maven if by_maven else _by_ivy
@@ -100,7 +101,7 @@ def _by_ivy(artifacts: Sequence[str], *, into: Path, aside: Path, without: Seque
         "<ivy-module version='2.0'><info organisation='cdc' module='jars'/><configurations><conf name='default'/>"
         f"</configurations><dependencies>{dependencies}{exclusions}</dependencies></ivy-module>"
     )
-    # Ivy's own settings name Maven Central and verify every checksum.
+    # Without a settings file, Ivy uses Maven Central and verifies every checksum.
     ivy: list[str | Path] = [
         java(),
         "-jar",
@@ -130,5 +131,5 @@ def _ivy_jar() -> Path:
 
 @functools.cache
 def java() -> Path:
-    """The program ``java`` of this process's environment. Raises UserError if there is none, or if it is too old."""
+    """Finds the ``java`` that this process would run. Raises UserError if there is none, or if it is too old."""
     return require_java(os.environ)

@@ -1,18 +1,19 @@
-"""Finds the programs of MySQL and of MariaDB: programs that are installed on this machine or in a folder that the
-environment names, else programs from Debian's packages."""
+"""Finds the programs of MySQL and of MariaDB. They may be installed on this machine, or be in a folder that an
+environment variable names; otherwise they come from Debian's packages."""
 
 import functools
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from cdc.errors import UserError
-from cdc.sandbox.fetch.debian import unpacked_mariadb, unpacked_mysql, unpacked_mysql_80
+from cdc.sandbox.fetch.debian import unpacked_mariadb, unpacked_mariadb_118, unpacked_mysql, unpacked_mysql_80
 
-__all__ = ["MySqlPrograms", "mariadb_programs", "mysql_programs", "mysql_programs_80"]
+__all__ = ["MySqlPrograms", "mariadb_programs", "mariadb_programs_118", "mysql_programs", "mysql_programs_80"]
 
 _OLDEST = (8, 0)
 
@@ -22,7 +23,8 @@ class MySqlPrograms:
     """The command lines of ``server`` and ``client``, without options; ``client`` is empty if only a server is
     installed.
 
-    ``options`` are the options that this server always needs, after ``--no-defaults``.
+    ``options`` are options that this server always needs; they follow ``--no-defaults``. ``banner`` is the text with
+    the server's version.
     """
 
     server: tuple[str, ...]
@@ -32,14 +34,14 @@ class MySqlPrograms:
 
     @property
     def version(self) -> tuple[int, ...]:
-        """The version of the server: (major, minor, patch)."""
+        """The version of the server as (major, minor, patch)."""
         return _version(self.banner)
 
 
 @functools.cache
 def mysql_programs() -> MySqlPrograms:
-    """Finds the programs of MySQL on PATH, or fetches them if there is no MySQL 8.0 or newer. Raises UserError if they
-    cannot be found or fetched."""
+    """Finds MySQL 8.0 or newer on PATH; otherwise fetches MySQL from Debian. Raises UserError if neither is
+    possible."""
     path = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin"
     found = shutil.which("mysqld", path=path)
     if found:
@@ -52,10 +54,9 @@ def mysql_programs() -> MySqlPrograms:
 
 @functools.cache
 def mysql_programs_80() -> MySqlPrograms:
-    """The programs of a MySQL 8.0: from the folder ``$CDC_MYSQL_80``, from PATH if MySQL 8.0 is there, or from Debian's
-    last packages of MySQL 8.0.
+    """Finds MySQL 8.0 in the folder ``$CDC_MYSQL_80`` or on PATH; otherwise fetches Debian's last packages of it.
 
-    Raises UserError if the programs cannot be found or fetched.
+    Raises UserError if none of this is possible.
     """
     if named := os.environ.get("CDC_MYSQL_80"):
         return _of_80(_in_folder(named, "CDC_MYSQL_80", "mysqld", "mysql"))
@@ -65,21 +66,34 @@ def mysql_programs_80() -> MySqlPrograms:
 
 @functools.cache
 def mariadb_programs() -> MySqlPrograms:
-    """The programs of a MariaDB: from the folder ``$CDC_MARIADB``, or from Debian's packages of MariaDB 10.11.
+    """Finds MariaDB in the folder ``$CDC_MARIADB``; otherwise fetches Debian's packages of MariaDB 10.11.
+
+    Raises UserError if the programs cannot be found or fetched.
+    """
+    return _mariadb("CDC_MARIADB", unpacked_mariadb)
+
+
+@functools.cache
+def mariadb_programs_118() -> MySqlPrograms:
+    """The programs of a MariaDB 11.8: from the folder ``$CDC_MARIADB_118``, or from Debian's packages.
 
     Raises UserError if they cannot be found or fetched.
     """
-    if named := os.environ.get("CDC_MARIADB"):
-        found = _in_folder(named, "CDC_MARIADB", "mariadbd", "mariadb")
+    return _mariadb("CDC_MARIADB_118", unpacked_mariadb_118)
+
+
+def _mariadb(variable: str, unpacked: Callable[[], Path]) -> MySqlPrograms:
+    if named := os.environ.get(variable):
+        found = _in_folder(named, variable, "mariadbd", "mariadb")
     else:
-        found = _from_debian(unpacked_mariadb(), "mariadbd", "mariadb")
+        found = _from_debian(unpacked(), "mariadbd", "mariadb")
     if "MariaDB" not in found.banner:
         raise UserError(f"this is no MariaDB: {found.banner}", code="CDC-SANDBOX-NO-MYSQLD", where=found.server[-1])
     return found
 
 
 def _in_folder(named: str, variable: str, server_name: str, client_name: str) -> MySqlPrograms:
-    """The programs in the folder ``named``, which is the value of the environment variable ``variable``."""
+    """Finds the programs in the folder ``named``, the value of the environment variable ``variable``."""
     path = ":".join(f"{named}/{folder}" for folder in ("usr/sbin", "usr/bin", "sbin", "bin", "libexec"))
     server, client = shutil.which(server_name, path=path), shutil.which(client_name, path=path)
     if server is None:
@@ -89,7 +103,7 @@ def _in_folder(named: str, variable: str, server_name: str, client_name: str) ->
             where=f"{named} ({variable})",
             hint=f"name the folder with bin/{server_name}",
         )
-    # In the folder above bin or sbin the server finds its messages and character sets.
+    # The server finds its messages and character sets through basedir, the folder that contains bin or sbin.
     options = (f"--basedir={Path(server).parents[1]}",)
     return MySqlPrograms((server,), (client,) if client else (), options, _banner((server,)))
 
@@ -103,8 +117,8 @@ def _of_80(programs: MySqlPrograms) -> MySqlPrograms:
 
 
 def _from_debian(root: Path, server_name: str = "mysqld", client_name: str = "mysql") -> MySqlPrograms:
-    # The packages need a newer C library than the machine's, which only its own loader can load.
-    # Debian 12 has the C library in /lib, later releases in /usr/lib.
+    # The packages need a newer C library than the machine's; only the loader in the packages can load it. Debian 12 has
+    # the C library in /lib, later releases have it in /usr/lib.
     loaders = sorted(root.glob("usr/lib*/**/ld-linux*.so.*")) or sorted(root.glob("lib/**/ld-linux*.so.*"))
     if not loaders:
         raise UserError(
@@ -118,7 +132,8 @@ def _from_debian(root: Path, server_name: str = "mysqld", client_name: str = "my
     loader = (str(loaders[0]), "--library-path", libraries)
     server = (*loader, str(root / "usr/sbin" / server_name))
     client = (*loader, str(root / "usr/bin" / client_name))
-    # The package is not in its usual folder: the server finds its messages and character sets by basedir.
+    # The server is not in the folder for which it was built, so it needs basedir to find its messages and character
+    # sets.
     options = (f"--basedir={root / 'usr'}",)
     return MySqlPrograms(server=server, client=client, options=options, banner=_banner(server))
 

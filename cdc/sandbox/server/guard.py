@@ -1,9 +1,10 @@
-"""Launches a program for ``process.Process``, and kills the program when the process that started it has ended.
+"""Runs a program for ``process.Process``, and kills the program when the process that wanted it (the starter) has
+ended.
 
 The guard is run as ``python guard.py MODE LOCK_FD LOG_FD COMMAND…``, and prints the program's pid on one line. With the
-mode "bound" the guard stays as the program's parent. It kills the program and the program's children when standard
-input ends: however the starter ends, the kernel closes it. With the mode "free" the guard ends at once, and the program
-continues.
+mode "bound" the guard stays as the program's parent. It kills the program and the program's children when its own
+standard input ends, which the kernel closes whenever the starter ends, for whatever reason. With the mode "free" the
+guard ends at once, and the program continues.
 """
 
 import contextlib
@@ -17,8 +18,8 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def main(arguments: list[str]) -> int:
-    """Starts the command and, with the mode "bound", waits for its end; returns the command's exit status, which is
-    negative if a signal ended it. With the mode "free", returns 0.
+    """Starts the command. With the mode "bound", waits for the command's end and returns its exit status, which is
+    negative if a signal ended it. With the mode "free", returns 0 at once.
     """
     mode, lock, log, *command = arguments
     guard = os.getpid()
@@ -27,11 +28,11 @@ def main(arguments: list[str]) -> int:
         if mode == "bound":
             _die_with(guard)
         _become(command, log=int(log))
-    # Parent and child both create the process group, since either may run first. In a group of its own, the program can
-    # be killed together with its children.
+    # The program has its own process group, so that it can be killed together with its children. Both parent and child
+    # create the group, since either may run first.
     with contextlib.suppress(OSError):
         os.setpgid(pid, pid)
-    # Only the program may hold the lock, since the lock shows whether the program runs.
+    # Only the program may hold the lock, because others read from the lock whether the program runs.
     os.close(int(lock))
     os.close(int(log))
     os.write(sys.stdout.fileno(), f"{pid}\n".encode())
@@ -39,10 +40,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _die_with(guard: int) -> None:
-    # If the guard itself is killed, the kernel kills the program.
+    # If the guard itself is killed, the kernel kills the program, too.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != guard:
-        os._exit(1)  # the guard was killed before prctl
+        os._exit(1)  # the guard was killed before the call of prctl
 
 
 def _become(command: list[str], *, log: int) -> None:
@@ -69,6 +70,6 @@ def _watch(pid: int) -> int:
 
 
 if __name__ == "__main__":
-    # The starter handles Ctrl-C, and stops its programs in order.
+    # The guard ignores Ctrl-C, because the starter handles it and stops its programs in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(main(sys.argv[1:]))

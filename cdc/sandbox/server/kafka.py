@@ -1,4 +1,4 @@
-"""Starts, stops and kills an Apache Kafka broker (one KRaft node) that keeps its data in a folder."""
+"""Starts, stops and kills an Apache Kafka broker (a single KRaft node) that keeps its data in a folder."""
 
 import shutil
 import subprocess
@@ -20,7 +20,7 @@ __all__ = ["VERSION", "Kafka"]
 VERSION = "4.3.1"
 _ARTIFACTS = (f"org.apache.kafka:kafka_2.13:{VERSION}", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4")
 _CLUSTER = "cdc-sandbox"
-_START_SECONDS = 300  # a limit only for a start that hangs: on an idle machine a start takes ten seconds
+_START_SECONDS = 300  # seconds; only a start that hangs takes longer: on an idle machine a start takes ten seconds
 _ATTEMPTS = 5
 _SETTINGS = {
     "process.roles": "broker,controller",
@@ -29,7 +29,8 @@ _SETTINGS = {
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
     # The programs of cdc create their topics themselves, with the settings that the topics need.
     "auto.create.topics.enable": "false",
-    # There is one node, so internal topics have one replica. They have few partitions, since each costs start time.
+    # Internal topics have one replica, since there is one node, and few partitions, since each partition makes the
+    # start slower.
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.replication.factor": "1",
@@ -39,9 +40,10 @@ _SETTINGS = {
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
-    # If a killed producer leaves a transaction open, readers see no later messages until the transaction is aborted.
+    # If a killed producer leaves a transaction open, readers see no later messages until the broker aborts the
+    # transaction. With this setting the broker does so within a second after the transaction's timeout.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
-    # A killed broker can register again only after its old session has expired, which takes 9 s by default.
+    # A killed broker can register again only after its old session has expired. By default that takes 9 s.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
 }
@@ -64,25 +66,26 @@ class Kafka:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address for clients."""
+        """The address of the broker, as clients need it."""
         return f"127.0.0.1:{self.port}"
 
     def start(self, *, outlive: bool = False) -> Self:
-        """Starts the broker on the data in its folder, which the first start creates, and waits until it answers.
+        """Starts the broker on the data in its folder, and waits until it answers; the first start creates the data.
 
-        The broker ends with this process unless it may ``outlive`` it. Raises UserError if there is no JDK, if Kafka
+        Without ``outlive``, the broker ends when this process ends. Raises UserError if there is no JDK, if Kafka
         cannot be fetched, if the port is in use, or if the broker does not start.
         """
         jars = fetched_jars(f"kafka-{VERSION}", _ARTIFACTS, label=f"Apache Kafka {VERSION}")
-        # The JVM unpacks native libraries into a folder of the sandbox, since it leaves them behind if it is killed.
+        # The JVM unpacks native libraries into this folder of the sandbox, since it does not remove them if it is
+        # killed.
         scratch = self.folder / "tmp"
         scratch.mkdir(parents=True, exist_ok=True)
         jvm = [str(java()), "-Xmx512m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={scratch}", "-cp", f"{jars[0].parent}/*"]
         jvm[1:1] = self._jvm
-        # Another process may bind a free port before the broker does: then another port is tried.
+        # If another process binds the free port before the broker does, another port is tried.
         for _ in range(_ATTEMPTS):
             port = self.port or free_port()
-            # The port is checked first: another broker on it would answer instead of ours.
+            # The chosen port is checked first, because a foreign broker on it would answer in place of ours.
             if self.port and not self.process.running() and not is_free(port):
                 break
             properties = self._write_properties(port=port, controller_port=free_port(other_than=port))
@@ -109,14 +112,15 @@ class Kafka:
         return file
 
     def _new_data(self, jvm: Sequence[str]) -> None:
-        """Copies formatted data without topics, since formatting would need a JVM of its own."""
+        """Creates the data, if there are none, as a copy of formatted data without topics from the cache: formatting
+        would start another JVM."""
         if (self.folder / "data" / "meta.properties").exists():
             return
         template = cached(f"kafka-data-{VERSION}", lambda folder: _format(jvm, folder))
         shutil.copytree(template / "data", self.folder / "data", dirs_exist_ok=True)
 
     def _comes_up(self, port: int) -> bool:
-        # Until the broker is up, it refuses connections, which librdkafka would log.
+        # While the broker is starting it refuses connections, which librdkafka would log.
         quiet = {"log_level": 0, "reconnect.backoff.max.ms": 100}
         admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", **quiet})
         return self.process.comes_up(lambda: _answers(admin), seconds=_START_SECONDS)
@@ -134,7 +138,7 @@ class Kafka:
         return self.process.running()
 
     def admin(self) -> AdminClient:
-        """An admin client for topics and settings."""
+        """Creates an admin client for topics and settings."""
         return AdminClient({"bootstrap.servers": self.bootstrap_servers})
 
 

@@ -26,11 +26,11 @@ __all__ = ["MYSQL", "PASSWORD", "USER", "Dialect", "MySql", "grants", "server_co
 
 USER = "fluvio"
 PASSWORD = "fluvio4cdc!"
-_START_SECONDS = 300  # a limit only for a start that hangs: on an idle machine a start takes ten seconds
+_START_SECONDS = 300  # seconds; only a start that hangs takes longer: on an idle machine a start takes ten seconds
 _ATTEMPTS = 5
-_LONGEST_SOCKET = 100  # bytes; unix(7) allows 107, and mysqld adds ".lock"
-_FROM_THE_START = "--lower-case-table-names="  # a setting that only a server without data accepts
-# The setting is NULL because the default folder for SELECT … INTO OUTFILE exists only in an installed package.
+_LONGEST_SOCKET = 100  # bytes; unix(7) allows 107, and mysqld appends ".lock" for its lock file
+_FROM_THE_START = "--lower-case-table-names="  # a server accepts this option only before it has data
+# The value is NULL, because the default folder for SELECT … INTO OUTFILE exists only in an installed package.
 _NO_FOLDER = "--secure-file-priv=NULL"
 _COMMON = (
     _NO_FOLDER,
@@ -43,7 +43,7 @@ _COMMON = (
     "--character-set-server=utf8mb4",
     "--local-infile=ON",  # cdc-consumer inserts many rows with LOAD DATA LOCAL
 )
-# The settings that cdc-producer requires of a leader; the same as in docker/my.cnf.
+# cdc-producer requires these settings of a leader; docker/my.cnf contains the same settings.
 _REPLICATION = (
     "--log-bin=binlog",
     "--log-replica-updates=ON",
@@ -51,16 +51,18 @@ _REPLICATION = (
     "--enforce-gtid-consistency=ON",
     "--binlog-row-metadata=FULL",
     "--binlog-row-image=FULL",
-    # Without this setting, creating a function that is replicated requires the privilege SUPER.
+    # Without this setting, a user needs the privilege SUPER to create a function that is replicated.
     "--log-bin-trust-function-creators=ON",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The differences between MySQL and MariaDB servers: ``settings`` are options of the server, and ``grants`` is the
-    file with the statements that create our user. ``initialise(programs, folder, options)`` writes the data of a new
-    server, with our user, to ``data`` in ``folder``; the ``options`` can't be changed later.
+    """The differences between MySQL and MariaDB servers.
+
+    ``settings`` are options of the server, and ``grants`` is the file with the statements that create the user
+    ``fluvio``. ``initialise(programs, folder, options)`` writes the data of a new server, with that user, to ``data``
+    in ``folder``; its ``options`` can't be changed later.
     """
 
     settings: tuple[str, ...]
@@ -69,7 +71,7 @@ class Dialect:
 
 
 def grants(name: str) -> Path:
-    """The path of the SQL file ``name``, which contains the statements that create our user."""
+    """The path of the SQL file ``name`` with the statements that create the user ``fluvio``."""
     return Path(__file__).parents[1] / name
 
 
@@ -78,8 +80,8 @@ class MySql:
     port.
 
     The user ``fluvio`` has the grants in the dialect's file; ``root`` has no password, and can connect only over the
-    socket. ``extra_args`` override the settings of ``dialect``, which is MySQL by default; ``find`` returns the
-    programs of such a server.
+    socket. ``dialect`` is MySQL by default, and ``extra_args`` override its settings. ``find`` returns the programs of
+    a server of this dialect.
     """
 
     def __init__(
@@ -104,10 +106,10 @@ class MySql:
         self.socket = self.folder / "mysqld.sock"
 
     def start(self, *, outlive: bool = False) -> Self:
-        """Starts the server on the data in its folder, which the first start creates, and waits until it answers.
+        """Starts the server on the data in its folder, and waits until it answers; the first start creates the data.
 
-        The server ends with this process unless it may ``outlive`` it. Raises UserError if there is no MySQL, if the
-        port is in use, or if the server refuses a setting.
+        Without ``outlive``, the server ends when this process ends. Raises UserError if there is no MySQL, if the port
+        is in use, or if the server refuses a setting.
         """
         programs = self._find()
         if len(os.fsencode(self.socket)) > _LONGEST_SOCKET:
@@ -120,9 +122,10 @@ class MySql:
         chosen = [option for option in self.extra_args if option.startswith(_FROM_THE_START)]
         _new_data(programs, self.dialect, self.data, chosen)
         if not self.running():
-            # A killed server leaves its socket's lock file behind, with a pid that another program may have now.
+            # A killed server leaves the lock file of its socket behind. The pid in that file may now be the pid of
+            # another program.
             self.socket.with_name(f"{self.socket.name}.lock").unlink(missing_ok=True)
-        # Another process may bind a free port before the server does: then another port is tried.
+        # If another process binds a free port before the server does, another port is tried.
         for port in [self.port] if self.port else [free_port() for _ in range(_ATTEMPTS)]:
             self.process.start(self._command(programs, port), outlive=outlive)
             if self.process.comes_up(self._answers, seconds=_START_SECONDS):
@@ -152,7 +155,8 @@ class MySql:
 
     def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX) as probe:
-            # The server's socket is probed first: if it does not exist yet, pymysql would leak its own socket.
+            # The server's socket is probed first, because pymysql would leak its own socket if the server's socket does
+            # not exist yet.
             if probe.connect_ex(str(self.socket)):
                 return False
         try:
@@ -174,19 +178,19 @@ class MySql:
         return self.process.running()
 
     def connect(self, **options: Any) -> "Connection[Any]":
-        """A connection as the user ``fluvio`` over TCP, with autocommit; ``options`` are arguments for pymysql."""
+        """Connects as the user ``fluvio`` over TCP, with autocommit; ``options`` are arguments for pymysql."""
         settings: dict[str, Any] = {"user": USER, "password": PASSWORD, "autocommit": True} | options
         connection: Connection[Any] = connected(host="127.0.0.1", port=self.port, **settings)
         return connection
 
     def root(self, **options: Any) -> "Connection[Any]":
-        """A connection as ``root`` over the socket, with autocommit; ``options`` are arguments for pymysql."""
+        """Connects as ``root`` over the socket, with autocommit; ``options`` are arguments for pymysql."""
         settings: dict[str, Any] = {"user": "root", "autocommit": True, "ssl_disabled": True} | options
         return pymysql.connect(unix_socket=str(self.socket), **settings)
 
     def write_client(self, script: Path) -> None:
-        """Writes a script that connects the ``mysql`` client to this server as ``fluvio``. Raises UserError if there is
-        no client.
+        """Writes a shell script that connects the client ``mysql`` to this server as ``fluvio``. Raises UserError if
+        there is no client.
         """
         client = self._find().client
         if not client:
@@ -196,7 +200,7 @@ class MySql:
                 hint="install mysql-client",
             )
         options = self.folder / "client.cnf"
-        # The password is in a file, since other users of the machine can read command lines.
+        # The password is in a file and not in the command line, which other users of the machine can read.
         write_text(
             options,
             f'[client]\nprotocol=tcp\nhost=127.0.0.1\nport={self.port}\nuser={USER}\npassword="{PASSWORD}"\n',
@@ -207,7 +211,7 @@ class MySql:
 
 
 def server_command(programs: MySqlPrograms, data: Path) -> list[str]:
-    """The command line of a MySQL or MariaDB server with the data folder ``data``, without the settings of its
+    """The command that starts a MySQL or MariaDB server on the data folder ``data``, without the settings of its
     dialect."""
     user = ["--user=root"] if os.geteuid() == 0 else []
     return [*programs.server, "--no-defaults", *programs.options, f"--datadir={data}", *user]
@@ -220,7 +224,8 @@ def _first_error(process: Process) -> str:
 
 
 def _new_data(programs: MySqlPrograms, dialect: Dialect, data: Path, settings: Sequence[str]) -> None:
-    """Creates the data of a new server with our user, as a copy from the cache, since initialising takes seconds.
+    """Creates the data of a new server, with the user ``fluvio``, as a copy from the cache, since initialising takes
+    seconds.
 
     ``settings`` are the options with which the server must be initialised.
     """
@@ -245,11 +250,12 @@ def _initialise(programs: MySqlPrograms, folder: Path, chosen: Sequence[str]) ->
             f"mysqld cannot initialise its data: {log.read_text()[-300:]}",
             code="CDC-SANDBOX-START",
         )
-    # --initialize cannot create accounts, so a first start, without a binlog, creates them.
+    # --initialize cannot create accounts, so the server is started a first time, without a binlog, to create them.
     process = Process("first-start", folder=folder)
     settings = ["--skip-networking", "--skip-log-bin", "--mysqlx=OFF", "--socket=mysqld.sock"]
     process.start([*server, *settings, f"--init-file={MYSQL.grants}"])
-    # The server prints this after it has run the init file; a clean shutdown then writes everything to the data files.
+    # The server prints this line after it has run the init file. A clean shutdown then writes all changes to the data
+    # files.
     ready = process.comes_up(lambda: "ready for connections" in process.said(), seconds=_START_SECONDS)
     if not (ready and process.stop()):
         raise UserError(
@@ -257,7 +263,7 @@ def _initialise(programs: MySqlPrograms, folder: Path, chosen: Sequence[str]) ->
             code="CDC-SANDBOX-START",
             where="mysqld --init-file",
         )
-    # Without auto.cnf, each copy of the data creates its own server UUID at its first start.
+    # auto.cnf contains the server UUID. Without it, each copy of the data gets its own server UUID at its first start.
     (data / "auto.cnf").unlink()
 
 

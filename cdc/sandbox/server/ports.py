@@ -7,15 +7,15 @@ from cdc.errors import UserError
 
 __all__ = ["free_port", "is_free"]
 
-# The range is below the kernel's ephemeral ports (32768 and up), so that no outgoing connection gets the port of a
-# server while the server is killed and started again.
+# The range is below the kernel's ephemeral ports (32768 and up). So no outgoing connection can occupy the port of a
+# server between a kill and the next start.
 _RANGE = range(20000, 32000)
 
 
 def is_free(port: int) -> bool:
     """Whether a server could listen on this port of 127.0.0.1."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # Servers set this option too, so that a connection in TIME_WAIT does not block the port.
+        # Servers set this option, too, so that a connection in TIME_WAIT does not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -25,8 +25,10 @@ def is_free(port: int) -> bool:
 
 
 def free_port(*, other_than: int = 0) -> int:
-    """A free port, which no other call returns while this process runs, so that a server finds its port free when it is
-    started again after a kill. Another program may bind the port first: then the caller must try again.
+    """Finds a free port.
+
+    No other call returns the same port while this process runs, so that a killed server finds its port free when it is
+    started again. But another program may bind the port first; the caller must then try another port.
     """
     for _ in range(1000):
         port = random.choice(_RANGE)
@@ -36,8 +38,10 @@ def free_port(*, other_than: int = 0) -> int:
 
 
 def _reserve(port: int) -> bool:
-    """Reserves ``port`` until this process ends; returns whether it could. It binds the UDP port of the same number:
-    the servers do not use UDP, and ``free_port`` returns a port only if it can bind the UDP port.
+    """Reserves ``port`` until this process ends; returns whether that succeeded.
+
+    The reservation is that this process binds the UDP port with the same number. The servers do not use UDP, and
+    ``free_port`` returns no port whose UDP port it can't bind.
     """
     mark = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
@@ -45,5 +49,5 @@ def _reserve(port: int) -> bool:
     except OSError:
         mark.close()
         return False
-    mark.detach()  # keeps the socket open
+    mark.detach()  # keeps the socket open, although the object is deleted
     return True

@@ -1,4 +1,4 @@
-"""Starts a program under a guard, finds it again through its lock file, and stops or kills it."""
+"""Starts a program under a guard process, finds it again through its lock file, and stops or kills it."""
 
 import fcntl
 import os
@@ -31,8 +31,8 @@ def wait_until(condition: Callable[[], bool], *, seconds: float, every: float = 
 class Process:
     """A program, identified by its pid file ``<folder>/<name>.pid``, with its output in ``<folder>/<name>.log``.
 
-    The program holds a lock on its pid file until it ends, however it ends. So any process can find out whether the
-    program runs, and never kills another program that got the same pid later.
+    The program holds a lock on its pid file until it ends, for whatever reason. So any process can check the lock to
+    see whether the program runs, and never kills another program that got the same pid later.
     """
 
     def __init__(self, name: str, *, folder: Path) -> None:
@@ -40,16 +40,16 @@ class Process:
         self.log = folder / f"{name}.log"
         self._pid_file = folder / f"{name}.pid"
         self._guard: subprocess.Popen[bytes] | None = None
-        self._log_start = 0  # the offset in the log at which the last start's output begins
+        self._log_start = 0  # the offset in the log file at which the output of the last start begins
 
     def start(
         self, command: Sequence[str | Path], *, outlive: bool = False, environment: Mapping[str, str] | None = None
     ) -> None:
-        """Starts ``command``; the program ends with this process unless it may ``outlive`` it. Raises UserError if the
-        program runs already.
+        """Starts ``command``. Without ``outlive``, the program ends when this process ends. Raises UserError if the
+        program is already running.
         """
         self._forget_guard()
-        # The program inherits the lock; after this block, only the program holds it.
+        # The program inherits the lock. After this block only the program holds the lock.
         with self._locked() as lock, self.log.open("ab") as log:
             mode = "free" if outlive else "bound"
             self._log_start = log.tell()
@@ -98,7 +98,7 @@ class Process:
         return int(self._pid_file.read_text())
 
     def running(self) -> bool:
-        """Whether the program runs now; any process may have started it."""
+        """Whether the program runs now, even if another process started it."""
         try:
             descriptor = os.open(self._pid_file, os.O_RDWR)
         except FileNotFoundError:
@@ -112,8 +112,8 @@ class Process:
         return False
 
     def comes_up(self, answers: Callable[[], bool], *, seconds: float) -> bool:
-        """Waits until ``answers()`` is true; returns whether this was so within ``seconds``. If not, or if the program
-        ends, kills the program."""
+        """Waits until ``answers()`` is true; returns whether that happened within ``seconds``. If it did not, or if the
+        program has ended, kills the program."""
         ended = False
 
         def decided() -> bool:
@@ -127,8 +127,8 @@ class Process:
         return False
 
     def wait(self, *, seconds: float) -> int:
-        """Waits until a program that this process started ends; returns its exit status. Raises ServerGone after
-        ``seconds``.
+        """Waits until the program ends; returns its exit status. Raises ServerGone after ``seconds``, or if another
+        process started the program.
         """
         if self._guard is None:
             raise ServerGone(f"{self.name} was not started here", code="CDC-SANDBOX-SERVER", where=str(self.log))
@@ -161,7 +161,7 @@ class Process:
         try:
             send(self.pid, number)
         except (ProcessLookupError, ServerGone):
-            return  # the program ended between the check and the signal
+            return  # the program ended after running() was called
 
     def _forget_guard(self) -> None:
         if self._guard is not None:
@@ -171,7 +171,7 @@ class Process:
             self._guard = None
 
     def said(self) -> str:
-        """The program's output since this process last started it."""
+        """The output of the program since this process last started it."""
         if not self.log.exists():
             return ""
         with self.log.open("rb") as log:

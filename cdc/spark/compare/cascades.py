@@ -2,7 +2,7 @@
 
 Since MySQL 9.6 a server logs the changes made by its foreign keys, and the flags of each rows event show this. With an
 older leader the consumer leaves cascades to the follower; if the follower is newer, its log has changes that the
-leader's log lacks. The fold leaves them out, so that neither side has them.
+leader's log lacks. The fold leaves these changes out, so that neither side has them.
 
 In the follower's log a cascade consists of rows with foreign key checks off, in a transaction that applied no record of
 that table for which the consumer turns the checks off: a record that had them off on the leader, a record of a leader
@@ -35,7 +35,7 @@ _MAY_BECOME = f"IF({_CHANGE} = 'add' AND NOT copying, array('add'), array('add',
 def without_cascades(
     records: DataFrame, transactions: DataFrame, contents: Mapping[str, Contents], marks: DataFrame | None
 ) -> DataFrame:
-    """Both sides' records, without records of changes that only the follower's foreign keys made.
+    """Removes from both sides' ``records`` the records of changes that only the follower's foreign keys made.
 
     Transactions in which the consumer resolved conflicts stay complete, since it turns the checks off to resolve them.
     """

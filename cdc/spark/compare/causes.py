@@ -35,11 +35,11 @@ _STATEMENTS = (
     "database STRING, table STRING, statements "
     "ARRAY<STRUCT<side: STRING, sequence: BIGINT, alters: BOOLEAN, cause: STRING, evidence: STRING>>"
 )
-# The sequence of the row's last change on the leader. If the leader has not logged the row and no chunk contains it, it
-# is the sequence at which the copy began, since the leader did not have the row then.
+# SQL for the sequence of the row's last change on the leader. If the leader has not logged the row and no chunk
+# contains it, this is the sequence at which the copy began: the leader did not have the row then.
 _SAID = "coalesce(leader_last.sequence, began)"
-# Both sides changed the row, and the follower's last change has no mark (``streams.consumer_notes``), so the consumer
-# made it.
+# SQL that is true if both sides changed the row, and the follower's last change has no mark
+# (``streams.consumer_notes``), so that the consumer made it.
 _CHANGED_BY_BOTH = f"""
     {_SAID} IS NOT NULL AND follower_last IS NOT NULL
     AND coalesce(follower_marked.sequence != follower_last.sequence, true)
@@ -47,7 +47,7 @@ _CHANGED_BY_BOTH = f"""
 _LAST_ON_FOLLOWER = "(NOT keyed OR follower_marked.sequence = follower_last.sequence)"
 _LAST_ON_LEADER = "(NOT keyed OR leader_marked.sequence = leader_last.sequence)"
 _AFTER_FOLLOWER = "(NOT keyed OR coalesce(leader_marked.at > follower_last.sequence, true))"
-# The consumer had to apply changes that the leader made after the conflict.
+# A conflict explains nothing if the leader changed the row after it, since the consumer had to apply that change.
 _BY_CONFLICT = f"{_LAST_ON_FOLLOWER} AND (NOT keyed OR coalesce(leader_last.sequence <= follower_marked.at, true))"
 _EXPLAINS = """
     IF(s.alters,

@@ -41,13 +41,14 @@ _UNKNOWN = f"""
         ELSE copied AND leader_last IS NULL AND follower_image IS NOT NULL AND follower_era < -alters
     END, false)
 """
-# A chunk contained the row, and the leader deleted it later; the follower, whose log lacks the row, did not delete it.
+# In this case the row is extra: a chunk contained it, and the leader deleted it later; the follower, whose log lacks
+# the row, did not delete it.
 KIND_OF_COPIED = "IF(unlogged AND follower_last IS NULL AND leader_marked.kind = 'chunk', 'extra', NULL)"
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """The tables that were or will be copied, and whether the follower ``began`` with a base copy of the leader.
+    """The tables that were or will be copied. ``began`` is true if the follower began with a base copy of the leader.
 
     ``older`` are tables that both sides may have had before their streams begin.
     """
@@ -82,7 +83,7 @@ def with_copies(joined: DataFrame, copied: Copied) -> DataFrame:
 
 
 def _known(copied: Copied) -> Iterator[dict[str, Any]]:
-    """The facts about each table that was or will be copied, or that may be older than both streams."""
+    """Yields the facts about each table that was or will be copied, or that may be older than both streams."""
     for name in {*copied.tables, *copied.older}:
         copy = asdict(copied.tables[name]) if name in copied.tables else {}
         yield {"database": name[0], "table": name[1], "older": name in copied.older, **copy}

@@ -45,8 +45,8 @@ _CONTINUOUS = " AND ".join(
     for half, of in (("low", _LOW), ("high", _HIGH))
 )
 _OF_ROW = ("number", "keyed", "identity")
-# Two columns about one era of a row: whether each image was removed as it was added, and whether the era began and
-# ended without an image.
+# Two columns about one era of a row: ``continues``, whether each image was removed as it was added, and
+# ``came_and_went``, whether the era began and ended without an image.
 _CONTINUES = f"""
     NOT unchanged AND {_CONTINUOUS.format("leader")} AND {_CONTINUOUS.format("follower")} AS continues
 """
@@ -66,8 +66,9 @@ _EQUAL = """
 class Agreement:
     """The result of comparing digests: a ``tally`` of the equal rows, with a line for each table compared by digests.
 
-    ``whole`` are the tables in which all rows are open. ``among`` contains the open identities of other tables, for
-    ``fold.changes``, or None; ``among_of`` are the tables of these identities.
+    A row is open if the digests do not show whether it is equal. ``whole`` are the tables in which all rows are open.
+    ``among`` contains the identities of the open rows of other tables, for ``fold.changes``, or is None; ``among_of``
+    are the tables of these identities.
     """
 
     tally: Tally
@@ -77,7 +78,7 @@ class Agreement:
 
     @property
     def complete(self) -> bool:
-        """Whether the digests have settled all rows, so that no row has to be compared image by image."""
+        """Whether no row is open, so that no images of rows have to be compared."""
         return not self.whole and self.among is None
 
 
@@ -140,13 +141,15 @@ def agreement(
         tally=Tally(left),
         whole=whole | {names[number] for number in many},
         among_of=frozenset(names[number] for number in among_of),
-        # Cached because the folds of both sides use these identities, and once more if rows drifted.
+        # The identities are cached because the folds of both sides use them, and use them once more if rows drifted.
         among=cached(_named(identities.where("NOT equal"), names, among_of)) if among_of else None,
     )
 
 
 def _few(counts: Mapping[int, int]) -> set[int]:
-    """The numbers of the tables whose open rows are broadcast: as many tables as possible, up to _FEW rows."""
+    """Selects the tables whose open rows are broadcast: as many tables as possible, up to _FEW rows. Returns their
+    numbers.
+    """
     room, found = _FEW, set()
     for number in sorted(counts, key=lambda number: (counts[number], number)):
         if counts[number] > room:
@@ -213,7 +216,8 @@ def _summed(changes: DataFrame, by: Sequence[str]) -> DataFrame:
             # Hashes are summed in halves, since sums of whole hashes would overflow.
             difference = f"coalesce({of.format('added')}, 0L) - coalesce({of.format('removed')}, 0L)"
             sums.append(F.expr(f"sum(IF({mine}, {difference}, 0L))").alias(f"{side}_{half}"))
-    # A change that adds the same image that it removes does not change the sums, so they do not check its order.
+    # A change that adds the same image that it removes does not change the sums. So the sums do not check the order of
+    # such changes, and ``unchanged`` marks them.
     unchanged = F.expr("coalesce(bool_or(added = removed), false)").alias("unchanged")
     return changes.groupBy(*by).agg(*sums, unchanged)
 

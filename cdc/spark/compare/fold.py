@@ -47,14 +47,15 @@ from cdc.spark.streams.row_places import steps
 
 __all__ = ["IDENTITY", "carried", "changes", "fold", "segments"]
 
-# Rows are sorted by the hash first: comparing images costs most, and nearly all comparisons end at the hash.
+# Rows are sorted by the hash first: comparing images costs most, and nearly all comparisons are decided by the hash.
 IDENTITY = ["hash", "database", "table", "keyed", "identity"]
 _HASH = "xxhash64(database, table, keyed, identity)"
 
 _PAIR = "named_struct('column', {0}, 'value', {1})"
 _IMAGE = f"array_sort(filter(zip_with({{0}}, {{1}}, (c, v) -> {_PAIR.format('c', 'v')}), p -> p.value != 'Null'))"
 _VALUE = "get({0}, int(array_position(columns, {1})) - 1)"
-# Most keys have one column; Spark does not compile the expression for any number of columns.
+# Keys of one column, the most frequent keys, have an expression of their own: Spark does not compile the expression for
+# keys with any number of columns.
 _KEY = f"""
     IF(size(key) = 1, array({_PAIR.format("key[0]", _VALUE.format("{0}", "key[0]"))}),
         transform(key, k -> {_PAIR.format("k", _VALUE.format("{0}", "k"))}))
@@ -68,12 +69,12 @@ _STEPS = steps(
     "before IS NOT NULL AND after IS NOT NULL AND coalesce(old != new, true)",
     removed="'remove'", added="'add'", both="'both'",
 )  # fmt: skip
-# Images are compared as they were logged; only if their columns differ they have to be sorted by name.
+# Images are compared as they were logged; they are sorted by name only if their columns differ.
 _CONTINUES = f"""
     previous_adds AND IF(previous_columns = columns, previous_after = before,
         {_IMAGE.format("previous_columns", "previous_after")} = {_IMAGE.format("columns", "before")})
 """
-# A chunk contains a row as the changes before it have left the row.
+# A chunk contains a row as the changes before the chunk have left it.
 _SAME = _CONTINUES.replace("before", "after")
 _BROKE = f"""
     coalesce(keyed AND previous_era = era AND
@@ -83,8 +84,8 @@ _BROKE = f"""
 _POSITION = "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT>"
 _PAIRS = "ARRAY<STRUCT<column: STRING, value: STRING>>"
 _BEFORE = f"STRUCT<net: BIGINT, breaks: BIGINT, broken: {_POSITION}, found: {_PAIRS}, stood: {_PAIRS}>"
-# Whether a change is the row's first change in the stream, or its first change since an ALTER, and removes an image
-# that no logged change has added.
+# SQL that is true if a change is the row's first change in the stream, or its first change since an ALTER, and removes
+# an image that no logged change has added.
 _FINDS = """
     coalesce(keyed AND CASE WHEN so_far IS NOT NULL THEN so_far.found IS NOT NULL
         WHEN stated OR NOT removes THEN false WHEN previous_era IS NULL THEN older ELSE previous_era < era END, false)
@@ -102,7 +103,7 @@ _SEGMENTS = """
 
 
 def segments(spark: SparkSession, lineage: Sequence[Segment]) -> DataFrame:
-    """The segments of tables that still exist, as a small DataFrame, to be joined with changes."""
+    """Returns the segments of tables that still exist as a small DataFrame, to be joined with changes."""
     rows = [
         asdict(each)
         | {"owner": dict(zip(("database", "table"), each.owner, strict=True))}
@@ -116,8 +117,8 @@ def segments(spark: SparkSession, lineage: Sequence[Segment]) -> DataFrame:
 def changes(
     records: DataFrame, lineage: DataFrame, marks: DataFrame | None = None, *, among: DataFrame | None = None
 ) -> DataFrame:
-    """The changes that the valid ``records`` of one side made to rows, under a table's last name: each ``removes`` or
-    ``adds`` an image, or both.
+    """Computes the changes that the valid ``records`` of one side made to rows. Each change has the last name of its
+    table, and ``removes`` or ``adds`` an image, or does both.
 
     An UPDATE does both to one row, or removes one row and adds another if their keys differ. The images are ``before``
     and ``after``, as they were logged for ``columns``. ``marks`` are notes on changes that are not ordinary
@@ -186,7 +187,7 @@ def _foldable(owned: DataFrame, identity: Column, so_far: Column) -> DataFrame:
 
 
 def _owned(rows: DataFrame, lineage: DataFrame) -> DataFrame:
-    """Adds to each row the table that it belongs to now; rows of tables that were dropped are left out."""
+    """Adds to each row the table to which the row belongs now; rows of tables that were dropped are left out."""
     within = (
         (rows["database"] == lineage["database"])
         & (rows["table"] == lineage["table"])
@@ -215,7 +216,7 @@ def fold(changes: DataFrame) -> DataFrame:
         "net": F.sum(net).over(upto),
         "marked": F.max("mark").over(upto),
     }).withColumns({"broke": F.expr(_BROKE), "finds": F.expr(_FINDS)})  # fmt: skip
-    # Beside the changes that break or find an image, only the last change of each identity is needed.
+    # Besides the changes that break or find an image, only the last change of each identity is needed.
     position = "struct(sequence, file, position)"
     counted = followed.where("broke OR finds OR so_far.breaks > 0 OR NOT followed").withColumns({
         "breaks": F.sum(F.expr("coalesce(so_far.breaks, 0) + IF(broke, 1, 0)")).over(upto),

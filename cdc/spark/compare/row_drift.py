@@ -55,13 +55,13 @@ __all__ = [
 ]
 
 ORDER = ("database", "table", "kind", "leader_last.sequence", "follower_last.sequence", "rows")
-_MOST_TABLES = 1_000  # the number of tables of which a sample certainly contains a row
+_MOST_TABLES = 1_000  # a sample contains rows of at least this number of tables, if there are as many
 
 Row = TypeVar("Row")
 
 
 def sampled(drifted: DataFrame, tables: int, *, most: int) -> DataFrame:
-    """About the first ``most`` of the ``drifted`` rows, in no order; ``tables`` is the number of tables with such rows.
+    """Selects about ``most`` of the ``drifted`` rows, in no order. ``tables`` is the number of tables with such rows.
 
     The sample has at least one row of each of the first 1,000 tables.
     """
@@ -86,9 +86,9 @@ def evenly(names: Sequence[Row], most: int) -> list[int]:
 _SIDES = ("leader", "follower")
 _FOLDED = ("net", "image", "last", "era", "marked", "breaks", "broken", "found", "stood")
 JOINED = [*IDENTITY, *(f"{side}_{name}" for side in _SIDES for name in _FOLDED)]
-# True if side {0} has not changed the row since its log begins, or since an ALTER that {1}'s last changes follow. Then
-# {0} has the row with the before image of {1}'s first change, if both sides had the same row before. An ALTER may add
-# and drop columns; all other columns keep their values.
+# SQL that is true if side {0} has not changed the row since its log begins, or since an ALTER that {1}'s last changes
+# follow. Then {0} has the row with the before image of {1}'s first change, if both sides had the same row before. An
+# ALTER may add and drop columns; all other columns keep their values.
 _AS_FOUND = """
     keyed AND {1}_found IS NOT NULL AND NOT leader_marked.kind <=> 'conflict' AND
         CASE WHEN {0}_last IS NULL THEN older AND NOT copied AND {1}_stood IS NULL
@@ -158,7 +158,8 @@ _COLUMNS = tuple(name for name in DriftedRow.__dataclass_fields__ if name != "si
 
 @dataclass(frozen=True, slots=True)
 class Discontinuity:
-    """A keyed row whose before image was not the image added last, ``times`` times, most recently at ``last``.
+    """A keyed row with changes whose before image was not the image added last; ``times`` counts these changes,
+    ``last`` is the newest of them.
 
     ``partition`` and ``offset`` are the place of the record of ``last`` in Kafka; None if this audit did not read it.
     """
@@ -174,12 +175,13 @@ class Discontinuity:
 
 
 def compare(leader: DataFrame, follower: DataFrame, copied: Copied = NO_COPIES) -> DataFrame:
-    """The full outer join of both folds; ``kind`` is NULL for equal rows, and for rows that are not compared.
+    """Compares both folds with a full outer join. ``kind`` is NULL for equal rows, and for rows that are not compared.
 
     The join needs no shuffle: both folds are grouped by the columns that they are joined on.
     """
     named = [_named(side, rows) for side, rows in (("leader", leader), ("follower", follower))]
-    # Spark does not notice that the results of this join, and of joins in a fold, are in one partition.
+    # Spark does not notice that the results of this join, and of the joins in a fold, are in one partition: so they are
+    # put there again.
     one, other = map(in_one_part, named)
     joined = in_one_part(one.join(other, IDENTITY, "full_outer"))
     counts = {name: F.coalesce(name, F.lit(0)) for side in _SIDES for name in (f"{side}_net", f"{side}_breaks")}
@@ -196,7 +198,7 @@ def compared(joined: DataFrame, copied: Copied = NO_COPIES) -> DataFrame:
     }
     joined = joined.withColumns({f"{side}_folded": F.col(f"{side}_image") for side in _SIDES} | now)
     found = {"kind": _KIND, "rows": "IF(keyed, 1, abs(leader_net - follower_net))"}
-    # A keyed row's net is off by one after an unlogged change; its image shows whether the row is there.
+    # A keyed row's net is off by one after an unlogged change; its image shows whether the row exists.
     there = "IF(unknown, 0L, IF(keyed, IF({0}_image IS NOT NULL, 1L, 0L), {0}_net))"
     found |= {f"{side}_rows": there.format(side) for side in _SIDES}
     joined = joined.withColumns({name: F.expr(sql) for name, sql in found.items()})
@@ -216,12 +218,14 @@ def as_folded(comparison: DataFrame) -> DataFrame:
 
 
 def not_equal(comparison: DataFrame) -> DataFrame:
-    """The rows of a comparison that are listed, not only counted: drifted rows, and rows with discontinuities."""
+    """Selects the rows of a comparison that are listed, not only counted: drifted rows, and rows with
+    discontinuities.
+    """
     return comparison.where("comparable AND (kind IS NOT NULL OR leader_breaks + follower_breaks > 0)")
 
 
 def _named(side: str, rows: DataFrame) -> DataFrame:
-    """Prefixes each column of one side's fold with the side; a keyless row that exists gets its image."""
+    """Prefixes each column of one side's fold with the side; the image of an existing keyless row is its identity."""
     image = F.expr("IF(keyed, image, IF(net > 0, identity, NULL))")
     fields = {name: F.col(name) for name in _FOLDED} | {"image": image}
     return rows.select(*IDENTITY, *(field.alias(f"{side}_{name}") for name, field in fields.items()))
@@ -239,8 +243,9 @@ def drifted_rows(
     names: Collection[tuple[str, str]] = (),
     transactions: DataFrame | None = None,
 ) -> DataFrame:
-    """The drifted rows with the fields of DriftedRow except ``since_us``; for the other arguments see
-    ``with_causes``."""
+    """Selects the drifted rows, with the fields of DriftedRow except ``since_us``. For the other arguments see
+    ``with_causes``.
+    """
     rows = with_causes(comparison.where("kind IS NOT NULL"), statements, names, transactions)
     rows = rows.withColumn("foreign", F.expr(_FOREIGN))
     for name in ("identity", "leader_image", "follower_image"):
@@ -249,7 +254,8 @@ def drifted_rows(
 
 
 def key_lines(drifted: DataFrame, tables: Sequence[Table], *, most: int) -> Iterator[str]:
-    """The keys of ``drifted_rows`` as JSON lines: for each table all keys or none, at most ``most`` keys in all.
+    """Yields the keys of ``drifted_rows`` as JSON lines. For each table it yields all keys or none, and for all tables
+    together at most ``most`` keys.
 
     ``tables`` contains the counts of rows; tables with the fewest drifted rows come first.
     """
@@ -267,7 +273,7 @@ def key_lines(drifted: DataFrame, tables: Sequence[Table], *, most: int) -> Iter
 
 
 def discontinuities(comparison: DataFrame, sides: Iterable[str], *, limit: int) -> list[Discontinuity]:
-    """The first ``limit`` rows of each side in ``sides`` with a before image that differs from the row."""
+    """Collects, for each side in ``sides``, the first ``limit`` rows with a before image that differs from the row."""
     found = []
     for side in sides:
         rows = comparison.where(f"{side}_breaks > 0").orderBy(f"{side}_broken.sequence").limit(limit)
@@ -305,7 +311,8 @@ def with_last_changes(records: DataFrame, transactions: DataFrame, rows: Sequenc
     found = []
     for row, both in zip(rows, lasts, strict=True):
         places = [(side, last["sequence"]) for side, last in both.items() if last]
-        # A change whose time is unknown may be older or newer than the other side's change.
+        # A change whose time is unknown may be older or newer than the other side's change: then ``since_us`` is
+        # unknown, too.
         complete = all(place in changes.times for place in places)
         since_us = max(map(changes.times.__getitem__, places), default=None) if complete else None
         order = next((changes.columns[place] for place in places if place in changes.columns), ())

@@ -46,12 +46,13 @@ class Table:
 
     @property
     def name(self) -> tuple[str, str]:
-        """Database and table."""
+        """The table's database and name."""
         return self.database, self.table
 
     def with_rows(self, other: Self, sign: int) -> Self:
-        """Adds the counts of the rows of ``other``, or subtracts them if ``sign`` is -1; the checksums are combined by
-        exclusive or."""
+        """Adds the counts of the rows of ``other``, or subtracts them if ``sign`` is -1. Either way, it combines the
+        checksums by exclusive or.
+        """
         joined: dict[str, Any] = {name: getattr(self, name) + sign * getattr(other, name) for name in _COUNTS}
         for name in _CHECKSUMS:
             joined[name] = f"{int(getattr(self, name), 16) ^ int(getattr(other, name), 16):x}"
@@ -72,11 +73,11 @@ class Tally:
         return sum(line.drifted for line in self.lines)
 
     def plus(self, other: Self) -> Self:
-        """The tally of the rows of both tallies, which have no row in common."""
+        """Adds the tally ``other``, which counts other rows, and returns the sum."""
         return self._with(other, 1)
 
     def less(self, other: Self) -> Self:
-        """The tally of these rows without the rows of ``other``, which they include."""
+        """Subtracts the tally ``other``, which counts some of these rows, and returns the difference."""
         return self._with(other, -1)
 
     def _with(self, other: Self, sign: int) -> Self:
@@ -88,7 +89,7 @@ class Tally:
 
 
 def checksum(hashes: int) -> str:
-    """The exclusive or of 64-bit ``hashes`` as the report shows it, in hexadecimal digits.
+    """Formats a checksum, the exclusive or of 64-bit ``hashes``, in hexadecimal digits, as the report shows it.
 
     Spark could do this, but not in lower case: for its first ``lower`` a JVM builds a table of all characters, which
     takes 1.4 s.
@@ -97,7 +98,7 @@ def checksum(hashes: int) -> str:
 
 
 def tally(comparison: DataFrame) -> Tally:
-    """The tally of the rows of a comparison (``compare.row_drift``), without tables that can't be compared yet."""
+    """Counts the rows of a comparison (``compare.row_drift``), without tables that can't be compared yet."""
     drifted = {kind: F.sum(F.expr(f"IF(kind = '{kind}', rows, 0)")) for kind in ("missing", "extra", "different")}
     lines = (
         comparison.where("comparable")
@@ -110,7 +111,7 @@ def tally(comparison: DataFrame) -> Tally:
             *(F.sum(f"{side}_breaks").alias(f"{side}_breaks") for side in _SIDES),
         )
     )
-    # Sorted here, since there is one line per table and Spark would need another job.
+    # The lines are sorted here, since there is one line per table and Spark would need another job.
     found = [row.asDict() for row in sorted(lines.collect(), key=itemgetter("database", "table"))]
     breaks = {side: sum(row.pop(f"{side}_breaks") for row in found) for side in _SIDES}
     for row in found:

@@ -1,5 +1,5 @@
-"""Decides whether an entry of ``--accept FILE`` accepts the drift of a definition, and whether its name matches a
-table. Pure.
+"""Decides whether an entry of ``--accept FILE`` accepts the drift of a definition, and whether the entry's name matches
+a table. Pure.
 
 An entry removes drift from the verdict only if all its conditions hold. Drift that several entries accept is counted
 for the first of them. ``compare.accepted_rows`` finds the accepted rows.
@@ -51,8 +51,9 @@ class Entry:
         return TableGlobs.of([self.name], key="accept.name", names_database=True).match(database, name)
 
     def accepts(self, drift: SchemaDrift) -> bool:
-        """Whether the entry accepts that an object is defined differently, or that an event that may have changed it
-        was skipped."""
+        """Whether the entry accepts ``drift``: an object that is defined differently, or an object that an event which
+        an operator skipped may have changed.
+        """
         wanted = SKIPPED_EVENT if drift.cause == SKIPPED_EVENT else DEFINITION
         if wanted not in self.what or not self.names(drift.database, drift.name):
             return False
@@ -60,7 +61,7 @@ class Entry:
             return False
         if self.statements is None:
             return True
-        # If no statement is known that made the object different, the reason is something else.
+        # If no statement is known that made the object different, something else did, which the entry does not accept.
         listed = [words(statement) for statement in self.statements]
         return bool(drift.statements) and all(len(each) < TEXT and words(each) in listed for each in drift.statements)
 
@@ -70,5 +71,5 @@ def _names_object(name: str) -> bool:
 
 
 def first_entry(drift: SchemaDrift, entries: Iterable[Entry]) -> int | None:
-    """The number of the first entry that accepts ``drift``; None if no entry does."""
+    """Returns the number of the first entry that accepts ``drift``, or None if no entry accepts it."""
     return next((each.number for each in entries if each.accepts(drift)), None)

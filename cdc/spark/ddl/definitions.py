@@ -25,16 +25,17 @@ from cdc.sql.tokens import excerpt, tokens
 
 __all__ = ["Definitions", "SchemaDrift", "Unmatched", "definitions", "renamed_statement"]
 
-_LISTED = 3  # statements in one object's evidence
+_LISTED = 3  # number of statements in the evidence about one object
 _NO_RENAMES = Renames({})
 
 Statements = Mapping[int, tuple[Act, ...]]
-"""One server's statements in order, by sequence: the effects of each."""
+"""Maps the sequence of each statement of one server, in order, to the effects of the statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """A statement that only one side ran; ``evidence`` describes it. ``skipped``: an operator skipped it."""
+    """A statement that only one side ran; ``evidence`` describes it. ``skipped`` is true if an operator skipped the
+    statement on the follower."""
 
     side: str
     sequence: int
@@ -100,8 +101,9 @@ def definitions(
 
 
 def renamed_statement(leader: Iterable[Act], follower: Iterable[Act], *, sequences: StatementSequences) -> int | None:
-    """The sequence of a leader statement that the follower ran on objects of other names, the first in the follower's
-    order; None if there is no such statement."""
+    """Finds a leader statement that the follower ran on objects of other names: the first in the follower's order.
+    Returns its sequence, or None if there is no such statement.
+    """
     ours, theirs = _statements(leader), _statements(follower)
     for acts in theirs.values():
         number = _id(acts, sequences)
@@ -151,7 +153,7 @@ def _effects(acts: Iterable[Act]) -> list[tuple[str, object, object]]:
 def _unmatched(
     ours: Statements, theirs: Statements, ids: Mapping[int, Id], skipped: Collection[int]
 ) -> Iterable[Unmatched]:
-    """The statements that only the leader ran, then the statements that only the follower ran."""
+    """Yields the statements that only the leader ran, then the statements that only the follower ran."""
     ran = set(ids.values())
     for sequence, acts in ours.items():
         if sequence not in ran:
@@ -189,16 +191,18 @@ def _is_drop_if_exists(statement: str) -> bool:
 def _defining(
     unmatched: Sequence[Unmatched], ids: Mapping[int, Id], found: Iterable[tuple[Id, ...]]
 ) -> list[Unmatched]:
-    """The unmatched statements that are part of one of the definitions ``found``; a definition may have got a statement
-    through CREATE TABLE … LIKE or a rename."""
+    """The unmatched statements that are part of one of the definitions ``found``. A statement may also become part of a
+    definition by CREATE TABLE … LIKE or by a rename.
+    """
     wanted = {each for definition in found for each in definition}
     id_of = {"leader": lambda sequence: sequence, "follower": ids.get}
     return [each for each in unmatched if id_of[each.side](each.sequence) in wanted]
 
 
 def _drift(key: Key, unmatched: Sequence[Unmatched], defining: Sequence[Unmatched]) -> SchemaDrift:
-    """The drift of one object. The evidence consists of the unmatched statements that name the object or, if there are
-    none, of the ``defining`` statements."""
+    """Builds the drift of one object. The evidence consists of the unmatched statements that name the object or, if
+    there are none, of the ``defining`` statements.
+    """
     about = [each for each in unmatched if _touches(each, key)] or list(defining or unmatched)
     cause = "skipped sequence" if about and all(each.skipped for each in about) else "schema drift"
     evidence = [each.evidence for each in about[:_LISTED]] + (["…"] if len(about) > _LISTED else [])

@@ -24,7 +24,7 @@ _ALTERS = ("AlterTable", "CreateIndex", "DropIndex")
 
 END = 1 << 62
 BEGINS_COPY, ENDS_COPY = "CopyTable", "CopiedTable"
-"""Actions of records, not of statements: with one a copy of a table begins, with the other it is complete."""
+"""Actions of records, not of statements: the copy of a table begins with the first, and is complete with the second."""
 
 TEXT = 10_000  # characters of a statement that are kept; the rest is truncated
 
@@ -48,9 +48,9 @@ class Act:
     """One effect of a statement: ``action`` (such as DropTable) on the object ``uri``.
 
     ``sequence`` is the sequence of the statement's record, and ``place`` is the index of the effect in the statement.
-    ``to`` is the new name in a rename, and ``like`` is the table whose definition is copied. ``copying``: the table
-    that the statement creates is incomplete until its rows were copied. The other fields describe the statement: its
-    transaction, its binlog position, its commit time (µs since 1970) and its first TEXT characters.
+    ``to`` is the new name in a rename, and ``like`` is the table whose definition is copied. ``copying`` is true if the
+    table that the statement creates is incomplete until its rows are copied. The other fields describe the statement:
+    its transaction, its binlog position, its commit time (µs since 1970) and its first TEXT characters.
     """
 
     sequence: int
@@ -153,7 +153,8 @@ class _Lives:
 def lineage(
     tables: Iterable[Name], acts: Iterable[Act], known: Mapping[Name, Beginning] | None = None
 ) -> list[Segment]:
-    """Segments that cover every sequence of every table exactly once, for ``tables`` and all tables that ``acts`` name.
+    """Returns segments that cover every sequence of every table exactly once, for ``tables`` and all tables that
+    ``acts`` name.
 
     ``acts`` are one server's statements, up to the sequence at which its stream is compared. ``known`` maps tables to
     their beginnings as far as earlier statements showed them.
@@ -173,8 +174,8 @@ def lineage(
 
 
 def with_eras(lineage: Sequence[Segment]) -> Iterator[tuple[Segment, int]]:
-    """The segments, each with its era as it is counted in both servers' streams and in a state: 0 if no ALTER followed,
-    else the negative number of ALTERs that followed.
+    """Yields the segments, each with its era as it is counted in both servers' streams and in a state: 0 if no ALTER
+    followed, else the negative number of ALTERs that followed.
     """
     now = {each.owner: each.era for each in lineage if each.end == END}
     return ((each, each.era - now.get(each.owner, 0)) for each in lineage)
@@ -186,7 +187,8 @@ def beginnings(lineage: Iterable[Segment]) -> dict[Name, Beginning]:
 
 
 def exchanged(acts: Iterable[Act], segments: Iterable[Segment]) -> int | None:
-    """The sequence of an EXCHANGE PARTITION with which one of the ``segments`` begins; None if there is none.
+    """Finds an EXCHANGE PARTITION with which one of the ``segments`` begins, and returns its sequence; None if there is
+    none.
 
     From then on the table has rows that were logged for another table. No other statement alters two tables.
     """
@@ -200,7 +202,7 @@ def exchanged(acts: Iterable[Act], segments: Iterable[Segment]) -> int | None:
 
 
 def named_tables(acts: Iterable[Act]) -> frozenset[Name]:
-    """The tables that the statements name, and other objects within databases."""
+    """The names of all tables, and of other objects in databases, in the statements."""
     return frozenset(name for act in acts for uri in (act.uri, act.to) if uri and (name := table_name(uri)))
 
 
@@ -223,6 +225,6 @@ def _apply(lives: _Lives, act: Act) -> None:
 
 
 def table_name(uri: str) -> Name | None:
-    """The database and the table in a URI; None for the URI of a database."""
+    """Returns the database and the table in a URI, or None if the URI names a database."""
     parsed = Uri.parse(uri)
     return (parsed.database, parsed.table) if parsed.table is not None else None

@@ -36,10 +36,10 @@ def same_statement(leader: Act, follower: Act, renames: Renames) -> bool:
 
 
 def words(statement: str, names: Mapping[str, str] = _NO_NAMES, *, of_database: bool = False) -> list[Token]:
-    """A statement's tokens, without the differences that this module ignores; ``names`` maps the names of databases to
-    other names.
+    """Splits a statement into tokens, and removes the differences that this module ignores. ``names`` maps the names of
+    databases to other names.
 
-    ``of_database``: all names in the statement are names of databases.
+    ``of_database`` is true if all names in the statement are names of databases.
     """
     found = list(tokens(statement, ansi_quotes=False))
     compared = []
@@ -62,7 +62,8 @@ _DOT, _BRACKET = Token("mark", "."), Token("mark", "(")
 
 
 def like_source(act: Act, names: Mapping[str, str]) -> str | None:
-    """The URI of the table after LIKE, with the leader's name of its database; None for any other statement.
+    """Returns the URI of the table after LIKE, with the leader's name of its database; None for a statement without
+    LIKE.
 
     Records contain it in ``like``. For older records it is parsed from the statement's text: ``names`` maps the
     server's names of databases to the leader's names, and a table name without a database belongs to the database of
@@ -82,28 +83,29 @@ def like_source(act: Act, names: Mapping[str, str]) -> str | None:
 
 
 def _name(words: list[Token]) -> tuple[list[str], list[Token]]:
-    """The parts of the name at the start of ``words``, and the words after it."""
+    """Splits ``words`` into the parts of the name at their start, and the words after the name."""
     if len(words) > 2 and words[1] == _DOT:
         return [words[0].text, words[2].text], words[3:]
     return [each.text for each in words[:1]], words[1:]
 
 
 NEVER = ("never named",)
-"""The definition of an object that no statement names."""
+"""Stands for the definition of an object that no statement names."""
 _BEFORE = ("from before the topic",)
 
 Id = int | str
-"""A statement: the leader's sequence, or another name for a statement of the follower's own."""
+"""Identifies a statement: the leader's sequence, or a text for a statement that only the follower ran."""
 Key = tuple[str, str, str | None]
-"""An object: its kind, database and name; a database has no name."""
+"""Identifies an object: its kind, its database and its name; the name is None for a database."""
 Definition = tuple[Id, ...] | None
-"""The statements that defined an object; None if it was dropped."""
+"""The ids of the statements that defined an object; None if the object was dropped."""
 
 
 def definitions_after(
     statements: Mapping[int, tuple[Act, ...]], ids: Mapping[int, Id], names: Mapping[str, str]
 ) -> dict[Key, Definition]:
-    """The definition of each object after one server's ``statements``, which are in the order of their sequences.
+    """Determines the definition of each object after one server's ``statements``, which are in the order of their
+    sequences.
 
     ``ids`` maps sequences to the statements' ids; ``names`` maps the databases in the statements' texts to the leader's
     names.
@@ -144,7 +146,9 @@ class _Objects:
             self.definitions[key] = (*(self.definitions.get(key) or _BEFORE), statement)
 
     def _copied(self, act: Act) -> tuple[Id, ...]:
-        """The definition with which the object that ``act`` creates starts."""
+        """The beginning of the definition of the object that ``act`` creates: the definition of the table after LIKE,
+        else nothing.
+        """
         source = like_source(act, self._names)
         return (self.definitions.get(self._key("Table", source)) or _BEFORE) if source else ()
 

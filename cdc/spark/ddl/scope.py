@@ -1,6 +1,7 @@
 """Decides which of the leader's tables and statements are for this follower, according to the consumer's filters.
 
-``LeftOut`` are objects that the leader's producer leaves out of its topic: on the follower, they are its own.
+``LeftOut`` are objects that the leader's producer leaves out of its topic: on the follower, such objects are the
+follower's own.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -80,7 +81,7 @@ class Scope:
             )
 
     def silent(self, tables: Sequence[tuple[str, str]]) -> str | None:
-        """The reason why ``tables``, which occur in no statement and no row of the follower, can't be judged.
+        """Explains why ``tables``, which occur in no statement and no row of the follower, can't be judged.
 
         None if their absence is drift: if the consumer's filters are known, the follower should have these tables.
         """
@@ -90,7 +91,7 @@ class Scope:
         return f"the follower's topic has no records of {names}: if the filters of cdc-consumer leave them out, {_HINT}"
 
 
-NOT_REPLICATED = 0  # the number of all entries for objects that are left out
+NOT_REPLICATED = 0  # ``number`` of the entries that ``LeftOut.entries`` returns
 _WHY = "not replicated"
 
 
@@ -107,8 +108,9 @@ class LeftOut:
 
     @classmethod
     def of(cls, filters: Filters, tables: Collection[Name], acts: Iterable[Act]) -> Self:
-        """Creates the object from ``tables``, which have rows in the leader's topic, and ``acts``, the effects of its
-        statements."""
+        """Builds a ``LeftOut`` from ``tables``, which have rows in the leader's topic, and ``acts``, the effects of its
+        statements.
+        """
         uris = (Uri.parse(uri) for act in acts for uri in (act.uri, act.to) if uri)
         named = {*tables, *((uri.database, uri.table) for uri in uris)}
         return cls(filters, frozenset({*named, *((database, None) for database, _ in named)}))

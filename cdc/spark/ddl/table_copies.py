@@ -13,7 +13,7 @@ from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act, Name, table_name
 
 __all__ = ["TableCopy", "UnderCopy", "incomplete_copies", "table_copies", "under_copy"]
 
-_NAMED = 10  # tables in a reason
+_NAMED = 10  # number of tables that the reason lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class TableCopy:
     """The progress of a table's copy.
 
     ``since`` is the sequence of the record that announces the copy; ``began`` is the sequence of the first chunk, None
-    if the copy has not begun. ``altered``: an earlier ALTER TABLE may have changed rows, and the columns of the key,
-    without a record. ``alters`` is the number of ALTERs after the copy was complete.
+    if the copy has not begun. ``altered`` is true if an earlier ALTER TABLE may have changed rows, and the columns of
+    the key, without a record. ``alters`` is the number of ALTERs after the copy was complete.
     """
 
     since: int
@@ -47,7 +47,7 @@ def under_copy(copies: Mapping[Name, TableCopy]) -> list[UnderCopy]:
 
 
 def incomplete_copies(tables: Sequence[UnderCopy], sequence: int | None) -> str:
-    """The reason why an audit at the leader's ``sequence`` reaches no verdict, although it found no drift."""
+    """Explains why an audit at the leader's ``sequence`` reaches no verdict, although it found no drift."""
     names = ", ".join(f"{each.database}.{each.table}" for each in tables[:_NAMED]) + ", …" * (len(tables) > _NAMED)
     count = len(tables)
     return (
@@ -66,7 +66,9 @@ def table_copies(acts: Iterable[Act]) -> dict[Name, TableCopy]:
 
 
 class _Copies:
-    """The tables that were copied so far, and the tables that were altered since they were created or truncated."""
+    """Collects the tables that were copied so far, and the tables that were altered since they were created or
+    truncated.
+    """
 
     def __init__(self) -> None:
         self.found: dict[Name, TableCopy] = {}

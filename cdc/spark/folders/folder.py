@@ -9,7 +9,9 @@ ASIDE = ".new"  # the ending of the name of a file that will replace another fil
 
 
 class InUseError(Exception):
-    """Another process holds the lock. The text, if any, describes when the lock expires if that process was killed."""
+    """Raised if another process holds the lock. The text of the exception, if any, describes when the lock expires if
+    that process was killed.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +30,9 @@ class Lock(Protocol):
 
 
 class Folder(Protocol):
-    """A folder. Names are relative to it, with ``/`` between the parts; ``""`` is the folder itself. All methods raise
-    OSError."""
+    """A folder. Methods take names relative to the folder, with ``/`` between the parts of a name; ``""`` is the folder
+    itself. All methods raise OSError.
+    """
 
     @property
     def address(self) -> str:
@@ -59,8 +62,8 @@ class Folder(Protocol):
         ...
 
     def make(self, name: str, *, private: bool = False) -> None:
-        """Creates a folder and its parents; ``private``: only its owner may read it. An existing folder is not
-        changed."""
+        """Creates a folder and its parents; if ``private`` is true, only the owner may read the folder. An existing
+        folder is not changed."""
         ...
 
     def replace(self, name: str, text: str, *, private: bool = False) -> None:
@@ -68,7 +71,9 @@ class Folder(Protocol):
         ...
 
     def flush(self, name: str) -> None:
-        """Flushes a folder, its contents and its entry in the parent folder to disk, if the file system needs that."""
+        """Writes a folder, its contents and its entry in the parent folder to disk, if the file system does not do so
+        by itself.
+        """
         ...
 
     def move(self, name: str, to: str) -> None:

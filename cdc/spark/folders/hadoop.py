@@ -28,7 +28,7 @@ class HadoopFolder:
     def __init__(self, spark: SparkSession, address: str) -> None:
         """Raises OSError if Hadoop does not know the scheme of the address."""
         context = spark.sparkContext
-        assert context._gateway is not None and spark._jvm is not None  # they exist as long as the context
+        assert context._gateway is not None and spark._jvm is not None  # both exist as long as the context
         self._gateway, self._jvm = context._gateway, spark._jvm
         self._address = address.rstrip("/")
         self._settings = spark._jsc.sc().hadoopConfiguration()
@@ -78,7 +78,7 @@ class HadoopFolder:
             return [Entry(str(each.getPath().getName()), each.isDirectory(), each.getLen()) for each in found]
 
     def make(self, name: str, *, private: bool = False) -> None:
-        """Creates a folder and its parents; ``private``: only its owner may read it."""
+        """Creates a folder and its parents; if ``private`` is true, only the owner may read the folder."""
         path = self._path(name)
         with _as_os_error():
             if not self._files.exists(path):
@@ -139,7 +139,7 @@ class HadoopFolder:
             raise
 
     def _renamed_over(self, aside: Any, target: Any) -> None:
-        # FileSystem.rename does not replace an existing file.
+        # FileContext is used, since FileSystem.rename does not replace an existing file.
         option = self._class("Options$Rename")
         options = self._gateway.new_array(option, 1)
         options[0] = option.OVERWRITE
@@ -153,7 +153,7 @@ class HadoopFolder:
         return self._class("permission.FsPermission")(mode)
 
     def _class(self, name: str) -> Any:
-        # One look-up by the whole name: Py4J would look up each part of a dotted name in 300 jars.
+        # The class is looked up by its whole name at once: Py4J would look up each part of a dotted name in 300 jars.
         return getattr(self._jvm, _PACKAGE + name)
 
 

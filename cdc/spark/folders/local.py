@@ -56,7 +56,7 @@ class LocalFolder:
         return [Entry(each.name, each.is_dir() and not each.is_symlink(), each.lstat().st_size) for each in found]
 
     def make(self, name: str, *, private: bool = False) -> None:
-        """Creates a folder and its parents; ``private``: only its owner may read it."""
+        """Creates a folder and its parents; if ``private`` is true, only the owner may read the folder."""
         if private:
             make_folder(self.path / name)
         else:
@@ -94,7 +94,9 @@ class LocalFolder:
             take_from_others(self.path)
 
     def lock(self, name: str) -> IO[str]:
-        """Locks a file, at the latest until the process ends. Raises InUseError if another process holds the lock."""
+        """Locks a file. The lock ends when the process ends, or earlier. Raises InUseError if another process holds the
+        lock.
+        """
         (self.path / name).touch(mode=FILE)
         lock = (self.path / name).open("a")  # appending keeps the contents of a foreign file of this name
         try:

@@ -121,7 +121,7 @@ class _Table:
         self.origins = {name: Origin(name) for name, _ in before}
         self.doubt = ""
         self.keys_changed = False
-        # whether a column has another type or collation, so that columns computed from it may change
+        # True if a column got another type or collation, so that the values of columns computed from it may change.
         self.retyped = False
 
     def compute_again(self, names: Collection[str]) -> None:
@@ -134,8 +134,9 @@ class _Table:
         return tuple((name, self._types[name]) for name in self._order)
 
     def checked(self, told: Mapping[str, str]) -> Iterator[tuple[str, Origin]]:
-        """The origins, with a doubt for each column whose type in records (``told``) differs from its type according to
-        the statement."""
+        """Yields the origins, with a doubt for each column whose type in records (``told``) differs from its type
+        according to the statement.
+        """
         for name, origin in self.origins.items():
             understood = self._types[name].replace(f"character set {UNKNOWN_CHARSET}", "")
             is_same = told[name] == self._types[name] or (
@@ -274,7 +275,7 @@ def _changes(old: ColumnType, new: ColumnType, *, strict: bool) -> str:
 def _changes_text(old: ColumnType, new: ColumnType, doubt: str, *, strict: bool) -> str:
     if text_decoder(old.charset or "") is None or (old.charset == "ascii" and old.charset != new.charset):
         return "" if old == new else doubt
-    # In strict mode a server refuses characters that the character set lacks.
+    # In strict mode a server refuses to convert characters that the new character set lacks.
     is_known = new.charset in (old.charset, "utf8mb4") or (new.charset == UNKNOWN_CHARSET and strict)
     if not is_known:
         return f"its character set became {new.charset}"
@@ -303,5 +304,7 @@ def _keeps_texts(old: ColumnType, new: ColumnType, *, strict: bool) -> bool:
 
 
 def _capacity(kind: ColumnType) -> int:
-    """The approximate maximum length of values, in bytes; for VARCHAR in characters, so that it may be too low."""
+    """The approximate maximum length of values, in bytes; for a VARCHAR in characters, so that the result may be too
+    low.
+    """
     return (_TEXTS | _BLOBS).get(kind.name, kind.numbers[0] if kind.numbers else 0)

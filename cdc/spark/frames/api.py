@@ -1,4 +1,4 @@
-"""The functions of ``cdc.spark``, which read a leader's topics as DataFrames.
+"""Defines the functions of ``cdc.spark``, which read a leader's topics as DataFrames.
 
 ``table`` reads a table as of any moment, ``tables`` lists the tables that exist at a moment, and ``schema`` lists the
 columns of a table. ``changes`` reads the changes of rows, for one table with Spark types, for all tables as the JSON
@@ -42,16 +42,17 @@ _BY_NAME = """
 
 
 def of_table(messages: DataFrame, plan: Plan, options: Options, *, since: int, upto: int) -> DataFrame:
-    """The changes of one table, with the columns op, before and after, which are structs of the plan's columns, and the
-    place in the stream."""
+    """Returns the changes of one table: the columns op, before and after, which are structs of the plan's columns, and
+    the place in the stream.
+    """
     changed = changed_rows(messages, plan, since=since, upto=upto)
     images = [f"{_struct(plan, name, options)} AS {name}" for name in ("before", "after")]
     return changed.selectExpr(_OP, *images, *_PLACE)
 
 
 def of_all_tables(messages: DataFrame, *, since: int, upto: int) -> DataFrame:
-    """The changes of all tables, with the columns database, table, op, before and after, which are maps from column to
-    JSON text, and the place in the stream.
+    """Returns the changes of all tables: the columns database, table, op, before and after, which are maps from column
+    to JSON text, and the place in the stream.
 
     Spark raises an error for a message that is not a record.
     """
@@ -79,8 +80,9 @@ _SEGMENTS = "database STRING, table STRING, first BIGINT, end BIGINT, owner STRU
 
 
 def columns_of(spark: SparkSession, plan: Plan, options: Options) -> DataFrame:
-    """One row for each column of the table: position (from 1), column, mysql_type, spark_type, and key_position (NULL
-    for a column that is not in the key)."""
+    """Returns one row for each column of the table: position (from 1), column, mysql_type, spark_type, and key_position
+    (NULL for a column that is not in the key).
+    """
     key = plan.key or ()
     rows = [
         {
@@ -97,8 +99,9 @@ def columns_of(spark: SparkSession, plan: Plan, options: Options) -> DataFrame:
 
 
 def tables_of(source: Source, history: History, sequence: int) -> DataFrame:
-    """One row for each table: database, table, changes (the number of rows in the records that count for the table),
-    and the first and the last sequence of these records."""
+    """Returns one row for each table: database, table, changes (the number of rows in the records that count for the
+    table), and the first and the last sequence of these records.
+    """
     found = existing(history, sequence)
     spark = source.spark
     segments = [
@@ -143,8 +146,8 @@ def table(
     time zone if the text names no zone); a time means the newest transaction that was complete then. docs/tables.md
     lists the Spark type of each MySQL type. ``choices`` are the options in ``typed.Options``, such as ``zero_dates``.
 
-    Raises UserError if there is no such table then, or if the stream does not contain all of its rows and columns. If a
-    value can't be converted, Spark raises an error that names the row.
+    Raises UserError if the table does not exist at that moment, or if the stream does not contain all of its rows and
+    columns. If a value can't be converted, Spark raises an error that names the row.
     """
     options = Options(**choices)
     source = _source(spark, profile)
@@ -176,7 +179,7 @@ def changes(
     ``stream`` the result is a stream for Structured Streaming, without ``upto``, with the table's present columns;
     Spark raises an error at rows that have other columns. ``choices`` are the options of ``table``.
 
-    Raises UserError if there is no such table then, or if its columns are not known.
+    Raises UserError if the table does not exist at ``upto``, or if its columns are not known.
     """
     options = Options(**choices)
     source = _source(spark, profile)
@@ -208,7 +211,7 @@ def schema(
     """Lists the columns of the table ``name`` as of ``at``, by default now. Each row contains position, column,
     mysql_type, spark_type and key_position.
 
-    Raises UserError if there is no such table then, or if its columns are not known.
+    Raises UserError if the table does not exist at ``at``, or if its columns are not known.
     """
     source = _source(spark, profile)
     table_name = source.stored(_name(name))
@@ -227,8 +230,9 @@ def tables(spark: SparkSession, profile: str | Path | Profile, *, at: Moment = N
 
 
 def _source(spark: SparkSession, profile: str | Path | Profile) -> Source:
-    """Opens the topics in a Spark session with settings of our own, except for the time zone, which is the user's,
-    since the user names times in it."""
+    """Opens the topics in a Spark session with our own settings, except for the time zone: times that the user names
+    are in the user's time zone.
+    """
     own, zone = own_session(spark), "spark.sql.session.timeZone"
     own.conf.set(zone, spark.conf.get(zone) or "UTC")
     return Source.of(own, _profile(profile))

@@ -84,7 +84,9 @@ class _Type:
         self.rounds = ""
 
     def brackets(self, reader: SqlReader) -> None:
-        """Parses the brackets after the type's name, if it has any: numbers, or the members of an ENUM or SET."""
+        """Parses the brackets after the type's name, if there are any: they contain numbers, or the members of an ENUM
+        or SET.
+        """
         reader.take("PRECISION") if self.name == "double" else None
         if not reader.mark("("):
             return
@@ -102,7 +104,7 @@ class _Type:
             reader.require_mark(",")
 
     def attribute(self, reader: SqlReader) -> bool:
-        """Parses one attribute of the type if one comes next; returns whether it did."""
+        """Parses an attribute of the type, if the next words are an attribute; returns whether they are."""
         if reader.take("UNSIGNED") or reader.take("ZEROFILL"):
             self.unsigned = True
         elif reader.take("CHARACTER", "SET") or reader.take("CHARSET"):
@@ -144,7 +146,7 @@ class _Type:
 
 
 def _attribute(reader: SqlReader, column: ColumnSql) -> bool:
-    """Parses one attribute of the column if one comes next; returns whether it did."""
+    """Parses an attribute of the column, if the next words are an attribute; returns whether they are."""
     if reader.take("NOT", "NULL"):
         column.nullable = False
     elif reader.take("NULL"):
@@ -176,7 +178,7 @@ def _attribute(reader: SqlReader, column: ColumnSql) -> bool:
 
 
 def _ignored(reader: SqlReader) -> bool:
-    """Skips an attribute that changes no value; returns whether it did."""
+    """Skips an attribute that changes no value, if the next words are such an attribute; returns whether they are."""
     if reader.take("COMMENT") or reader.take("ENGINE_ATTRIBUTE"):
         reader.mark("=")
         reader.at += 1
@@ -207,7 +209,7 @@ def _default(reader: SqlReader) -> list[Token]:
             reader.at += 1
         if _EXPONENT.fullmatch(reader.items[reader.at - 1].text) and (reader.mark("-") or reader.mark("+")):
             reader.at += 1
-        # Each of b'101', _latin1 'a' and 'a' 'b' is one literal.
+        # Several tokens may form one literal: b'101', _latin1 'a' and 'a' 'b' are literals.
         while reader.at < len(reader.items) and reader.items[reader.at].kind == "string":
             reader.at += 1
     return reader.items[start : reader.at]
@@ -259,8 +261,9 @@ def added_value(column: ColumnSql) -> str | None:
 
 
 def _literal(tokens: list[Token]) -> Token | None:
-    """The literal that ``tokens`` consist of, with or without brackets; a number and its sign become one token. None
-    for all other tokens."""
+    """Returns the literal that ``tokens`` form, with or without brackets; a number and its sign become one token. None
+    for all other tokens.
+    """
     inner = tokens[1:-1] if tokens[:1] == [Token("mark", "(")] else tokens
     if len(inner) == 1 and inner[0].kind == "string":
         return None if "\\" in inner[0].text else inner[0]

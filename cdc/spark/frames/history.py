@@ -41,8 +41,8 @@ def history_of(source: Source, name: Name) -> History:
 def read_history(
     source: Source, names: Collection[Name] | None = None, *, messages: DataFrame | None = None
 ) -> History:
-    """Reads the history of ``source``; if ``names`` is given, at least the history of these tables. ``messages`` is the
-    result of ``Source.of_statements`` if it was read before.
+    """Reads the history of ``source``; if ``names`` is given, the result contains at least the history of these tables.
+    ``messages`` is the result of ``Source.of_statements`` if it was read before.
 
     Raises UserError for a message that is not a record.
     """

@@ -60,7 +60,7 @@ class Source:
         return cls(spark, profile.folded() if folds else profile, span(kafka), end, folds)
 
     def stored(self, name: Name) -> Name:
-        """The name of a table as records contain it."""
+        """Returns the name of a table as records contain it."""
         return (folded(name[0]), folded(name[1])) if self.folds_names else name
 
     @property
@@ -69,25 +69,25 @@ class Source:
 
     @property
     def cut(self) -> bool:
-        """Whether topics have lost their oldest records."""
+        """Whether retention has deleted the oldest records of a topic."""
         return any(begin > 0 for begin, _ in self.span.partitions.values())
 
     def uri(self, name: Name) -> str:
-        """The key of a table's messages."""
+        """Returns the key of a table's messages."""
         return str(Uri(self.profile.mysql_resource_name, *name))
 
     def of_tables(self, names: Collection[Name]) -> DataFrame:
-        """The messages with rows of the tables ``names``, with the columns side, partition, offset and value."""
+        """Reads the messages with rows of the tables ``names``, with the columns side, partition, offset and value."""
         topics = {self.kafka.topics().of_table(*name) for name in names}
         return self._read(self._within(topics), F.col("key").isin([self.uri(name) for name in sorted(names)]))
 
     def of_all(self) -> DataFrame:
-        """The messages with rows of all tables, with the columns side, partition, offset and value."""
+        """Reads the messages with rows of all tables, with the columns side, partition, offset and value."""
         return self._read(self.span, F.col("key").rlike(_OF_TABLE))
 
     def stream_of(self, names: Collection[Name] | None) -> DataFrame:
-        """The messages with rows of the tables ``names``, or of all tables, as a stream for Structured Streaming that
-        begins with the oldest message.
+        """Reads the messages with rows of the tables ``names``, or of all tables, as a stream for Structured Streaming
+        that begins with the oldest message.
 
         Raises UserError for topics that were written without Kafka transactions. Spark raises an error at a record that
         was written as several messages, since it would have to wait to join them.
@@ -120,8 +120,8 @@ class Source:
         )  # fmt: skip
 
     def of_statements(self, names: Collection[Name] | None) -> DataFrame:
-        """The messages with statements, and at least those messages with rows that contain column types, or begin or
-        end a table copy.
+        """Reads the messages with statements. Also reads those messages with rows that contain column types, or that
+        begin or end a table copy; the result may contain other messages with rows, too.
 
         If ``names`` is given, only messages with rows of these tables are included; in layout "per_table" statements
         are read only from the topics of these tables and from the events topic.
@@ -134,19 +134,20 @@ class Source:
         return found.where(is_told()).drop("key")
 
     def heads(self) -> DataFrame:
-        """The ``sequence``, ``transaction`` and ``ts_us`` of all records, and whether each record is the ``last`` of
-        its transaction."""
+        """Reads the ``sequence``, ``transaction`` and ``ts_us`` of all records, and whether each record is the ``last``
+        of its transaction.
+        """
         found = heads(self._read(self.span, None), "sequence", "transaction", "last", "ts_us")
         return found.where(F.col("sequence") <= self.newest)
 
     def everything(self) -> DataFrame:
-        """All messages, with the columns side, partition, offset, key and value."""
+        """Reads all messages, with the columns side, partition, offset, key and value."""
         return self._read(self.span, None, keyed=True)
 
     def outline(self) -> DataFrame:
-        """All records, with the columns partition, offset, uri (NULL for a record without rows), sequence, file,
-        position, transaction and ts_us. ``told`` is true for the records that ``of_statements`` returns, too; only
-        these records have a ``value``, for all others it is NULL.
+        """Reads all records, with the columns partition, offset, uri (NULL for a record without rows), sequence, file,
+        position, transaction and ts_us. ``told`` is true for those records that ``of_statements`` returns, too. Only
+        these records have a ``value``; it is NULL for all others.
         """
         uri = F.when(F.col("key").rlike(_OF_TABLE), F.col("key")).alias("uri")
         told = is_told().alias("told")
@@ -188,7 +189,7 @@ class Source:
 def is_told() -> Column:
     """Whether a message, by its ``key`` and ``value``, is a statement, contains column types, or begins or ends a table
     copy."""
-    # Most of a record consists of rows, which follow after everything that is searched for here.
+    # The texts that are searched for come before the rows, which make up most of a record.
     head = F.substring("value", 1, _BEFORE_ROWS_BYTES).cast("string")
     beginning = F.when(F.contains(head, F.lit(_ROWS)), F.substring_index(head, _ROWS, 1))
     beginning = beginning.otherwise(F.col("value").cast("string"))

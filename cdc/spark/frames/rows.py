@@ -1,7 +1,7 @@
-"""Makes the rows of one table from its messages: the changes of rows in the columns of one moment, and the rows that
+"""Builds the rows of one table from its messages: the changes of rows, in the columns of one moment, and the rows that
 remain at that moment.
 
-The module only makes Spark expressions: no row passes through Python. A row's **image** is an array of the JSON texts
+The module only builds Spark expressions: no row passes through Python. A row's **image** is an array of the JSON texts
 of its values, in the order of the plan's columns. In place of a value that is not certain, it contains the reason
 (``typed.DOUBT``).
 """
@@ -34,7 +34,7 @@ _BOTH = "array(named_struct('image', before, 'n', -1L), named_struct('image', af
 
 
 def changed_rows(messages: DataFrame, plan: Plan, *, since: int, upto: int) -> DataFrame:
-    """The changed rows in the records of ``messages`` from sequence ``since`` through ``upto``.
+    """Returns the changed rows in the records of ``messages`` from sequence ``since`` through ``upto``.
 
     The columns are sequence, transaction, last, file, position, ts_us and chunk, as in the record; ``row``, the number
     of the row in the record; ``old`` and ``new``, the values that identify the row before and after the change (NULL in
@@ -63,11 +63,11 @@ def changed_rows(messages: DataFrame, plan: Plan, *, since: int, upto: int) -> D
 
 
 def exploded(records: DataFrame, condition: str, *columns: str) -> DataFrame:
-    """The rows of those parsed ``records`` that fulfil ``condition``: the record's ``columns``, with ``row`` and
+    """Returns the rows of the parsed ``records`` that fulfil ``condition``: the record's ``columns``, with ``row`` and
     ``image`` of each row.
 
     Spark pushes a filter, with all expressions that it uses, down to the scan of messages, and would parse each record
-    there and once more for its rows. Spark does so with the filter that it derives from an inner explode, too, but not
+    there and once more for its rows. Spark also pushes down the filter that it derives from an inner explode, but not
     with a filter on the result of an explode.
     """
     rows = F.expr(f"posexplode_outer(IF({condition}, rows, NULL))")
@@ -75,8 +75,9 @@ def exploded(records: DataFrame, condition: str, *columns: str) -> DataFrame:
 
 
 def last_images(changed: DataFrame) -> DataFrame:
-    """The last ``image`` of each changed row, NULL if the row was deleted, and ``known``, which identifies the row.
-    Only for tables with a key."""
+    """Selects the last ``image`` of each changed row, NULL if the row was deleted, and ``known``, which identifies the
+    row. The table must have a key.
+    """
     kept = changed.select(
         F.expr(f"shiftleft(sequence, {_ORDER_BITS + 1}) + 2L * row").alias("place"),
         "after",
@@ -89,8 +90,9 @@ def last_images(changed: DataFrame) -> DataFrame:
 
 
 def left_rows(changed: DataFrame, plan: Plan) -> DataFrame:
-    """The rows that remain after all changes, with the columns ``image``, and ``known``, which names the row in
-    errors."""
+    """Selects the rows that remain after all changes, with the columns ``image`` and ``known``; ``known`` names the row
+    in errors.
+    """
     if plan.keyed:
         return last_images(changed).where("image IS NOT NULL").select("image", "known")
     counted = changed.select(F.explode(F.expr(_BOTH)).alias("step")).select("step.*").where("image IS NOT NULL")
@@ -145,7 +147,7 @@ def _of_stretch(plan: Plan, image: str, make: Callable[[Stretch, str], str]) -> 
     if set(made.values()) == {image}:
         return image
     whens = " ".join(f"WHEN stretch = {at} THEN {text}" for at, text in made.items())
-    if len(set(made.values())) == 1:  # nearly always: a CASE for each row would double the cost
+    if len(set(made.values())) == 1:  # nearly always true: a CASE for each row would double the cost
         whens = f"ELSE {next(iter(made.values()))}"
     return f"CASE WHEN {image} IS NULL THEN CAST(NULL AS ARRAY<STRING>) {whens} END"
 

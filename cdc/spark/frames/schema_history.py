@@ -1,4 +1,4 @@
-"""The schema history of a leader's stream: DDL, table copies, column types. Pure."""
+"""Represents the schema history of a leader's stream: DDL, table copies, column types. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ __all__ = [
     "generated_columns", "untold",
 ]  # fmt: skip
 
-_LIKE = 12  # words up to LIKE in CREATE TEMPORARY TABLE IF NOT EXISTS d.t (LIKE …
+_LIKE = 12  # number of words up to LIKE in CREATE TEMPORARY TABLE IF NOT EXISTS d.t (LIKE …
 _WORDS = 4  # the first words of a definition, which contain the column's name: CHANGE COLUMN old new
 
 Columns = tuple[tuple[str, str], ...]
@@ -21,8 +21,9 @@ Columns = tuple[tuple[str, str], ...]
 
 
 class NotTold(UserError):
-    """Raised if no record contains a table's columns yet: it has no rows, or an old version wrote the stream without
-    types."""
+    """Raised if no record contains a table's columns yet: the table has no rows, or an old version wrote the stream
+    without types.
+    """
 
 
 class CopyIncomplete(UserError):
@@ -62,7 +63,7 @@ class History:
     silent_cascades: bool
 
     def upto(self, sequence: int) -> list[Act]:
-        """The acts up to and including ``sequence``."""
+        """Returns the acts up to and including ``sequence``."""
         return [act for act in self.acts if act.sequence <= sequence]
 
 
@@ -73,7 +74,7 @@ class Histories:
     def __init__(self, history: History) -> None:
         self._whole = history
         self._part_of = _parts(history.acts)
-        self._acts: dict[Name, list[Act]] = {}  # by part
+        self._acts: dict[Name, list[Act]] = {}  # maps each part to its acts
         self._of_databases: dict[str, list[Act]] = {}
         self._told: dict[Name, list[Told]] = {}
         for act in history.acts:
@@ -88,7 +89,7 @@ class Histories:
             self._databases.setdefault(self._part(name), set()).add(name[0])
 
     def of(self, name: Name) -> History:
-        """The part of the history that ``versions.plan`` needs for the table ``name``."""
+        """Returns the part of the history that ``versions.plan`` needs for the table ``name``."""
         part = self._part(name)
         databases = sorted({"*", name[0]} | self._databases.get(part, set()))
         of_databases = (act for database in databases for act in self._of_databases.get(database, ()))

@@ -73,7 +73,7 @@ def literal(text: str) -> str:
 
 
 def spark_type(text: str, options: Options) -> str:
-    """The Spark type, in Spark's DDL, for a MySQL type as records contain it."""
+    """Returns the Spark type, in Spark's DDL, for a MySQL type as records contain it."""
     kind = read_type(text)
     name = kind.name
     if name in _INTEGERS:
@@ -142,7 +142,7 @@ def _string(value: str, tag: str) -> str:
 
 
 def _cases(kind: ColumnType, value: str, to: str, fails: Fails, options: Options) -> list[tuple[str, str]]:
-    """Pairs of a condition on the JSON text, and the SQL of the value if the condition holds."""
+    """Returns pairs: a condition on the JSON text, and the SQL of the value if the condition holds."""
     name = kind.name
     if name in _INTEGERS:
         tag = "UnsignedInteger" if kind.unsigned else "SignedInteger"
@@ -183,7 +183,7 @@ def _members(kind: ColumnType, value: str) -> list[tuple[str, str]]:
     cases = [(_is(value, "Set", "["), listed), (f"{value} = '{{\"Set\":0}}'", "CAST(array() AS ARRAY<STRING>)")]
     if not kind.members:
         return cases
-    # The mask has up to 64 bits, as an unsigned number.
+    # The mask is an unsigned number of up to 64 bits.
     mask = f"CAST(conv({_content(value, 'Set')}, 10, -10) AS BIGINT)"
     chosen = f"filter({known}, (m, i) -> ({mask} & shiftleft(1L, i)) != 0)"
     return [*cases, (_is(value, "Set"), chosen)]
@@ -196,7 +196,7 @@ def _interval(value: str) -> str:
 
 
 def _moment(name: str, value: str, to: str, fails: Fails, options: Options) -> str:
-    """The SQL of a DATE, DATETIME or TIMESTAMP. A cast fails only for a date that no calendar has."""
+    """The SQL that converts a DATE, DATETIME or TIMESTAMP. A cast fails only for a date that no calendar has."""
     if name == "timestamp":
         parts = _parsed(value, "Timestamp", "STRUCT<unix_time: BIGINT, subsecond: INT>")
         moment = "timestamp_micros(parts.unix_time * 1000000 + parts.subsecond)"

@@ -66,7 +66,7 @@ class Plan:
 def plan(history: History, name: Name, sequence: int, *, cut: bool) -> Plan:
     """Plans how to read the table ``name`` as of ``sequence``. ``cut`` is true if the stream lacks its oldest records.
 
-    Raises UserError if there is no such table then, or its rows or columns are not certain.
+    Raises UserError if the table does not exist at ``sequence``, or its rows or columns are not certain.
     """
     where = f"table {'.'.join(name)}, sequence {sequence}"
     acts = history.upto(sequence)
@@ -83,9 +83,9 @@ def plan(history: History, name: Name, sequence: int, *, cut: bool) -> Plan:
 
 
 def plan_of_changes(history: History, name: Name, sequence: int) -> Plan:
-    """Plans how to read everything logged for the table ``name`` since it was created, also before a TRUNCATE or a new
-    copy, with its columns as of ``sequence``. Raises UserError if there is no such table then, or its columns are not
-    known."""
+    """Plans how to read all changes of the table ``name`` from its creation through ``sequence``, including the changes
+    before a TRUNCATE or a new copy, with the columns that it has at ``sequence``. Raises UserError if the table does
+    not exist at ``sequence``, or its columns are not known."""
     where = f"table {'.'.join(name)}, sequence {sequence}"
     acts = [act for act in history.upto(sequence) if act.action not in ("TruncateTable", BEGINS_COPY)]
     segments = _segments(history, acts, name, sequence, where)
@@ -105,7 +105,7 @@ def _segments(history: History, acts: Sequence[Act], name: Name, sequence: int, 
             hint="see tables(spark, profile, at=…)",
         )
     names = {name, *(told.name for told in history.told)}
-    # No column depends on an index; ``_rekeyed`` finds whether the key of rows changes.
+    # Statements on indexes are left out: no column depends on an index, and ``_rekeyed`` finds changes of the key.
     changing = [act for act in acts if not act.action.endswith("Index")]
     return sorted((each for each in lineage(names, changing) if each.owner == name), key=lambda each: each.first)
 
@@ -186,7 +186,7 @@ def _cascades(history: History, act: Act) -> bool:
 
 
 def _versions(history: History, segments: Sequence[Segment], sequence: int) -> tuple[list[Version], list[int]]:
-    """All versions of the table in its ``segments``, in order, and the index of the version of each segment."""
+    """Finds all versions of the table in its ``segments``, in order, and the index of each segment's version."""
     versions: list[Version] = []
     of_segment: list[int] = []
     for at, segment in enumerate(segments):
@@ -231,7 +231,7 @@ def _rekeyed(told: Sequence[Told], sequence: int) -> int | None:
     """The sequence from which rows are identified by other columns than the columns of the first key; None if there is
     no such sequence."""
     if not told or told[0].key is None:
-        return None  # rows are identified by all of their values, which stays right
+        return None  # rows of a table without a key are identified by all of their values, also if the table gets a key
     others = (each.sequence for each in told if sorted(each.key or ()) != sorted(told[0].key))
     return next((each for each in others if each <= sequence), None)
 
@@ -250,7 +250,7 @@ def _keys(versions: Sequence[Version], where: str, name: Name) -> list[tuple[str
     Raises UserError if they differ between two successive versions that may both have rows.
     """
     keys: list[tuple[str, ...]] = []
-    known: tuple[str, ...] | None = None  # the key of the newest version that has rows, by present names
+    known: tuple[str, ...] | None = None  # the key of the newest version with rows, by the present names of its columns
     seen = False
     for version in versions:
         if version.rekeyed is not None:

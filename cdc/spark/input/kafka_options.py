@@ -28,11 +28,13 @@ _MOST_WAIT_MS = "20"
 _HINT = "give the audit separate profiles, with SASL PLAIN, SCRAM or OAUTHBEARER, or TLS with PEM files"
 
 Translation = Callable[[str, Mapping[str, str]], dict[str, str]]
-"""The Java client's options for a property's value, and the profile's other properties."""
+"""Translates a property's value to options of the Java client; the second argument contains all properties of the
+profile.
+"""
 
 
 def kafka_options(kafka: Kafka) -> dict[str, str]:
-    """The options with which Spark's Kafka source connects as the profile's librdkafka properties do.
+    """The options with which Spark's Kafka source connects as librdkafka does with the profile's properties.
 
     Only properties that secure the connection are translated; other properties tune librdkafka itself. Certificates and
     keys are passed on as text, so that executors need not have their files. Raises UserError for a security property

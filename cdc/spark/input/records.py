@@ -85,7 +85,7 @@ def put_together(messages: DataFrame, span: Span) -> DataFrame:
     if span.limit is not None:
         fragments = fragments.where(
             F.col("sequence") < span.limit
-        )  # perhaps only the first fragments of the next record are committed
+        )  # the next record may be incomplete: perhaps only its first fragments are committed
     fragment = F.struct("number", "offset", F.col("value").cast("string").alias("text"))
     grouped = fragments.groupBy("side", "partition", "sequence", "total", "checksum").agg(
         F.array_sort(F.collect_list(fragment)).alias("fragments")
@@ -103,7 +103,7 @@ def put_together(messages: DataFrame, span: Span) -> DataFrame:
 LEADER, FOLLOWER = "leader", "follower"
 
 _OFFSETS_A_TASK, _OFFSETS_A_CORE = 100_000, 2_000
-_MOST_TASKS = 20_000  # tasks of a stage: for each task the driver keeps which partitions it wrote (``job.session``)
+_MOST_TASKS = 20_000  # the most tasks of a stage: the driver remembers which partitions each wrote (``job.session``)
 
 _IMAGE, _IMAGES = "STRUCT<cols: ARRAY<STRING>>", "ARRAY<STRUCT<cols: ARRAY<STRING>>>"
 # If a field is declared STRING and contains an object, Spark returns the object's text. So values of all types are
@@ -127,17 +127,17 @@ _JSON = {
     "affects": "ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING, like: STRING>>",
     "event": "STRING", "broken": "STRING",
 }  # fmt: skip
-"""The Spark type of each field of a record's JSON; ``broken`` gets the text of a record that is not JSON."""
+"""The Spark type of each field of a record's JSON; ``broken`` contains the text of a record that is not JSON."""
 _FIELDS_OF_COLUMNS = {
     "file": "bn_file.fileName", "position": "bn_file.offset",
     "transaction": "transaction.id", "index": "transaction.index", "last": "transaction.last",
     "ts_us": "transaction.ts_us",
 }  # fmt: skip
-"""The field for each column of ``parse`` that has another name."""
+"""Maps each column of ``parse`` to its field in the JSON, if the field has another name."""
 
 
 def json_schema(*fields: str) -> str:
-    """The schema, in Spark's DDL, of these ``fields`` of a record's JSON, each with all fields inside it."""
+    """Writes the schema, in Spark's DDL, of these ``fields`` of a record's JSON, each with all fields inside it."""
     chosen: dict[str, Any] = {}
     for path, kind in _JSON.items():
         if any(f"{path}.".startswith(f"{field}.") for field in fields):
@@ -300,7 +300,9 @@ def counting(messages: DataFrame, span: Span) -> DataFrame:
 
 
 def _offsets(span: Span, which: int) -> dict[str, dict[int, int]]:
-    """The first offset (``which`` 0) or the offset after the last (``which`` 1), by topic and partition."""
+    """Maps each topic and partition to its first offset (``which`` is 0), or to the offset after its last (``which`` is
+    1).
+    """
     found: dict[str, dict[int, int]] = {}
     for (topic, number), ends in span.partitions.items():
         found.setdefault(topic, {})[number] = ends[which]
@@ -308,7 +310,7 @@ def _offsets(span: Span, which: int) -> dict[str, dict[int, int]]:
 
 
 def before_limits(records: DataFrame, spans: Mapping[str, Span]) -> DataFrame:
-    """The ``records`` with sequences below the limit of their side's span."""
+    """Selects the ``records`` whose sequence is below the limit of their side's span."""
     for side, span in spans.items():
         if span.limit is not None:
             beyond = (F.col("side") == side) & (F.col("sequence") >= span.limit)
@@ -364,7 +366,7 @@ def heads(messages: DataFrame, *names: str) -> DataFrame:
 
 
 def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
-    """The fields of the messages' JSON, without the binlog's other events; ``at`` is a message's offset.
+    """Parses the messages' JSON into fields, without the binlog's other events; ``at`` is a message's offset.
 
     ``uri_matches`` is true if the URI is valid, ``names`` are the parts of the URI, and ``rows`` are the rows of the
     operation.

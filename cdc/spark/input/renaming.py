@@ -48,7 +48,7 @@ def renames(profiles: Mapping[str, Profile], consumer: Profile | None) -> Rename
 
 
 def names_in_use(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[str, str]:
-    """The renames and the consumer's own database, as a part of a state's identity."""
+    """Returns the consumer's renames and its own database, as a part of a state's identity."""
     schema = own_schema(profiles, consumer)
     own = {} if schema == CHECKPOINT_DATABASE else {"the consumer's own": schema}
     return dict(renames(profiles, consumer).databases) | own

@@ -31,8 +31,8 @@ Result = TypeVar("Result")
 def in_background(work: Callable[[], Result], spark: SparkSession | None = None) -> Iterator[Callable[[], Result]]:
     """Runs ``work`` in a thread; yields a function that waits for the work's result, or raises its exception.
 
-    Jobs of ``spark`` have the job group, the tags and the scheduler pool of the caller. The work has ended when the
-    block ends, even if the block fails.
+    Jobs of ``spark`` have the job group, the tags and the scheduler pool of the caller. Even if the block fails, the
+    work has ended when the block ends.
     """
     with ThreadPoolExecutor(1) as threads:
         target: Callable[[], Result] = inheritable_thread_target(spark)(work) if spark else work
@@ -68,7 +68,7 @@ def is_tiny(frame: DataFrame) -> bool:
 
 
 def in_one_part(frame: DataFrame) -> DataFrame:
-    """Puts ``frame`` into one partition if the audit is tiny. A union of two such frames has two partitions again."""
+    """Puts ``frame`` into one partition if the audit is tiny. A union of two such frames has two partitions."""
     return frame.coalesce(1) if is_tiny(frame) else frame
 
 
@@ -88,10 +88,10 @@ def cached(frame: DataFrame) -> DataFrame:
     spark = frame.sparkSession
     _PERSISTED.setdefault(spark, []).append(kept)
     jvm = spark._jvm
-    assert jvm is not None  # it exists as long as the context
+    assert jvm is not None  # the JVM exists as long as the context
     try:
         plan = kept._jdf.queryExecution().withCachedData()
-        # One look-up by the whole name: Py4J would look up each part of a dotted name in 300 jars.
+        # The class is looked up by its whole name at once: Py4J would look up each part of a dotted name in 300 jars.
         datasets = getattr(jvm, "org.apache.spark.sql.classic.Dataset")
         return DataFrame(datasets.ofRows(spark._jsparkSession, plan), spark)
     except (Py4JError, TypeError):  # these internals are not public, and have other names in this version of Spark

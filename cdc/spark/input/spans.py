@@ -33,10 +33,10 @@ class Span:
     """The part of one server's topics to read: each partition's first offset, and the offset after its last.
 
     ``limit`` is the first sequence that is not read, if the offsets alone can't define it: Kafka commits a transaction
-    in one topic after the other, so a reader of several topics may see a part of the newest transaction.
-    ``fragmented`` is true if some records were written as several messages (module cdc.kafka.fragments). ``marks``
-    define which messages count, if records were written without Kafka transactions (module cdc.kafka.epochs).
-    ``folds_names`` is true if the server has all names of databases and tables in lower case.
+    in one topic after the other, so a reader of several topics may see a part of the newest transaction. ``fragmented``
+    is true if some records were written as several messages (module cdc.kafka.fragments). ``marks`` define which
+    messages count, if records were written without Kafka transactions (module cdc.kafka.epochs). ``folds_names`` is
+    true if the server stores all names of databases and tables in lower case.
     """
 
     partitions: Mapping[Partition, tuple[int, int]]
@@ -51,7 +51,7 @@ class Span:
         return sum(end - start for start, end in self.partitions.values())
 
     def after(self, offsets: Mapping[Partition, int]) -> "Span":
-        """The rest of the span, in which each partition starts at its offset in ``offsets``.
+        """Returns the rest of the span, in which each partition starts at its offset in ``offsets``.
 
         Raises UserError if a partition ends before its offset in ``offsets``, or starts after it. With a ``limit``, a
         partition may start after it: the offsets between may be markers of Kafka transactions, and sequences show
@@ -77,7 +77,7 @@ class Span:
 
 
 def span(kafka: Kafka) -> Span:
-    """The present offsets of the topics of ``kafka``, up to the last committed Kafka transaction.
+    """Queries the present offsets of the topics of ``kafka``, up to the last committed Kafka transaction.
 
     Raises UserError if the brokers can't be reached, if the topic does not exist, if a transaction stays open, or if
     there are messages in a partition that was added to a topic.
@@ -101,15 +101,17 @@ def span(kafka: Kafka) -> Span:
         newest = newest_commits(properties, names.commits) if names.commits in topics else None
         if newest is None or not newest.marks:
             return _whole(properties, Span(ranges), newest)
-        # Without Kafka transactions, a record that no entry counts may come from a producer that was replaced.
+        # Records from ``next_sequence`` on are not read: without Kafka transactions, a record that no entry counts may
+        # come from a producer that was replaced.
         _await_readable(properties, newest, names.commits)
         ranges = _ranges(properties, list(ranges))
         return Span(ranges, newest.next_sequence, True, newest.marks, newest.folds_names)
 
 
 def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
-    """Kafka's id of each topic in ``span``; a topic that is deleted and created again gets another id. Raises
-    UserError."""
+    """Queries Kafka's id of each topic in ``span``; a topic that is deleted and created again gets another id. Raises
+    UserError.
+    """
     names = sorted({topic for topic, _ in span.partitions})
     if not names:
         return {}
@@ -119,7 +121,7 @@ def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
 
 
 def newest_entry_us(kafka: Kafka, *, resource: str) -> int | None:
-    """The time of the commit log's newest entry for ``resource``, in µs since 1970; None without an entry.
+    """Reads the time of the commit log's newest entry for ``resource``, in µs since 1970; None if there is no entry.
 
     The producer writes entries at regular intervals, even while its server is idle. Raises UserError.
     """
@@ -135,13 +137,13 @@ def newest_entry_us(kafka: Kafka, *, resource: str) -> int | None:
 
 
 def _properties(kafka: Kafka) -> dict[str, Any]:
-    """The profile's librdkafka properties, and a property that turns librdkafka's own log off."""
+    """Returns the profile's librdkafka properties, with librdkafka's own log turned off."""
     return {**kafka.properties(), "log_level": 0}
 
 
 @contextmanager
 def _broker_errors_as_user_errors(kafka: Kafka) -> Iterator[None]:
-    """Converts errors from the brokers in its block to UserError."""
+    """Converts errors of the brokers in the block to UserError."""
     where = f"Kafka at {kafka.bootstrap_servers}"
     try:
         yield
@@ -211,7 +213,7 @@ def _fragment(message: Message) -> Fragment | None:
 
 
 def _is_begun(fragment: Fragment | None) -> bool:
-    """Whether the fragment is not the last one of its record."""
+    """Whether more fragments of the same record must follow this fragment."""
     return fragment is not None and fragment.number < fragment.total - 1
 
 
@@ -227,6 +229,6 @@ def _sequence(message: Message) -> int:
 def _ranges(
     properties: Mapping[str, Any], partitions: tuple[Partition, ...] | list[Partition]
 ) -> dict[Partition, tuple[int, int]]:
-    """Each partition's first offset, and the offset after its last committed record."""
+    """Maps each partition to its first offset, and to the offset after its last committed record."""
     begins, ends = begin_offsets(properties, partitions), end_offsets(properties, partitions)
     return {each: (begins[each], ends[each]) for each in partitions}

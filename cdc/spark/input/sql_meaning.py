@@ -34,13 +34,14 @@ def of_session(frame: DataFrame, spark: SparkSession) -> DataFrame:
     """Converts ``frame``, of a session from ``own_session``, to a frame of ``spark``, for views and queries there. The
     plan is already analyzed, so settings of ``spark`` do not change its meaning."""
     plan, jvm = frame._jdf.queryExecution().analyzed(), spark._jvm
-    assert jvm is not None  # it exists as long as the context
+    assert jvm is not None  # the JVM exists as long as the context
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
 
 
 def with_meaning(spark: SparkSession) -> SparkSession:
-    """Sets the settings of ``spark`` that determine the results of SQL, and unsets those that restore the behaviour of
-    earlier versions."""
+    """Sets the settings of ``spark`` that determine the results of SQL, and unsets the settings that restore the
+    behaviour of earlier versions.
+    """
     for name in spark.conf.getAll:
         if name.startswith(_FORMER):
             spark.conf.unset(name)

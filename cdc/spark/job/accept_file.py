@@ -18,7 +18,7 @@ _MOST_KEYS = 1_000
 
 
 def accepted_drift(path: Path) -> tuple[Entry, ...]:
-    """The entries of the file. Raises UserError for an entry that does not follow docs/audit.md."""
+    """Reads the entries of the file. Raises UserError for an entry that does not follow docs/audit.md."""
     where = f"option --accept {path}"
     try:
         content = parsed(path.read_text(encoding="utf-8-sig"), name=str(path))

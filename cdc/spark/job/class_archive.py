@@ -1,4 +1,5 @@
-"""Keeps an archive of the classes that an audit's JVM loads: mapping it takes half as long as reading 250 jars.
+"""Keeps an archive of the classes that an audit's JVM loads: mapping the archive takes half as long as reading 250
+jars.
 
 The JVM writes the archive when it ends (``-XX:ArchiveClassesAtExit``) and maps the archive at the next start, unless
 the class path has changed since (JDK manual, "Class Data Sharing"). An archive belongs to one JDK and one installation
@@ -18,8 +19,8 @@ __all__ = ["archivable", "archive_folder", "class_archive", "mapped", "written"]
 _FOLDER = "class-archives"
 _KEPT_SECONDS = 30 * 86_400
 _FREE_BYTES = 1 << 30  # a JVM that can't write its archive of 170 MB ends with an error
-# If the archive does not fit the JVM, it continues without the archive, so its warnings on standard output are turned
-# off.
+# If the archive does not fit the JVM, the JVM prints warnings on standard output and runs without the archive. These
+# options turn the warnings off.
 _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
@@ -54,9 +55,9 @@ def archivable(environment: Mapping[str, str], *, home: Path) -> bool:
 
 
 def mapped(archive: Path) -> list[str]:
-    """The JVM options that map the archive; empty if the archive does not exist."""
+    """Returns the JVM options that map the archive, or no options if the archive does not exist."""
     try:
-        os.utime(archive)  # so that it is not removed as unused
+        os.utime(archive)  # so that the archive is not removed as unused
     except OSError:
         return []
     return [f"-XX:SharedArchiveFile={archive}", *_QUIET]
@@ -64,8 +65,8 @@ def mapped(archive: Path) -> list[str]:
 
 @contextmanager
 def written(archive: Path, *, possible: bool = True) -> Iterator[list[str]]:
-    """Yields the JVM options that write the archive when the JVM ends; empty if the archive exists, does not fit into
-    its folder, or is not ``possible`` (``archivable``).
+    """Yields the JVM options that write the archive when the JVM ends. Yields no options if the archive exists already,
+    does not fit into its folder, or is not ``possible`` (see ``archivable``).
 
     The JVM must have ended before the context ends.
     """

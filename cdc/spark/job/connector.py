@@ -22,18 +22,19 @@ _VERSION = re.compile(r"-[0-9][^/]*\.jar$")
 
 
 def resolving(environment: Mapping[str, str], jars: Sequence[Path], names: str) -> list[str]:
-    """The arguments for spark-submit: the known ``jars`` on the class path or, without known jars, CDC_SPARK_JARS or
-    the Maven ``names`` (comma-separated lists)."""
+    """Returns the arguments for spark-submit. They put the known ``jars`` on the class path or, if there are no known
+    jars, pass the jars in CDC_SPARK_JARS or the Maven ``names`` (both are comma-separated lists).
+    """
     if jars:
         return ["--driver-class-path", os.pathsep.join(map(str, jars))]
     given = environment.get("CDC_SPARK_JARS")
-    # ``remember`` reads the names from the session's settings, where those of --packages would be missing.
+    # ``remember`` reads the names from the session's settings, which would not contain names given with --packages.
     return ["--jars", given] if given else ["--conf", f"{PACKAGES}={names}"]
 
 
 def known_jars(environment: Mapping[str, str], kept: Path, names: str) -> list[Path]:
-    """The jars in CDC_SPARK_JARS (a comma-separated list) or, without this variable, the jars that ``remember`` wrote
-    to ``kept`` for the Maven ``names``.
+    """Returns the jars in CDC_SPARK_JARS (a comma-separated list) or, if this variable is not set, the jars that
+    ``remember`` wrote to ``kept`` for the Maven ``names``.
 
     Empty if there are no jars, or if one of them is not a file.
     """
@@ -68,11 +69,11 @@ def _remembered(kept: Path) -> dict[str, list[str]]:
 def _that_spark_lacks(jars: Iterable[str], home: Path) -> list[str]:
     """The ``jars`` that Spark itself does not contain; for the other jars Spark's own version is used, as with
     ``--packages``."""
-    # The file names that Ivy writes also contain the group.
+    # The file names that Ivy writes begin with the group, so only their ends are compared.
     of_spark = tuple(f"_{_VERSION.sub('', jar.name)}" for jar in (home / "jars").glob("*.jar"))
     return [each for each in jars if not _VERSION.sub("", Path(each).name).endswith(of_spark)]
 
 
 def coordinates() -> str:
-    """The connector's Maven name, with the version of PySpark."""
+    """Returns the connector's Maven name, with the version of PySpark."""
     return f"{_ARTIFACT}:{metadata.version('pyspark')}"

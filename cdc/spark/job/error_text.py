@@ -9,14 +9,15 @@ _CAUSE = re.compile(r"^(?:Caused by)?: ([\w$]+[.].+)", re.MULTILINE)
 
 
 def root_cause(error: Exception) -> str:
-    """The last cause in the error's text, as one line: Spark lists the causes one after the other, each with its stack
-    trace."""
+    """Extracts the last cause from the error's text, as one line: Spark lists the causes one after the other, each with
+    its stack trace.
+    """
     causes: list[str] = _CAUSE.findall(str(error))
     return causes[-1] if causes else str(error).strip().partition("\n")[0]
 
 
 def raised_message(error: Exception) -> str | None:
-    """The message of the ``raise_error`` that made Spark fail; None if Spark failed for another reason."""
+    """Returns the message of the ``raise_error`` that made Spark fail; None if Spark failed for another reason."""
     found = _RAISED.search(str(error))
     return found[1] if found else None
 

@@ -18,7 +18,7 @@ from cdc.spark.job.stderr_filter import after_ivy, without_banners
 
 __all__ = ["cancelling", "started"]
 
-_AGAIN_SECONDS = 0.2  # jobs are cancelled again at this interval, since one may begin after the others were cancelled
+_AGAIN_SECONDS = 0.2  # jobs are cancelled again at this interval, since a job may begin after a cancellation
 
 
 def started(
@@ -32,9 +32,9 @@ def started(
     """Starts a session called ``name`` with these ``settings``.
 
     Spark runs on this machine, unless spark-submit runs this program or PYSPARK_SUBMIT_ARGS of the ``environment``
-    names a master. ``packages`` are the Maven names of what Spark needs besides its Kafka connector; CDC_SPARK_JARS (a
-    comma-separated list of jars) replaces both. ``java`` are options for the JVM that is started here if
-    PYSPARK_SUBMIT_ARGS is not set.
+    names a master. ``packages`` are the Maven names of the packages that Spark needs besides its Kafka connector;
+    CDC_SPARK_JARS (a comma-separated list of jars) replaces both. ``java`` are options for the JVM that is started here
+    if PYSPARK_SUBMIT_ARGS is not set.
     """
     if "PYSPARK_GATEWAY_PORT" in environment:
         return _with_our_signals(lambda: session(name, settings))
@@ -56,7 +56,9 @@ def started(
 
 
 def _with_our_signals(start: Callable[[], SparkSession]) -> SparkSession:
-    """Calls ``start``, and restores the program's handler of SIGINT: PySpark's own raises KeyboardInterrupt."""
+    """Calls ``start``, and then restores the program's handler of SIGINT: PySpark's own handler raises
+    KeyboardInterrupt.
+    """
     handler = signal.getsignal(signal.SIGINT)
     try:
         return start()
@@ -65,8 +67,9 @@ def _with_our_signals(start: Callable[[], SparkSession]) -> SparkSession:
 
 
 def cancelling(spark: SparkSession, stop: threading.Event) -> SparkSession:
-    """Cancels the jobs of ``spark`` once ``stop`` is set: the program waits for its jobs, and would end only after
-    them."""
+    """Cancels the jobs of ``spark`` once ``stop`` is set: otherwise the program would end only after its jobs, since it
+    waits for them.
+    """
 
     def cancel() -> None:
         stop.wait()

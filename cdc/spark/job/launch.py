@@ -1,8 +1,8 @@
 """Starts the JVM of a program's own Spark, with the jars that it needs on the class path, and its class archive.
 
 The JVM starts in parallel to this process, so that Python's modules load meanwhile. PySpark itself would start a JVM
-only when a session is created. If two environment variables are set, PySpark uses a JVM that runs already, as it does
-when spark-submit runs Python (``pyspark.java_gateway``).
+only when a session is created. If two environment variables are set, PySpark uses a JVM that is already running, as it
+does when spark-submit runs Python (``pyspark.java_gateway``).
 """
 
 import os
@@ -42,7 +42,7 @@ _OPTIONS = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA
 _LOGGING = Path(__file__).parents[1] / "log4j2.properties"
 
 Remember = Callable[[Mapping[str, str]], None]
-"""Called with the settings of the session that has started."""
+"""A function to be called with the settings of the Spark session that has started."""
 
 
 _WAIT_SECONDS = 0.02
@@ -54,7 +54,7 @@ _LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 def environment_of(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """Adds the variables to ``environment`` with which PySpark and its JVM run; Spark is in the folder ``home``."""
     changed = dict(environment)
-    # Otherwise spark-submit starts a Python process to find Spark's folder.
+    # Without SPARK_HOME, spark-submit would start a Python process to find Spark's folder.
     changed.setdefault("SPARK_HOME", str(home))
     changed.setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER)
     changed["PYSPARK_PYTHON"] = changed["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -93,13 +93,13 @@ def driver_jvm(arguments: Sequence[str], environment: Mapping[str, str]) -> Iter
         finally:
             with suppress(OSError):
                 process.stdin.close()
-            # Meanwhile the JVM removes its temporary files, and may write an archive of its classes.
+            # The JVM removes its temporary files before it ends, and may write an archive of its classes.
             process.wait()
             passing.join()
 
 
 class DriverJvm:
-    """A JVM that is starting."""
+    """A JVM that is starting, and that PySpark will use."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", place: Path, passing: threading.Thread) -> None:
         self._process = process
@@ -116,8 +116,8 @@ class DriverJvm:
                     "Spark ended before the program did", code="CDC-SPARK-ENDED", hint="see Spark's messages above"
                 )
             time.sleep(_WAIT_SECONDS)
-        # The file contains the port, the length of the secret, and the secret. It is complete once it has this name
-        # (PythonGatewayServer.scala).
+        # The file contains the port, the length of the secret, and the secret. The file is complete once it has this
+        # name (PythonGatewayServer.scala).
         told = self._place.read_bytes()
         os.environ["PYSPARK_GATEWAY_PORT"] = str(int.from_bytes(told[:4], "big"))
         os.environ["PYSPARK_GATEWAY_SECRET"] = told[8:].decode()
@@ -140,8 +140,9 @@ class Runtime:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Self:
-        """The Spark installation in SPARK_HOME, with its own PySpark, or by default the Spark in the installed PySpark.
-        Raises UserError if Spark or a JDK is missing."""
+        """Finds the Spark installation in SPARK_HOME, with its own PySpark, or by default the Spark in the installed
+        PySpark. Raises UserError if Spark or a JDK is missing.
+        """
         if home := environment.get("SPARK_HOME"):
             sys.path[:0] = [str(Path(home, "python")), *map(str, Path(home).glob("python/lib/py4j-*-src.zip"))]
         pyspark = util.find_spec("pyspark")
@@ -160,7 +161,7 @@ def launched(
     progress: bool = False,
     archived: bool = True,
 ) -> Iterator[tuple[DriverJvm, Remember]]:
-    """Starts a JVM; yields it and the function to call once Spark runs in it.
+    """Starts a JVM. Yields the JVM, and the function that the caller must call once Spark runs in the JVM.
 
     ``packages`` are the Maven names of the packages that Spark needs besides the Kafka connector; ``java`` are options
     of the JVM. With ``archived`` the JVM's classes are archived when it ends, unless an archive exists.
@@ -181,7 +182,9 @@ def launched(
 
 
 def with_one_collector(java: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """Removes the garbage collector from the options ``java`` if ``environment`` names another: a JVM refuses two."""
+    """Removes the garbage collector from the options ``java`` if ``environment`` names another collector: a JVM refuses
+    two.
+    """
     given = " ".join(environment.get(name, "") for name in _OPTIONS)
     return [option for option in java if not (_COLLECTOR.search(given) and _COLLECTOR.search(option))]
 

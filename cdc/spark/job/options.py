@@ -7,13 +7,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from cdc import __version__
 from cdc.config.profile import KAFKA_ONLY, Profile, load
 from cdc.errors import UserError
 from cdc.model.folding import folded
+from cdc.service.command_line import add_common_options
 from cdc.spark.ddl.accepted_drift import Entry
 
 __all__ = ["NO_TERMS", "SMALL", "Terms", "consumer_profile", "is_small", "parse_options", "side_profiles"]
+
+_EXAMPLES = """
+cdc-audit --leader producer_profile.toml --follower follower_profile.toml --report report
+cdc-audit --leader producer_profile.toml --follower follower_profile.toml --report report --watch 60
+"""
 
 _MANY_ROWS = 1_000_000
 SMALL = 200_000  # up to this number of records, Spark's optimizations for large audits cost more than they save
@@ -23,8 +28,9 @@ SMALL = 200_000  # up to this number of records, Spark's optimizations for large
 class Terms:
     """The conditions of a verdict.
 
-    If a producer's last sign of life is more than ``max_age`` seconds old, there is no verdict. ``exact``: rows are
-    compared one by one, not by digests of 64 bits. Drift that one of the ``accepted`` entries describes does not count.
+    If a producer's last sign of life is more than ``max_age`` seconds old, there is no verdict. If ``exact`` is true,
+    rows are compared one by one, not by digests of 64 bits. Drift that one of the ``accepted`` entries describes does
+    not count.
     """
 
     max_age: float | None = None
@@ -32,11 +38,11 @@ class Terms:
     accepted: tuple[Entry, ...] = ()
 
     def folded(self) -> Self:
-        """The terms with the names of accepted objects in lower case."""
+        """Returns the terms with the names of accepted objects in lower case."""
         return replace(self, accepted=tuple(replace(each, name=folded(each.name)) for each in self.accepted))
 
     def in_force(self, audited_at: str) -> tuple[Entry, ...]:
-        """The accepted entries that have not expired at the time ``audited_at`` (ISO 8601, in UTC)."""
+        """Returns the accepted entries that have not expired at the time ``audited_at`` (ISO 8601, in UTC)."""
         today = datetime.fromisoformat(audited_at).date()
         return tuple(each for each in self.accepted if each.until is None or today <= each.until)
 
@@ -56,7 +62,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         epilog="Exit status: 0 no drift, 1 drift, 2 could not judge.",
     )
 
-    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
+    add_common_options(parser, examples=_EXAMPLES)
 
     def path(option: str, explained: str, *, required: bool = False, metavar: str | None = None) -> None:
         parser.add_argument(option, type=Path, required=required, metavar=metavar, help=explained)
@@ -81,8 +87,9 @@ def _parser(program: str) -> argparse.ArgumentParser:
 
 
 def parse_options(program: str, arguments_given: Sequence[str] | None) -> argparse.Namespace:
-    """The parsed options, with ``metrics`` as host and port. Ends the program if an option is invalid, as argparse
-    does."""
+    """Parses the options; returns them with ``metrics`` as host and port. Ends the program if an option is invalid, as
+    argparse does.
+    """
     parser = _parser(program)
     options = parser.parse_args(arguments_given)
     if options.watch is not None and (options.state is None or not options.watch > 0):
@@ -98,8 +105,9 @@ def parse_options(program: str, arguments_given: Sequence[str] | None) -> argpar
 
 
 def consumer_profile(options: argparse.Namespace) -> Profile | None:
-    """The consumer's profile, None if it is not given. Raises UserError if the profile is invalid, or if its leader or
-    its renames differ from the other profiles'."""
+    """The consumer's profile, None if it is not given. Raises UserError if the profile is invalid, or if the other
+    profiles name another leader or other renames.
+    """
     if options.consumer is None:
         return None
     leader, follower, consumer = (
@@ -127,8 +135,9 @@ def consumer_profile(options: argparse.Namespace) -> Profile | None:
 
 
 def side_profiles(options: argparse.Namespace) -> tuple[Profile, Profile]:
-    """The leader's and the follower's profile. Raises UserError if a profile is invalid, or if both have the same
-    topic."""
+    """Reads the leader's and the follower's profile. Raises UserError if a profile is invalid, or if both have the same
+    topic.
+    """
     leader, follower = (load(path, servers=KAFKA_ONLY) for path in (options.leader, options.follower))
     if leader.kafka.topic == follower.kafka.topic:
         raise UserError(

@@ -50,7 +50,9 @@ NO_TRACES: dict[str, bool | float | int | str | None] = {
 
 
 class SparkGone(CdcError):
-    """Spark or its JVM has stopped, so this process can run no more audits. The exit status means "could not judge"."""
+    """Raised if Spark or its JVM has stopped, so that this process can run no more audits. The exit status means "could
+    not judge".
+    """
 
     exit_status = 2
 
@@ -58,7 +60,7 @@ class SparkGone(CdcError):
 def session(name: str = "cdc-audit", settings: Mapping[str, str] | None = None) -> SparkSession:
     """Creates a session called ``name`` with the settings of spark-submit's command line and the settings that every
     audit needs; ``settings`` override both."""
-    # Py4J also raises the errors that it logs with a stack trace, some of them on the root logger.
+    # These logs are turned off: Py4J logs errors with a stack trace, some on the root logger, and also raises them.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(lambda record: record.levelno >= logging.CRITICAL)
     builder = SparkSession.builder.appName(name).config(map=dict(MEANING))
@@ -107,8 +109,8 @@ def cancel_jobs(spark: SparkSession) -> None:
     try:
         spark.sparkContext.setLogLevel("OFF")
         jvm = spark.sparkContext._jvm
-        assert jvm is not None  # it exists as long as the context
-        # Interrupted threads print stack traces without the log.
+        assert jvm is not None  # the JVM exists as long as the context
+        # Interrupted threads print stack traces to standard error, without the log.
         jvm.java.lang.System.setErr(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
         spark.sparkContext.cancelAllJobs()
     except (Py4JError, OSError):
@@ -136,7 +138,7 @@ class _Static:
 def look_up_once(spark: SparkSession) -> None:
     """Caches the classes in ``_CLASSES`` under the names that PySpark requests from its JVM."""
     jvm = spark._jvm
-    assert jvm is not None  # it exists as long as the context
+    assert jvm is not None  # the JVM exists as long as the context
     for name in _CLASSES:
         if not isinstance(getattr(jvm, name), _Static):
             setattr(jvm, name, _Static(getattr(jvm, name)))

@@ -31,7 +31,7 @@ def without_banners(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def after_ivy(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The output in ``chunks`` after the end of Ivy's report; all output if the report has no end."""
+    """Yields the output in ``chunks`` that follows the end of Ivy's report; all output if the report has no end."""
     read, held = iter(chunks), b""
     for chunk in read:
         held += chunk

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -42,7 +42,7 @@ class Verdicts:
 
     @property
     def exit_status(self) -> int:
-        """The exit status of the newest audit; 2 if it failed or none has ended yet."""
+        """The exit status of the newest audit; 2 if the newest audit failed, or if no audit has ended yet."""
         return 2 if self.failure or self.newest is None else self.newest.exit_status
 
     def add(self, audit: Audit | None, failure: str, *, seconds: float) -> None:
@@ -52,7 +52,7 @@ class Verdicts:
         self.counts[self.exit_status] += 1
 
     def line(self) -> str:
-        """One line about the newest audit."""
+        """Formats one line about the newest audit."""
         when = datetime.fromtimestamp(self.ended_at, UTC).isoformat(sep=" ", timespec="seconds")[:19]
         audit = self.newest
         if self.failure or audit is None:
@@ -68,18 +68,20 @@ class Verdicts:
         return f"{when} {what} ({counts}, {self.seconds:.1f} s)"
 
     def checks(self) -> Iterator[Check]:
-        """The checks of ``/healthz``: whether audits end in time, and whether the newest audit reached a verdict.
+        """Yields the checks of ``/healthz``: whether audits end in time, and whether the newest audit reached a
+        verdict.
 
-        Drift is no failure, nor are tables that are being copied.
+        Neither drift nor a table that is being copied makes a check fail.
         """
         age = time.time() - self.ended_at
         late = age > _LATE * self.interval + self.seconds
         yield Check("audits", not late, f"the last one ended {age:.0f} s ago" if self.ended else "none yet")
         waits = self.newest is not None and not self.failure and not self.newest.reasons
-        yield Check("verdict", waits or self.exit_status != 2, self.line() if self.ended else "none yet")
+        judged = waits or self.exit_status != 2
+        yield Check("verdict", judged, self.line() if self.ended else "none yet", of_servers=False)
 
     def metrics(self) -> Iterator[Metric]:
-        """The metrics for ``/metrics``."""
+        """Yields the metrics for ``/metrics``."""
         audits = CounterMetricFamily("cdc_audit_audits", "Audits that ended, by exit status.", labels=["exit_status"])
         for status, count in self.counts.items():
             audits.add_metric([str(status)], count)
@@ -98,7 +100,7 @@ class Verdicts:
 
 
 def _ages(audit: Audit) -> Metric:
-    """The current ages of both commit logs."""
+    """Builds the metric of the present ages of both commit logs."""
     ages = GaugeMetricFamily(
         "cdc_audit_topic_age_seconds",
         "Seconds since the newest entry of the side's commit log that an audit read was written.",
@@ -111,7 +113,7 @@ def _ages(audit: Audit) -> Metric:
 
 
 def _found(audit: Audit) -> Iterator[Metric]:
-    """The metrics of an audit that did not fail."""
+    """Builds the metrics of an audit that did not fail."""
     if audit.sequence is not None:
         yield _gauge("sequence", "The leader's sequence at which both sides were compared last.", audit.sequence)
         if audit.behind_records is not None:
@@ -148,18 +150,24 @@ def _gauge(name: str, says: str, value: float) -> Metric:
 
 
 def watched(
-    audit: Callable[[], Audit], *, interval: float, listen: tuple[str, int] | None, cancel: Callable[[], None]
+    audit: Callable[[], Audit],
+    *,
+    interval: float,
+    listen: tuple[str, int] | None,
+    info: Mapping[str, str],
+    cancel: Callable[[], None],
 ) -> int:
     """Runs ``watch`` until SIGTERM or SIGINT, and returns its exit status.
 
-    ``listen`` is the host and port of /metrics and /healthz; ``cancel`` makes a running ``audit`` fail.
+    ``listen`` is the host and port of /metrics and /healthz, ``info`` are the labels of ``cdc_info``; ``cancel`` makes
+    a running ``audit`` fail.
     """
     verdicts, stop, ended = Verdicts(interval), stop_on_signals(), threading.Event()
-    endpoint = Endpoint.open(*listen, metrics=verdicts.metrics, checks=verdicts.checks) if listen else None
+    endpoint = Endpoint.open(*listen, metrics=verdicts.metrics, checks=verdicts.checks, info=info) if listen else None
 
     def cancelled() -> None:
         stop.wait()
-        # A cancel does not affect jobs that the audit starts after it.
+        # Cancelling is repeated, since it does not affect jobs that the audit starts afterwards.
         while not ended.is_set():
             cancel()
             ended.wait(_CANCEL_SECONDS)

@@ -33,7 +33,8 @@ _ENDED_SECONDS = 1.0  # seconds after which the lag is computed without the open
 
 
 def read_entries(spark: SparkSession, kafka: Kafka, *, side: str, resource: str, begin: int = 0) -> DataFrame:
-    """The entries for ``resource`` (side, offset, next, at_us), for ``intervals``.
+    """Reads the entries for ``resource``, from which ``intervals`` computes the arrivals. The columns are side, offset,
+    next and at_us.
 
     The log is read from the offset ``begin``. Unless ``begin`` is 0, the entry there is only used to know where the
     sequences of the next entry begin. Raises UserError if the brokers do not answer.
@@ -53,8 +54,8 @@ def read_entries(spark: SparkSession, kafka: Kafka, *, side: str, resource: str,
 
 
 def intervals(entries: DataFrame) -> DataFrame:
-    """The times at which sequences of either side arrived in Kafka, from the ``entries`` of both commit logs. The
-    columns are in SCHEMA.
+    """Computes the times at which sequences of either side arrived in Kafka, from the ``entries`` of both commit logs.
+    The columns of the result are in SCHEMA.
 
     The sequences of a row, after ``since`` up to ``upto``, arrived at ``at_us`` (µs since 1970); ``offset`` is the
     offset of the entry.
@@ -69,7 +70,7 @@ def intervals(entries: DataFrame) -> DataFrame:
 
 
 def _span_of_log(kafka: Kafka, begin: int) -> Span:
-    """The offsets of the commit log from ``begin`` on; an empty span if there is no such topic.
+    """Finds the offsets of the commit log from ``begin`` on; an empty span if there is no such topic.
 
     Raises UserError if the brokers do not answer.
     """
@@ -80,8 +81,8 @@ def _span_of_log(kafka: Kafka, begin: int) -> Span:
             topics = admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
         if partition[0] not in topics:
             return Span({})
-        # Kafka commits a transaction in one topic after the other: it may still be open here when its records can
-        # already be read.
+        # Kafka commits a transaction in one topic after the other: the transaction may still be open in the commit log
+        # when its records can already be read.
         written, give_up = (
             end_offsets(properties, [partition], committed=False)[partition],
             time.monotonic() + _ENDED_SECONDS,

@@ -102,8 +102,9 @@ def lag(transit: Transit) -> Lag | None:
 
 
 def _quantiles(bins: DataFrame) -> DataFrame:
-    """The fields of Quantiles by stage and group. A group is a table, a stretch, or all transactions; the group of all
-    transactions also has its bins, for a histogram."""
+    """Computes the fields of Quantiles by stage and group. A group is a table, a stretch, or all transactions; for all
+    transactions, the result also contains the bins, for a histogram.
+    """
     group = "named_struct('kind', '{}', 'name', {})"
     whole, time = group.format("all", "''"), group.format("time", "string(stretch)")
     groups = F.explode(F.expr(f"IF(stretch IS NULL, array({group.format('table', 'table')}), array({whole}, {time}))"))
@@ -137,7 +138,7 @@ def _by_stage(whole: Iterable[Row], parts: Iterable[Row], stretch_us: int) -> di
 
 
 def _by_table(rows: Iterable[Row]) -> list[TableLag]:
-    """The lag of each table, the slowest first."""
+    """Computes the lag of each table; the slowest table is first."""
     tables: dict[str, dict[str, Quantiles]] = {}
     for row in rows:
         tables.setdefault(row["name"], {})[STAGES[row["stage"]]] = _quantiles_of(row)

@@ -29,7 +29,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column with its ``heading``. ``terminal`` is the heading on a terminal, which leaves out columns without it."""
+    """A column of a table, with its ``heading``. ``terminal`` is the column's heading on a terminal. The terminal
+    leaves out columns that have no such heading.
+    """
 
     heading: str
     number: bool = False
@@ -38,7 +40,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A ``text``, the style in which the page shows it, and the text for a terminal if it differs.
+    """A cell of a table: its ``text``, the style in which the page shows the text, and another text for a terminal, if
+    the terminal shows another text.
 
     The styles are defined in page.html: ``name`` (the name of an object on a server), ``code``, ``foreign`` (a text
     that others wrote, perhaps from right to left), ``notable``, ``time``, ``good`` and ``bad``.
@@ -68,7 +71,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """One or more sentences. ``dim``: most readers need not read them."""
+    """One or more sentences. ``dim`` is true for sentences that most readers need not read."""
 
     text: str
     dim: bool = False
@@ -85,8 +88,9 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A column of a drifted row, with the leader's value and the follower's value; None if a side does not have the
-    row."""
+    """The values of one column in a drifted row: the leader's value and the follower's value. A value is None if that
+    side does not have the row.
+    """
 
     name: str
     leader: Cut | None

@@ -32,8 +32,8 @@ _STATUS = {"no drift": 0, "drift": 1, "could not judge": 2}
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """The part of one server's records that was read. ``topic`` is the topic in the profile; ``offsets`` are by
-    topic/partition.
+    """The part of one server's records that was read. ``topic`` is the topic in the profile; ``offsets`` maps each
+    topic/partition to the first offset and the offset after the last.
 
     ``first`` and ``last`` are sequences; ``first_us`` and ``last_us`` are the earliest and the latest commit time, in
     µs since 1970; ``newest_us`` is the time at which the newest entry of the commit log was written.
@@ -55,7 +55,8 @@ class AcceptedDrift:
     """The drift that an entry of ``--accept`` removes from the verdict: the number of ``rows`` by table, and the
     ``objects`` that are defined differently.
 
-    Both are empty for an ``expired`` entry. The other fields are those of the entry (``ddl.accepted_drift``).
+    Both are empty for an ``expired`` entry. The other fields are the same as in the entry
+    (``ddl.accepted_drift.Entry``).
     """
 
     number: int
@@ -133,12 +134,12 @@ class Audit:
 
     @property
     def accepted_rows(self) -> int:
-        """The number of rows that differ and are accepted."""
+        """The number of rows that differ and that ``--accept`` accepts."""
         return sum(sum(each.rows.values()) for each in self.accepted)
 
     @property
     def accepted_objects(self) -> int:
-        """The number of objects that are defined differently, and accepted."""
+        """The number of objects that are defined differently and that ``--accept`` accepts."""
         return sum(len(each.objects) for each in self.accepted)
 
     @property
@@ -158,19 +159,22 @@ class Audit:
 
     @property
     def ages(self) -> dict[str, float | None]:
-        """How many seconds before the audit the newest entry of the commit log was written, by side; None without an
-        entry."""
+        """By side, how many seconds before the audit the newest entry of the commit log was written; None if there is
+        no entry.
+        """
         return {side: self.seconds_since(each.newest_us)
                 for side, each in (("leader", self.leader), ("follower", self.follower))}  # fmt: skip
 
     def seconds_since(self, us: int | None) -> float | None:
-        """The number of seconds from the time ``us`` to the audit; 0 for a later time, which another machine's clock
-        may show."""
+        """Returns the number of seconds from the time ``us`` to the audit. The result is 0 for a time after the audit,
+        which another machine's clock may show.
+        """
         return None if us is None else max(0.0, datetime.fromisoformat(self.audited_at).timestamp() - us / 1e6)
 
     def no_older_than(self, seconds: float) -> "Audit":
-        """Changes the verdict to "could not judge" if the newest entry of a commit log is older than ``seconds``: newer
-        changes may not be in the topic."""
+        """Returns the audit, with the verdict "could not judge" if the newest entry of a commit log is older than
+        ``seconds``: newer changes are possibly not in the topic yet.
+        """
         reasons = [
             reason
             for (side, age), topic in zip(self.ages.items(), (self.leader, self.follower), strict=True)
@@ -189,7 +193,7 @@ def _whole(seconds: float | None) -> int | None:
 
 
 def to_json(audit: Audit) -> str:
-    """The text of report.json."""
+    """Formats the text of report.json."""
     head = {"version": VERSION, "verdict": audit.verdict, "exit_status": audit.exit_status}
     derived = {
         "behind_records": audit.behind_records,
@@ -198,7 +202,7 @@ def to_json(audit: Audit) -> str:
     }
     body = asdict(audit)
     for each in body["schema"]:
-        del each["statements"]  # they are whole texts, which may contain passwords
+        del each["statements"]  # the statements are whole texts, which may contain passwords
     return json.dumps(head | derived | body | {"reasons": audit.why}, ensure_ascii=False, indent=1) + "\n"
 
 

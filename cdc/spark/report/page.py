@@ -20,7 +20,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def page(audit: Audit, verdicts: Sequence[PastVerdict] = ()) -> str:
-    """The whole report as HTML; ``verdicts`` are the verdicts of all audits on the same state, oldest first."""
+    """Writes the whole report as HTML. ``verdicts`` are the verdicts of all audits on the same state, oldest first."""
     # Only this text becomes markup without escaping: it is a file of this program.
     style = Markup(_file("page.css"))
     return template(_file("page.html")).render(document=document(audit, verdicts), policy=_POLICY, style=style)

@@ -42,7 +42,7 @@ def enumerated(parts: list[str]) -> str:
 
 
 def verdict_sentence(audit: Audit) -> str:
-    """The sentence that answers whether the follower is a true copy of the leader."""
+    """Writes the sentence that answers whether the follower is a true copy of the leader."""
     follower, leader = audit.follower.resource, audit.leader.resource
     if audit.verdict == "could not judge" and not audit.reasons:
         tables = counted(len(audit.under_copy), "table is", "tables are")
@@ -63,7 +63,7 @@ def verdict_sentence(audit: Audit) -> str:
         if not audit.copy and not any(table.older for table in audit.tables):
             return f"{follower} is a true copy of {leader} {at}: {rows}."
         since = "the copy that it began from" if audit.copy else "the topics begin"
-        # "A true copy" would include rows that were never compared.
+        # The sentence does not call the follower a true copy: that would include rows that were never compared.
         what = f"What has changed since {since} is on {follower} as on {leader}"
         return f"{what} {at}: {rows}. No other row was compared."
     found = []
@@ -103,7 +103,7 @@ def object_name(each: SchemaDrift) -> str:
 
 
 def audit_time(audit: Audit) -> str:
-    """The time of the audit, in UTC."""
+    """Formats the time of the audit, in UTC."""
     return f"{audit.audited_at[:19].replace('T', ' ')} UTC"
 
 
@@ -118,7 +118,7 @@ def drifted_first(tables: list[Table]) -> list[Table]:
 
 
 def not_compared(audit: Audit) -> Iterator[str]:
-    """Sentences about tables and rows that were not compared, one for each reason."""
+    """Yields sentences about tables and rows that were not compared, one sentence for each reason."""
     if audit.under_copy and audit.verdict == "drift":
         names = enumerated([f"{each.database}.{each.table}" for each in audit.under_copy[:_NAMED]])
         more = f" and {len(audit.under_copy) - _NAMED:,} more" if len(audit.under_copy) > _NAMED else ""
@@ -163,8 +163,9 @@ def _began_from_copy(held: str) -> str:
 
 
 def not_found(audit: Audit) -> str:
-    """A sentence that lists the kinds of findings that the audit searched for and did not find; empty if it could not
-    judge."""
+    """Writes a sentence that lists the kinds of findings that the audit searched for and did not find. The sentence is
+    empty if the audit could not judge.
+    """
     if audit.reasons:
         return ""
     looked_for = {
@@ -178,20 +179,22 @@ def not_found(audit: Audit) -> str:
 
 
 def commit_times(topic: Topic) -> str:
-    """The commit times of the first and the last record of a topic."""
+    """Formats the commit times of the first and the last record of a topic."""
     if topic.first_us is None or topic.last_us is None:
         return "no records"
     return f"{moment(topic.first_us)} to {moment(topic.last_us)}"
 
 
 def commit_log_age(audit: Audit, side: str) -> str:
-    """How long before the audit the producer of a side wrote the newest entry of its commit log, as text."""
+    """Formats how long before the audit the producer of a side wrote the newest entry of its commit log."""
     seconds = audit.ages[side]
     return "no commit log" if seconds is None else f"{duration(seconds * 1e6)} before the audit"
 
 
 def backlog(audit: Audit) -> str:
-    """A sentence about the leader's records that the follower has not applied; empty if their number is unknown."""
+    """Writes a sentence about the leader's records that the follower has not applied; empty if their number
+    is unknown.
+    """
     if audit.behind_records is None:
         return ""
     if not audit.behind_records:
@@ -202,12 +205,12 @@ def backlog(audit: Audit) -> str:
 
 
 def binlog_position(change: dict[str, object] | None) -> str:
-    """The binlog position of a change and its record's sequence."""
+    """Formats the binlog position of a change and its record's sequence."""
     return f"{change['file']}:{change['position']} (sequence {change['sequence']})" if change else "none"
 
 
 def row_notes(row: DriftedRow) -> Iterator[str]:
-    """Sentences about a drifted row with facts that its images do not show."""
+    """Yields sentences about a drifted row with facts that its images do not show."""
     if not row.keyed:
         side = "leader" if row.kind == "missing" else "follower"
         copies = counted(row.rows, "more copy", "more copies")

@@ -42,7 +42,7 @@ class Axis:
     """An axis that maps the values from ``low`` to ``high`` to positions from 0 to 1; ``marks`` are values with their
     texts.
 
-    ``logarithmic``: the values are durations, and the scale is logarithmic, but linear from -64 µs to 64 µs.
+    ``logarithmic`` is true for durations: the scale is then logarithmic, but linear from -64 µs to 64 µs.
     """
 
     low: float
@@ -51,7 +51,9 @@ class Axis:
     logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        """The position of ``value``, from 0 to 1; a value outside of the axis is moved to its nearer end."""
+        """Computes the position of ``value``, from 0 to 1. A value outside of the axis is moved to the nearer end of
+        the axis.
+        """
         low, high, here = (_scaled(each) if self.logarithmic else each for each in (self.low, self.high, value))
         return min(1.0, max(0.0, (here - low) / (high - low)))
 
@@ -64,7 +66,7 @@ def _scaled(us: float) -> float:
 
 
 def duration_axis(low_us: float, high_us: float) -> Axis:
-    """A logarithmic axis for durations that contains both limits, with a margin."""
+    """Builds a logarithmic axis for durations that contains both limits, with a margin."""
     low, high = _wider(low_us, -1), _wider(high_us, 1)
     signed = sorted({0, *_DURATIONS, *(-each for each in _DURATIONS)})
     marks = [each for each in signed if low <= each <= high]
@@ -83,7 +85,7 @@ def _wider(us: float, sign: int) -> float:
 
 
 def time_axis(low_us: float, high_us: float) -> Axis:
-    """An axis for times in µs since 1970, with marks at round times in UTC."""
+    """Builds an axis for times in µs since 1970, with marks at round times in UTC."""
     high_us = max(high_us, low_us + 1)
     step = next((each for each in _STEPS if (high_us - low_us) / each <= _MARKS), _STEPS[-1])
     first = math.ceil(low_us / step) * step
@@ -92,7 +94,7 @@ def time_axis(low_us: float, high_us: float) -> Axis:
 
 
 def count_axis(most: int) -> Axis:
-    """An axis from 0 to a round number that is at least ``most``."""
+    """Builds an axis from 0 to a round number that is at least ``most``."""
     power = 10 ** (len(str(max(1, most))) - 1)
     high = next(times * power for times in (1, 2, 4, 5, 10) if times * power >= most)
     marks = [0, high // 2, high] if high % 2 == 0 else [0, high]
@@ -100,7 +102,7 @@ def count_axis(most: int) -> Axis:
 
 
 def _mark(us: int, step: int) -> str:
-    """The text of a mark, as precise as the distance between marks requires."""
+    """Formats the text of a mark, as precisely as the distance between marks requires."""
     at = time_of(us)
     if step >= DAY:
         return f"{at:%Y-%m-%d}"
@@ -119,10 +121,10 @@ _BASE = _HEIGHT - _BOTTOM
 _HALF_MARK = 34  # half the width of the longest text of a mark
 
 Bar = tuple[int, int, int]
-"""From, to, and a count."""
+"""A bar of a plot: where it begins, where it ends, and a count."""
 
 Point = tuple[int, int, str, str]
-"""A time in µs since 1970, a count, the class of its colour, and a title."""
+"""A point of a plot: a time in µs since 1970, a count, the class of the point's colour, and a title."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ class _Frame:
 
 
 def histogram(stage: Stage, label: str) -> Drawing:
-    """Draws the number of transactions over the time that they took, and marks the quantiles."""
+    """Draws how many transactions took how long, and marks the quantiles."""
     across = duration_axis(stage.histogram[0][0], stage.histogram[-1][1])
     up = count_axis(max(count for *_, count in stage.histogram))
     frame = _Frame(across, up, "time taken (log scale)", "transactions")
@@ -189,8 +191,9 @@ def points(drawn: Sequence[Point], label: str) -> Drawing:
 
 
 def _shape(name: str, text: str = "", title: str = "", **attributes: str | float) -> Shape:
-    """An SVG element. The attribute ``class_`` becomes ``class``; floats are written with one decimal, which is enough
-    for a pixel."""
+    """Builds an SVG element. The attribute ``class_`` becomes ``class``; floats are written with one decimal, which is
+    enough for a pixel.
+    """
     named = {key.rstrip("_").replace("_", "-"): _exact(value) for key, value in attributes.items()}
     return Shape(name, named, text, title)
 
@@ -246,7 +249,7 @@ def _upright(frame: _Frame, us: int, name: str) -> Shape:
 
 
 def _line(frame: _Frame, stretches: Sequence[Stretch], name: str, *, stretch_us: int) -> Iterable[Shape]:
-    """A line through adjacent stretches; a stretch without neighbours is a point."""
+    """Draws a line through adjacent stretches; a stretch without neighbours is drawn as a point."""
     path, dots, before = "", [], None
     for each in stretches:
         x, y = frame.x(each.from_us + stretch_us / 2), frame.y(_of(each.lag, name))

@@ -47,8 +47,8 @@ __all__ = ["EXPLAINED", "document"]
 
 _SIGNS = {"no drift": "✓", "drift": "✗", "could not judge": "?"}
 _STATUS = ("no drift", "drift", "could not judge")
-_DRAWN = 1_000  # verdicts in a plot
-_ON_TERMINAL = 10  # rows of a section
+_DRAWN = 1_000  # number of verdicts that the plot shows
+_ON_TERMINAL = 10  # number of rows that the terminal shows of a section
 _TABLES_ON_TERMINAL = 30
 _OPENED = 20  # rows that the page shows before the reader opens the rest
 _TABLES_SHOWN = 10_000
@@ -65,8 +65,9 @@ EXPLAINED = {
 
 
 def document(audit: Audit, verdicts: Sequence[PastVerdict] = ()) -> Document:
-    """The whole report; ``verdicts`` are the verdicts of all audits on the same state, including ``audit``, oldest
-    first."""
+    """Builds the whole report. ``verdicts`` are the verdicts of all audits on the same state, including ``audit``,
+    oldest first.
+    """
     more = " Everything above is also in report.json"
     rows = f"; {PARQUET} has all drifted rows" if audit.drifted_rows else ""
     return Document(
@@ -101,12 +102,14 @@ def _number(number: int) -> Cell:
 
 
 def _more(count: int, shown: int, where: str = "") -> str:
-    """A note that only the first ``shown`` of ``count`` items are listed; empty if all are listed."""
+    """A note that only the first ``shown`` of ``count`` items are listed; empty if all items are listed."""
     return f"The first {shown:,} of {count:,}{where}." if count > shown else ""
 
 
 def _verdicts(verdicts: Sequence[PastVerdict]) -> Section:
-    """The number of rows and definitions that differed at each audit; empty for a single audit."""
+    """Builds the section with the number of rows and definitions that differed at each audit; empty for a
+    single audit.
+    """
     title = "Verdicts so far"
     if len(verdicts) < 2:
         return Section(title)
@@ -127,7 +130,9 @@ def _point(verdict: PastVerdict) -> Point:
 
 
 def _compared(audit: Audit) -> Section:
-    """Describes both topics: their servers, the records that were read, and the commit times of these records."""
+    """Builds the section on both topics: their servers, the records that were read, and the commit times of these
+    records.
+    """
     headings = ("", "server", "topic", "records", "sequences", "committed", "newest commit log entry")
     rows, lines = [], []
     for side, topic in (("leader", audit.leader), ("follower", audit.follower)):
@@ -152,7 +157,7 @@ def _compared(audit: Audit) -> Section:
 
 
 def _offsets(audit: Audit) -> Iterator[Table]:
-    """The range of offsets that was read from each partition."""
+    """Yields a table with the range of offsets that was read from each partition."""
     rows = [
         (Cell(name, "name"), _number(first), _number(end - 1))
         for topic in (audit.leader, audit.follower)
@@ -165,7 +170,7 @@ def _offsets(audit: Audit) -> Iterator[Table]:
 
 
 def _tables(found: Sequence[CountedTable]) -> Section:
-    """The compared tables, drifted tables first, up to a limit."""
+    """Builds the section on the compared tables; it lists drifted tables first, up to a limit."""
     if not found:
         return Section("Tables")
     ordered = drifted_first(list(found))
@@ -188,7 +193,7 @@ def _tables(found: Sequence[CountedTable]) -> Section:
 
 
 def _counts(each: CountedTable) -> Sequence[Cell]:
-    """A table's row in the table of tables."""
+    """Builds the row for one table in the list of compared tables."""
     same = each.leader_checksum == each.follower_checksum
     checksum = each.leader_checksum if same else f"{each.leader_checksum} ≠ {each.follower_checksum}"
     sign = Cell("✗ drift", "bad") if has_drift(each) else Cell("✓", "good")
@@ -204,7 +209,7 @@ def _counts(each: CountedTable) -> Sequence[Cell]:
 
 
 def _accepted(audit: Audit) -> Section:
-    """The entries of ``--accept``, and the drift that each has removed from the verdict."""
+    """Builds the section on the entries of ``--accept``, and the drift that each entry has removed from the verdict."""
     rows, lines = [], []
     for each in audit.accepted:
         what, drift = ", ".join(each.what), accepted_drift(each)
@@ -219,12 +224,14 @@ def _accepted(audit: Audit) -> Section:
 
 
 def _listed(title: str, table: Table, lines: Sequence[str | Table] = ()) -> Section:
-    """A section with one table, which is left out if it has no rows."""
+    """Builds a section with one table, which is left out if it has no rows."""
     return Section(title, [table] if table.rows else [], lines)
 
 
 def _under_copy(audit: Audit) -> Section:
-    """The tables whose copy is not complete; on the terminal they are in a reason or a sentence instead."""
+    """Builds the section on tables whose copy is not complete. On the terminal, a reason or a sentence names these
+    tables instead.
+    """
     rows = [
         (Cell(f"{each.database}.{each.table}", "name"),
          Cell("has to begin" if each.began is None else f"sequence {each.began:,}"))
@@ -236,7 +243,7 @@ def _under_copy(audit: Audit) -> Section:
 
 
 def _schema(audit: Audit) -> Section:
-    """Tables, views, routines and databases that are defined differently on the two sides."""
+    """Builds the section on tables, views, routines and databases that are defined differently on the two sides."""
     rows, lines = [], []
     for each in audit.schema:
         rows.append((Cell(object_name(each), "name"), Cell(each.cause), Cell(cut(each.evidence), "foreign")))
@@ -252,7 +259,9 @@ def _schema(audit: Audit) -> Section:
 
 
 def _drifted(audit: Audit) -> Section:
-    """The drifted rows that the report lists, each with its cause, below a table of all causes."""
+    """Builds the section on drifted rows: a table of all causes, and the rows that the report lists, each with its
+    cause.
+    """
     title = f"Drifted rows: {audit.drifted_rows:,}"
     causes = sorted(audit.drifted_by_cause.items(), key=lambda item: -item[1])
     lines: list[str | Table] = []
@@ -279,8 +288,9 @@ def _drifted(audit: Audit) -> Section:
 
 
 def _difference(row: DriftedRow) -> Difference:
-    """A drifted row with its columns: first the key's columns and the columns that differ; equal columns beyond a limit
-    are only counted."""
+    """Builds a drifted row with its columns: first the key's columns and the columns that differ; equal columns beyond
+    a limit are only counted.
+    """
     names = list(dict.fromkeys([*row.identity, *row.columns, *(row.leader_image or {}), *(row.follower_image or {})]))
     shown = [name for at, name in enumerate(names) if at < _COLUMNS_SHOWN or name in row.columns]
     leader, follower = binlog_position(row.leader_last), binlog_position(row.follower_last)
@@ -315,7 +325,9 @@ def _value(row: DriftedRow, side: str, name: str) -> Cut | None:
 
 
 def _row_lines(row: DriftedRow) -> Iterator[str]:
-    """A drifted row with its cause and the values that differ; long values are shortened to the part that differs."""
+    """Yields the lines of a drifted row, with its cause and the values that differ; long values are shortened to the
+    part that differs.
+    """
     count = f" ({row.rows} times)" if row.rows > 1 else ""
     identity = (f"{name}={cut(value_text(text), _VALUE_ON_TERMINAL)}" for name, text in row.identity.items())
     yield f"{row.kind}{count} in {row.database}.{row.table}: {', '.join(identity)}"
@@ -330,7 +342,9 @@ def _row_lines(row: DriftedRow) -> Iterator[str]:
 
 
 def _foreign(audit: Audit) -> Section:
-    """Foreign writes, which did not come from the leader: a plot over time, and a list of the first writes."""
+    """Builds the section on foreign writes, which did not come from the leader: a plot over time, and a list of the
+    first writes.
+    """
     title = f"Foreign writes: {audit.foreign_writes:,}"
     if not audit.foreign_writes:
         return Section(title)
@@ -354,14 +368,14 @@ def _foreign(audit: Audit) -> Section:
 
 
 def _foreign_over_time(audit: Audit, label: str) -> Iterator[Figure]:
-    """A plot of the number of foreign writes over the time that the follower's topic covers."""
+    """Yields a plot of the number of foreign writes over the time that the follower's topic covers."""
     first_us, last_us = audit.follower.first_us, audit.follower.last_us
     if first_us is not None and last_us is not None:
         yield Figure([time_line(audit.foreign_over_time, label, first_us=first_us, last_us=last_us)])
 
 
 def _skipped(audit: Audit) -> Section:
-    """The leader's records that an operator skipped on the follower."""
+    """Builds the section on the leader's records that an operator skipped on the follower."""
     rows, lines = [], []
     for each in audit.skipped:
         what = excerpt(each.statement)
@@ -372,7 +386,7 @@ def _skipped(audit: Audit) -> Section:
 
 
 def _breaks(audit: Audit) -> Section:
-    """The places at which a topic is not the complete, ordered stream that a producer writes."""
+    """Builds the section on the places at which a topic is not the complete, ordered stream that a producer writes."""
     rows, lines = [], []
     for each in audit.breaks:
         rows.append(
@@ -387,8 +401,9 @@ def _breaks(audit: Audit) -> Section:
 
 
 def _discontinued(audit: Audit) -> Section:
-    """Rows with a before image that does not match their previous image: a client changed these rows with the binlog
-    off."""
+    """Builds the section on rows with a before image that does not match their previous image: a client changed these
+    rows with the binlog off.
+    """
     rows = [
         (Cell(each.side), Cell(f"{each.database}.{each.table}", "name"), Cell(_identity(each.identity), "name"),
          _number(each.times), Cell(binlog_position(each.last), "name"),
@@ -403,12 +418,12 @@ def _discontinued(audit: Audit) -> Section:
 
 
 def _identity(values: dict[str, str]) -> str:
-    """The columns that identify a row, with their values."""
+    """Lists the columns that identify a row, with their values."""
     return ", ".join(f"{name}={value_text(value)}" for name, value in values.items())
 
 
 def _lag(lag: Lag) -> Section:
-    """The quantiles of each stage, its plots, and the slowest tables."""
+    """Builds the section on the lag: the quantiles of each stage, its plots, and the slowest tables."""
     transactions = counted(lag.transactions, "transaction")
     columns = [
         Column("stage", terminal=f"lag of {transactions}"),
@@ -440,7 +455,7 @@ def _figures(quantiles: Quantiles) -> Sequence[Cell]:
 
 
 def _caveats(lag: Lag) -> str:
-    """A note about the limits of the figures: clocks may differ, and some times may be unknown."""
+    """Writes a note about the limits of the figures: clocks may differ, and some times may be unknown."""
     clocks = (
         "Each stage is measured with the clocks of two machines: if they differ, it is longer or shorter by the "
         "difference, and may be negative."
@@ -455,7 +470,7 @@ def _caveats(lag: Lag) -> str:
 
 
 def _stage_figure(lag: Lag, name: str) -> Figure:
-    """The histogram of a stage, and its quantiles over time."""
+    """Draws the histogram of a stage, and its quantiles over time."""
     stage = lag.stages[name]
     drawings = (
         histogram(stage, name),
@@ -465,7 +480,7 @@ def _stage_figure(lag: Lag, name: str) -> Figure:
 
 
 def _slowest_tables(lag: Lag) -> Table:
-    """The quantiles by table, the slowest tables first."""
+    """Builds the table of the quantiles of each table; the slowest tables are first."""
     others = [name for name in STAGES if name != WHOLE]
     columns = [
         Column("table"),

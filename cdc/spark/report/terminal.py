@@ -15,15 +15,16 @@ _NARROWEST = 40  # columns
 
 
 def terminal(audit: Audit, *, width: int = 0) -> Iterator[str]:
-    """The report's lines, the verdict first. Lines have at most ``width`` columns, or 40 if ``width`` is smaller; a
-    ``width`` of 0 is no limit."""
+    """Yields the report's lines, the verdict first. Lines have at most ``width`` columns, or 40 if ``width`` is
+    smaller; a ``width`` of 0 is no limit.
+    """
     width = max(width, _NARROWEST) if width else 0
     for line in _lines(document(audit), width):
         yield from _wrapped(visible(line), width)
 
 
 def _lines(report: Document, width: int) -> Iterator[str]:
-    """The lines before they are wrapped; only tables need the ``width``."""
+    """Yields the lines before they are wrapped; only tables need the ``width``."""
     yield report.verdict + (f" at sequence {report.sequence}" if report.sequence is not None else "")
     yield report.sentence
     yield from (f"  because {reason}" for reason in report.reasons)
@@ -36,8 +37,9 @@ def _lines(report: Document, width: int) -> Iterator[str]:
 
 
 def _aligned(table: Table, width: int) -> Iterator[str]:
-    """The lines of a table, with names aligned left and numbers aligned right; names are shortened to fit ``width``. No
-    lines for a table without rows."""
+    """Yields the lines of a table, with names aligned left and numbers aligned right; names are shortened to fit
+    ``width``. A table without rows has no lines.
+    """
     if not table.rows:
         return
     shown = [at for at, column in enumerate(table.columns) if column.terminal is not None]

@@ -40,7 +40,8 @@ __all__ = [
 
 SIDES = (LEADER, FOLLOWER)
 
-# Selects the consumer's tables that ``streams.consumer_notes`` reads. Its other tables change with each of its commits.
+# Selects the consumer's tables that ``streams.consumer_notes`` reads. The consumer's other tables change with each of
+# its commits.
 _NOTES = f"database = '{CHECKPOINT_DATABASE}' AND table IN ('ledger', 'conflicts', 'copies')"
 _CHUNK = "(chunk IS NOT NULL AND NOT coalesce(chunk.repair, false))"
 _NEEDED_LATER = f"valid AND (query IS NOT NULL OR {_CHUNK} OR ({_NOTES}))"
@@ -125,7 +126,7 @@ def can_be_resumed(transactions: DataFrame, before: Held | None, *, upto: int) -
 
 
 def rows_upto(rows: DataFrame, column: str, ends: Mapping[str, int]) -> DataFrame:
-    """The ``rows`` whose ``column`` is at most the sequence of their side in ``ends``."""
+    """Selects the ``rows`` whose ``column`` is at most the sequence of their side in ``ends``."""
     within = F.lit(False)
     for side, end in ends.items():
         within = within | ((F.col("side") == side) & (F.col(column) <= end))
@@ -133,8 +134,8 @@ def rows_upto(rows: DataFrame, column: str, ends: Mapping[str, int]) -> DataFram
 
 
 def needed_later(covered: Covered) -> DataFrame:
-    """The records that later audits need: statements, the consumer's notes, and records with broken before images,
-    whose position in Kafka a report contains.
+    """Selects the records that later audits need: statements, the consumer's notes, and records with broken before
+    images, whose position in Kafka a report contains.
 
     Chunks are needed too, but without their rows, which are in the fold.
     """
@@ -148,8 +149,9 @@ def needed_later(covered: Covered) -> DataFrame:
 
 
 def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, int]]:
-    """The offset of the first record that is not covered, or the end if all records are covered, by side and
-    partition."""
+    """Computes the offsets at which the next audit continues, by side and partition: the offset of the first record
+    that is not covered, or the end if all records are covered.
+    """
     found = {
         side: {partition_name(partition): at for partition, at in held.offsets[side].items()} if held else {}
         for side in SIDES
@@ -164,20 +166,22 @@ def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, in
         if row["new"] is not None:
             found[side][name] = row["new"]
         elif side not in covered.spans or covered.spans[side].limit is not None:
-            # Records beyond the limit exist, which were not read.
+            # Records beyond the span's limit exist and were not read, so the next audit continues after the last record
+            # that was read.
             found[side][name] = row["last"] + 1
     return found
 
 
 def arrivals_after(covered: Covered, held: Held | None) -> dict[str, int]:
-    """The offset of the last covered entry of the commit log, by side. The next entry's records begin after the records
-    of this entry."""
+    """Computes, for each side, the offset of the last covered entry of the commit log. The next entry's records begin
+    after the records of this entry.
+    """
     last = rows_upto(covered.arrivals, "upto", covered.ends).groupBy("side").agg(F.max("offset"))
     return {**(held.arrivals if held else {}), **dict(map(tuple, last.collect()))}
 
 
 def ids_after(covered: Covered, held: Held | None) -> TransactionIds | None:
-    """The ids of all covered transactions, None if there are too many prefixes."""
+    """Returns the ids of all covered transactions, or None if there are too many prefixes."""
     known = held.ids if held else {}
     if held and known is None:  # a version of cdc that kept no ids saved the state
         known = with_ranges({}, id_ranges(held.transactions, records=held.covered).result(), held.next)
@@ -185,7 +189,7 @@ def ids_after(covered: Covered, held: Held | None) -> TransactionIds | None:
 
 
 def contents_to_json(covered: Covered) -> dict[str, dict[str, Any]]:
-    """The contents as JSON, with the counts of the covered records only.
+    """Converts the contents to JSON, with the counts of the covered records only.
 
     Names and times may include later records, which the next audit reads again.
     """
@@ -215,14 +219,16 @@ def contents_from_json(body: Mapping[str, Any]) -> Contents:
 
 
 def verdict_to_json(covered: Covered) -> dict[str, Any]:
-    """The tally, the watermark and the transit times without their bins, as JSON."""
+    """Converts the tally, the watermark and the transit times without their bins to JSON."""
     took, mark = covered.transit, replace(covered.mark, open_from=None)
     transit = took and {name: getattr(took, name) for name in ("transactions", "first_us", "last_us")}
     return {"tally": asdict(covered.tally), "mark": asdict(mark), "transit": transit}
 
 
 def verdict_from_json(body: Mapping[str, Any], bins: DataFrame | None) -> dict[str, Any]:
-    """The tally, the watermark and the transit times with their ``bins``, as fields of ``Held``."""
+    """Parses the tally, the watermark and the transit times from JSON (``verdict_to_json``), adds the ``bins``, and
+    returns them as fields of ``Held``.
+    """
     tally = Tally([Table(**line) for line in body["tally"]["lines"]], body["tally"]["breaks"])
     transit = Transit(**body["transit"], bins=bins) if bins is not None else None
     return {"tally": tally, "mark": Watermark(**body["mark"]), "transit": transit}

@@ -32,7 +32,7 @@ def require_state_folder(folder: Folder) -> None:
 
 
 def files(folder: Folder, frame: str) -> list[int]:
-    """The number of data files in a Parquet folder, and their size in bytes."""
+    """Returns the number of data files in a Parquet folder, and their size in bytes."""
     sizes = [entry.size for entry in folder.entries(frame) if entry.name.endswith(".parquet")]
     return [len(sizes), sum(sizes)]
 

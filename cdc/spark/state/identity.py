@@ -24,8 +24,9 @@ _UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[str, Any]:
-    """The format, topics, renames and filters with which a state must have been saved, to be used with these
-    profiles."""
+    """Collects the format, topics, renames and filters that a state must have been saved with, so that these profiles
+    can use it.
+    """
     found: dict[str, Any] = {"format": _FORMAT}
     for side, profile in profiles.items():
         names = profile.kafka.topics()

@@ -50,14 +50,13 @@ def few_touched(before: Held, rows: int) -> bool:
 
 
 def searched(before: Held, rows: int) -> bool:
-    """Whether pages are searched for the touched rows; ``rows`` is the number of rows in the new records."""
+    """Whether the audit searches pages for the touched rows. ``rows`` is the number of rows in the new records."""
     # A change of a row's key touches two rows.
     return before.opened + 2 * rows <= _MOST_SEARCHED
 
 
 def lines_read(before: Held, rows: int) -> int:
-    """The number of records, transactions and rows that an audit reads from a state, without the pages that it
-    searches.
+    """Computes how many records, transactions and rows an audit reads from a state, without the pages that it searches.
 
     ``rows`` is the number of rows in the new records. Assumes that no statement moved or altered a table in ``before``.
     """
@@ -75,7 +74,9 @@ def tables_unchanged(held: Collection[Name], lives: Iterable[Segment]) -> bool:
 
 
 def newest_rows(layers: DataFrame) -> DataFrame:
-    """The newest version of each row in ``layers``, without the column ``generation``, which orders the layers."""
+    """Selects the newest version of each row in ``layers``, without the column ``generation``, which orders
+    the layers.
+    """
     layers = in_one_part(layers)
     first = layers.agg(F.min("generation").alias("first"))
     later = layers.select("hash", "generation").join(F.broadcast(first), F.col("generation") > F.col("first"))
@@ -84,10 +85,10 @@ def newest_rows(layers: DataFrame) -> DataFrame:
 
 
 def rows_of(layers: DataFrame, hashes: DataFrame, *, few: bool) -> DataFrame:
-    """The newest version of each row in ``layers`` that has one of the ``hashes``, which are distinct.
+    """Selects the newest version of each row in ``layers`` that has one of the ``hashes``, which are distinct.
 
-    ``few``: there are at most about ``_MOST_SEARCHED`` hashes. Then only those pages of the layers' files are read that
-    may contain one of the hashes.
+    ``few`` is true if there are at most about ``_MOST_SEARCHED`` hashes: then only those pages of the layers' files
+    that may contain one of the hashes are read.
     """
     layers = in_one_part(layers)
     if few:

@@ -65,12 +65,14 @@ def _observed(observation: Observation) -> int | None:
 
 
 def rows_in(spark: SparkSession, folder: Folder, name: str) -> int:
-    """The number of rows in the Parquet files of ``name`` in ``folder``, from their footers, which the driver reads."""
+    """Counts the rows in the Parquet files of ``name`` in ``folder``; the driver reads the counts from the files'
+    footers.
+    """
     jvm = spark._jvm
-    assert jvm is not None  # it exists as long as the context
+    assert jvm is not None  # the JVM exists as long as the context
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     rows = 0
-    # One look-up for each class, by its whole name.
+    # Each class is looked up once, by its whole name.
     hadoop_paths, files, readers = (getattr(jvm, name) for name in _CLASSES)
     for entry in folder.entries(name):
         if not entry.name.endswith(".parquet"):

@@ -20,11 +20,11 @@ from cdc.spark.state.parquet_check import rows_in
 
 __all__ = ["ParquetParts", "part_key"]
 
-_MOST_GENERATIONS = 16  # if a part has this number of generations, some are merged into the next one
+_MOST_GENERATIONS = 16  # if a part has this number of generations, some are merged into the next generation
 
 
 def part_key(generation: int, name: str) -> str:
-    """The name of a part of a generation, in the folder and in state.json."""
+    """Returns the name of a part of a generation, as it is used in the folder and in state.json."""
     return f"{generation}/{name}"
 
 
@@ -58,8 +58,9 @@ class ParquetParts:
         return {key: known[key] for key in keys if key in known}
 
     def lines(self, name: str) -> int:
-        """The number of rows in a part, or an upper bound: the number of all records, if the version of cdc that saved
-        a generation did not count its rows."""
+        """Returns the number of rows in a part. If the version of cdc that saved a generation did not count its rows,
+        returns an upper bound: the number of all records.
+        """
         assert self.pointer is not None
         keys = [part_key(number, name) for number in self.generations[name]]
         known = self.pointer.get("counts", {})
@@ -67,7 +68,7 @@ class ParquetParts:
         return sum(known.get(key, covered) for key in keys)
 
     def frame(self, name: str) -> DataFrame:
-        """The rows of a part in all its valid generations. Raises UserError if files are missing or changed."""
+        """Reads the rows of a part in all its valid generations. Raises UserError if files are missing or changed."""
         assert self.pointer is not None
         for number in self.generations[name]:
             key = part_key(number, name)
@@ -80,7 +81,7 @@ class ParquetParts:
         return self._read(name, self.generations[name])
 
     def require_all_transactions(self, transactions: DataFrame, *, where: str) -> None:
-        """Raises UserError if an earlier version of cdc, which did not count the rows that it wrote, lost some."""
+        """Raises UserError if an earlier version of cdc, which did not count the rows that it wrote, lost some rows."""
         assert self.pointer is not None
         if self.checked.get("all") or self.counts(self.generations).keys() == self.pointer["files"].keys():
             return
@@ -115,10 +116,10 @@ class ParquetParts:
         return new
 
     def _remaining(self, name: str, there: Sequence[int]) -> int:
-        """How many of a part's generations are not merged, counted from the oldest.
+        """The number of a part's generations that are not merged, counted from the oldest.
 
         If there are too many generations, a generation is not merged if it is more than twice as large as all later
-        ones together. So each row is written again a logarithmic number of times, however large the state grows.
+        generations together. So each row is written again a logarithmic number of times, however large the state grows.
         """
         if len(there) < _MOST_GENERATIONS:
             return len(there)
@@ -148,7 +149,7 @@ class ParquetParts:
         key = part_key(number, name)
         if key not in self.checked:
             # Earlier versions of cdc did not notice if executors wrote to folders of their own machines. Then a part
-            # has no file, while an empty part has one.
+            # has no file, while an empty part has one file.
             wanted = self.counts({name: [number]}).get(key)
             self.checked[key] = (
                 files(self.folder, key)[0] > 0 if wanted is None else rows_in(self.spark, self.folder, key) == wanted

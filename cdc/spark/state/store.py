@@ -68,7 +68,8 @@ class StateStore:
         """Opens the state in ``folder``, a path or a URI; creates the folder if it does not exist.
 
         ``identity`` contains the topics, renames and filters with which the state must have been saved. Raises
-        UserError if it was saved with others, is damaged or in use, or if the folder contains other files but no state.
+        UserError if the state was saved with others, is damaged, or is in use, or if the folder contains other files
+        but no state.
         """
         try:
             found = _folder(spark, folder)
@@ -94,8 +95,9 @@ class StateStore:
         return state
 
     def remembered(self, verdict: PastVerdict) -> list[PastVerdict]:
-        """Adds ``verdict`` to the verdicts of the audits on this state, and returns all, oldest first. Raises
-        OSError."""
+        """Adds ``verdict`` to the verdicts of the audits on this state, and returns all these verdicts, oldest first.
+        Raises OSError.
+        """
         return remembered(self._folder, verdict)
 
     def close(self) -> None:
@@ -155,7 +157,7 @@ class StateStore:
         try:
             self._save(held, covered, topics)
         except Exception:
-            # The new generation may have filled the disk on which the report is written next.
+            # The new generation is removed: it may have filled the disk on which the report is written next.
             self._remove_unnamed()
             raise
         self._remove_unnamed()
@@ -228,7 +230,8 @@ class StateStore:
         try:
             self._folder.replace(POINTER, json.dumps(pointer, indent=1, sort_keys=True) + "\n", private=True)
         finally:
-            # The rename has made the generation valid, even if flushing the folder failed.
+            # If flushing the folder failed, the rename may have made the generation valid nevertheless: so state.json
+            # is read again.
             self._parts = replace(self._parts, pointer=self._read())
 
     def _remove_unnamed(self) -> None:

@@ -22,7 +22,8 @@ __all__ = ["BaseCopy", "base_copy_of"]
 
 @dataclass(frozen=True, slots=True)
 class BaseCopy:
-    """The base copy contains the transactions ``held``; ``at`` is the follower's sequence of the consumer's note.
+    """The base copy with which a follower began. It contains the transactions ``held``; ``at`` is the follower's
+    sequence of the consumer's note about it.
 
     Records with which the leader's producer copies tables into the stream have no GTID. If all transactions before such
     a record are in the base copy, so are the record's rows, and the consumer skips the record. These are the records up
@@ -48,7 +49,9 @@ class BaseCopy:
         return replace(self, upto=END if first is None else first - 1)
 
     def passed_over(self) -> str:
-        """SQL that is true for a record of the leader if the base copy contains its transaction."""
+        """Writes the SQL of a condition that is true for a record of the leader if the base copy contains its
+        transaction.
+        """
         number = "try_cast(substring_index(transaction, ':', -1) AS BIGINT)"
         source = "left(transaction, length(transaction) - length(substring_index(transaction, ':', -1)) - 1)"
         cases = " ".join(
@@ -59,14 +62,14 @@ class BaseCopy:
         return f"coalesce(side = '{LEADER}' AND CASE {source} {cases} ELSE false END, false)"
 
     def behind(self, records: DataFrame) -> DataFrame:
-        """The ``records`` of both sides that come after the base copy."""
+        """Selects the ``records`` of both sides that come after the base copy."""
         older = f"side = '{LEADER}' AND transaction LIKE '{COPYING}%' AND sequence <= {self.upto}"
         held = f"{self.passed_over()} OR ({older})"
         return records.where(f"NOT ({held}) AND (side != '{FOLLOWER}' OR sequence > {self.at})")
 
 
 def base_copy_of(records: DataFrame, resource: str) -> BaseCopy | None:
-    """The base copy with which the follower of leader ``resource`` began; None if that follower began empty."""
+    """Finds the base copy with which the follower of leader ``resource`` began; None if that follower began empty."""
     noted = [(at, text) for text, at in copies(records, resource)]
     if not noted:
         return None

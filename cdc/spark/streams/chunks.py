@@ -1,9 +1,9 @@
 """Finds the beginnings and ends of table copies in the leader's records, and chunks that do not continue a copy.
 
 A chunk contains all rows of a table whose keys are after one key and up to another, as they are at the chunk's place in
-the stream. The audit does not compare keys, since only MySQL knows the order of their collations. It need not: from a
-copy's first chunk on, the stream contains each change of the table, and the chunks contain each row that was not
-changed since.
+the stream. The audit does not compare keys, since only MySQL knows the order of their collations. It need not compare
+them: from a copy's first chunk on, the stream contains each change of the table, and the chunks contain each row that
+was not changed since.
 
 A table without a key is copied as a whole, in pieces. With the first piece the consumer removes all rows of the table,
 including rows that are missing in the follower's log. From then on the follower's log is complete, like the leader's.
@@ -28,13 +28,13 @@ from cdc.spark.streams.integrity import Break
 
 __all__ = ["copy_ends", "lost_chunks", "replacements"]
 
-_SHOWN = 100  # characters of a key
+_SHOWN = 100  # the most characters of a key in a text
 _MOST = 10_000
 _KEY = f"coalesce(left(array_join(chunk.{{0}}, ', '), {_SHOWN}), 'the end')"
 
 
 def copy_ends(records: DataFrame) -> list[Act]:
-    """The beginnings and ends of the leader's table copies, unordered."""
+    """Collects the beginnings and ends of the leader's table copies, unordered."""
     ends = _chunks(records).where("chunk.after IS NULL OR chunk.upto IS NULL").select(
         F.expr("chunk.after IS NULL"), F.expr("chunk.upto IS NULL"),
         *("resource", "database", "table", "sequence", "transaction", "file", "position", "ts_us"),
@@ -48,8 +48,8 @@ def copy_ends(records: DataFrame) -> list[Act]:
 
 
 def replacements(records: DataFrame, transactions: DataFrame) -> list[Act]:
-    """The follower's sequences at which the consumer removed all rows of a table without a key, to replace them by the
-    rows of a copy.
+    """Finds the follower's sequences at which the consumer removed all rows of a table without a key, to replace them
+    by the rows of a copy.
 
     ``transactions`` are the transactions of ``records``.
     """

@@ -35,7 +35,7 @@ MARK = (
     "kind: STRING, at: BIGINT, note: STRING>"
 )
 _CHANGE = ("sequence", "file", "position", "transaction", "ts_us")
-_SHOWN = 300  # characters of a note
+_SHOWN = 300  # the most characters of a note
 _REASON = f"left(concat_ws('; removed ', reason, nullif(removed, '')), {_SHOWN})"
 
 
@@ -65,15 +65,16 @@ class Ledger:
 
 
 def skipped_records(records: DataFrame, *, resource: str, limit: int) -> Query[list[Skip]]:
-    """The first ``limit`` records of the leader ``resource`` that are skipped according to the ledger, in the leader's
-    order."""
+    """Finds the first ``limit`` records of the leader ``resource`` that are skipped according to the ledger, in the
+    leader's order.
+    """
     rows = _ledger_rows(records, resource).where("state = 'skipped'").select("sequence", "statement", "note")
     first = rows.distinct().orderBy("sequence").limit(limit)
     return Query(first, lambda found: [Skip(**row.asDict()) for row in found])
 
 
 def ledger(records: DataFrame, resource: str) -> Query[Ledger]:
-    """The ledger for the leader ``resource``. There are few statements, so they fit into the driver."""
+    """Reads the ledger for the leader ``resource``. The ledger contains few statements, so they fit into the driver."""
     rows = _ledger_rows(records, resource).selectExpr(
         "sequence",
         "IF(state IN ('skipped', 'not applied'), state, NULL) AS not_run",
@@ -92,7 +93,9 @@ def _ledger(rows: Sequence[Row]) -> Ledger:
 
 
 def copies(records: DataFrame, resource: str) -> list[tuple[str, int]]:
-    """The GTID sets in the consumer's notes of the follower's base copy, with the follower's sequence of each note."""
+    """Reads the GTID sets in the consumer's notes of the follower's base copy, with the follower's sequence of each
+    note.
+    """
     rows = _images(records, "copies", resource)
     return [(row[0], row[1]) for row in rows.select(_cell("gtid_set", "String"), "at").collect()]
 
@@ -100,10 +103,11 @@ def copies(records: DataFrame, resource: str) -> list[tuple[str, int]]:
 def marks(
     records: DataFrame, transactions: DataFrame, *, resource: str, noted: bool, foreign: bool
 ) -> Mapping[str, DataFrame | None]:
-    """Each side's marks for ``marked``, with the sequences or transactions of the marked changes; None if there are no
-    marks.
+    """Builds each side's marks for ``marked``, with the sequences or transactions of the marked changes; None for a
+    side without marks.
 
-    ``noted``: the consumer's tables contain conflicts or skipped records; ``foreign``: there are foreign transactions.
+    ``noted`` is true if the consumer's tables contain conflicts or skipped records, ``foreign`` if there are foreign
+    writes.
     """
     found: dict[str, DataFrame | None] = {LEADER: None, FOLLOWER: None}
     on_follower = []
@@ -127,19 +131,19 @@ def marks(
 
 
 def marked(rows: DataFrame, marks: DataFrame | None) -> DataFrame:
-    """Adds the column ``mark`` to ``rows`` (see ``compare.fold``); it is NULL for an ordinary change."""
+    """Adds the column ``mark`` to ``rows`` (see ``compare.fold``). The mark is NULL for an ordinary change."""
     chunk = F.expr(f"CAST(IF(stated, struct({', '.join(_CHANGE)}, 'chunk', NULL, NULL), NULL) AS {MARK})")
     if marks is None:
         return rows.withColumn("mark", chunk)
     joined = rows.join(marks, "sequence" if "sequence" in marks.columns else "transaction", "left")
-    # Rows that the consumer writes while it resolves a conflict are the leader's rows.
+    # Rows that the consumer writes while it resolves a conflict get no mark: they are the leader's rows.
     applies = F.expr("known IS NOT NULL AND NOT (side = 'follower' AND known.kind = 'conflict' AND NOT removes)")
     fields = (*_CHANGE, "known.kind", "known.at", "known.note")
     return joined.withColumn("mark", F.when(applies, F.struct(*fields)).otherwise(chunk))
 
 
 def _notes(ledger: DataFrame, conflicts: DataFrame) -> DataFrame:
-    """The latest note about each sequence of the leader that was skipped or caused a conflict."""
+    """Finds the latest note about each sequence of the leader that was skipped or caused a conflict."""
     skipped = ledger.where("state = 'skipped'")
     skipped = skipped.select("sequence", "at", F.lit("skipped").alias("kind"), F.expr(f"left(note, {_SHOWN})"))
     notes = skipped.union(conflicts.select("sequence", "at", F.lit("conflict"), F.expr(_REASON)))
@@ -148,8 +152,8 @@ def _notes(ledger: DataFrame, conflicts: DataFrame) -> DataFrame:
 
 
 def _ledger_rows(records: DataFrame, resource: str) -> DataFrame:
-    """The follower's ledger for the leader ``resource``, with the columns sequence, GTID, state, statement, note, and
-    ``at``, the follower's own sequence of the ledger row.
+    """Selects the follower's ledger for the leader ``resource``, with the columns sequence, GTID, state, statement,
+    note, and ``at``, the follower's own sequence of the ledger row.
     """
     rows = _images(records, "ledger", resource)
     return rows.select(
@@ -174,8 +178,9 @@ def _conflicts(records: DataFrame, resource: str) -> DataFrame:
 
 
 def _images(records: DataFrame, table: str, resource: str) -> DataFrame:
-    """The rows about the leader ``resource`` that were inserted or changed in ``table``, a table of the consumer's
-    own."""
+    """Selects the rows about the leader ``resource`` that were inserted or changed in ``table``, a table of the
+    consumer's own.
+    """
     own = f"valid AND side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}'"
     rows = records.where(own).where((F.col("table") == table) & F.col("rows").isNotNull())
     rows = rows.select("columns", "transaction", F.col("sequence").alias("at"), F.explode("rows.after").alias("image"))

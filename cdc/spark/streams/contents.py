@@ -44,12 +44,12 @@ class Contents:
     """Describes one topic's records: their number, the number of broken records, the first and last sequence (None in
     an empty topic), and the resources and tables that occur.
 
-    ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the topic contains the
-    consumer's ledger; ``conflicts``: the topic contains the consumer's table of conflicts; ``copied``: the topic
-    contains the consumer's note of the base copy. ``silent_keys``: the server does not log changes that its foreign
-    keys make. ``unchecked`` maps each table to the last sequence of rows that were changed with foreign key checks off.
-    ``own``: the topic contains records of a database with the name of the consumer's own database; ``chunks``: it
-    contains chunks of table copies. A state keeps these fields.
+    ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``, ``conflicts`` and ``copied``
+    are true if the topic contains, respectively, the consumer's ledger, its table of conflicts, and its note of the
+    base copy. ``silent_keys`` is true if the server does not log changes that its foreign keys make. ``unchecked`` maps
+    each table to the last sequence of rows that were changed with foreign key checks off. ``own`` is true if the topic
+    contains records of a database with the name of the consumer's own database, ``chunks`` if it contains chunks of
+    table copies. The state of an audit contains these fields.
 
     The number of ``rows``, the ``fingerprint`` of the sequences, and each table's ``shapes`` are only known for records
     that were read together. Except for collisions of 64 bits, the fingerprint is 0 only if each sequence from the first
@@ -111,7 +111,7 @@ def _by_side(groups: Sequence[Row]) -> Mapping[str, Contents]:
 
 
 def _contents(rows: Sequence[Row]) -> Contents:
-    """The contents of one side, from its groups of records."""
+    """Adds up the contents of one side from its groups of records."""
     valid = [row for row in rows if row["valid"]]
     of_tables: dict[tuple[str, str], list[Row]] = {}
     for row in valid:
@@ -141,7 +141,7 @@ def _contents(rows: Sequence[Row]) -> Contents:
 
 
 def _fingerprint(groups: Sequence[Row]) -> int:
-    """The fingerprint of the sequences in all ``groups``."""
+    """Computes the fingerprint of the sequences in all ``groups``."""
     if not groups:
         return 0
     first, last = min(groups, key=itemgetter("first")), max(groups, key=itemgetter("last"))
@@ -204,7 +204,7 @@ class Changes:
 
 
 def changes_at(records: DataFrame, transactions: DataFrame, wanted: Mapping[str, Collection[int]]) -> Changes:
-    """The times and columns of the changes with the ``wanted`` sequences of each side.
+    """Finds the times and columns of the changes with the ``wanted`` sequences of each side.
 
     The commit times of earlier audits' records are those of their ``transactions`` (``streams.transactions``): a state
     keeps all transactions, but few ``records``.
@@ -228,7 +228,8 @@ def changes_at(records: DataFrame, transactions: DataFrame, wanted: Mapping[str,
 
 
 def statements(records: DataFrame) -> Query[Mapping[str, list[Act]]]:
-    """The effects of each side's statements, unordered. They are few compared with rows, and fit into the driver.
+    """Collects the effects of each side's statements, unordered. They are few compared with rows, and fit into the
+    driver.
 
     Statements that a producer writes when it copies a table did not run on its server. In the follower's topic they are
     left out.
@@ -244,7 +245,7 @@ def statements(records: DataFrame) -> Query[Mapping[str, list[Act]]]:
             F.substring("query", 1, TEXT).alias("text"),
             F.expr("coalesce(copying, false)").alias("copying"),
         )
-        .where(f"affect.action != '{MAINTAIN}'")  # it changes no definition and no row
+        .where(f"affect.action != '{MAINTAIN}'")  # maintenance changes no definition and no row
         .select("side", "sequence", "place", "affect.*", "transaction", "file", "position", "ts_us", "text", "copying")
     )
     return Query(acts, _acts_by_side)

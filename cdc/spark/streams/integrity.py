@@ -48,7 +48,7 @@ class Integrity:
 @dataclass(frozen=True, slots=True)
 class Earlier:
     """The part that earlier audits checked: each side's ``next`` sequence, and the ``transactions`` of both sides, None
-    if it is certain that none of them occurs again.
+    if it is certain that none of these transactions occurs again.
     """
 
     next: Mapping[str, int]
@@ -93,7 +93,7 @@ def integrity(
 def _has_every_sequence(contents: Mapping[str, Contents], next_ones: Mapping[str, int]) -> bool:
     """Whether each side contains every sequence from its first to its last exactly once, as nearly all streams do.
 
-    The number of sequences and their fingerprint show it, without another pass over the records.
+    The number and the fingerprint of the sequences are compared, without another pass over the records.
     """
     for side, each in contents.items():
         if each.first is not None:
@@ -116,7 +116,8 @@ def _incomplete(transactions: DataFrame) -> DataFrame:
 
 
 def _repeated(transactions: DataFrame, earlier: DataFrame, *, few: bool) -> DataFrame:
-    """The ``transactions`` that also occur in ``earlier``. ``few``: all of ``transactions`` fit into memory."""
+    """Finds the ``transactions`` that also occur in ``earlier``. ``few`` is true if all of ``transactions`` fit into
+    memory."""
     text = "transaction %s: it came before, and comes again with sequence %d to %d"
     known_by = ["side", "transaction"]
     before = earlier.select(known_by)

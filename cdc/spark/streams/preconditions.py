@@ -48,7 +48,8 @@ class Preconditions:
 
 
 def unmet(checked: Preconditions) -> list[str]:
-    """All reasons why an audit of these streams could not judge, as texts for the user; empty if it can judge.
+    """Lists all reasons why an audit of these streams could not judge, as texts for the user. The list is empty if the
+    audit can judge.
 
     A missing checkpoint or log is not reported if records are missing in its topic, or filters leave them out.
     """

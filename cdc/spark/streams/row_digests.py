@@ -56,7 +56,9 @@ _NUMBERED = "side STRING, database STRING, table STRING, first BIGINT, end BIGIN
 
 
 def numbered(spark: SparkSession, lineage: Mapping[str, Sequence[Segment]], names: Sequence[Name]) -> DataFrame:
-    """The lineage segments of both sides for the tables in ``names``; ``number`` is a table's index in ``names``."""
+    """Builds a frame of the lineage segments of both sides for the tables in ``names``; ``number`` is a table's index
+    in ``names``.
+    """
     numbers = {name: number for number, name in enumerate(names)}
     rows = [
         {"side": side, "database": each.database, "table": each.table, "first": each.first, "end": each.end,
@@ -92,8 +94,8 @@ def digests(records: DataFrame, lineage: DataFrame) -> DataFrame:
         F.expr(_HASHED.format(image="image.before")).alias("before"),
         F.expr(_HASHED.format(image="image.after")).alias("after"),
     )
-    # 0 removes, 1 adds, 2 does both if the change has both images. An outer explode: for an inner one Spark would
-    # compute the array a second time, to filter out empty ones.
+    # Step 0 removes an image, step 1 adds an image, and step 2 does both if the change has both images. The explode is
+    # outer: for an inner explode Spark would compute the array a second time, to filter out empty arrays.
     stepped = hashed.withColumn("step", F.explode_outer(F.expr(_STEPS)))
     return stepped.select(
         *("by_leader", "number", "era", "keyed"),

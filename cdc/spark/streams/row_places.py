@@ -16,7 +16,7 @@ __all__ = ["HIGHEST_SEQUENCE", "MOST_ROWS", "PLACE", "row_at", "sequence_at", "s
 
 _ROW_BITS = 23
 MOST_ROWS = 1 << _ROW_BITS
-"""The rows that a record may have, so that no two changes have the same place."""
+"""The largest number of rows in a record with which no two changes have the same place."""
 HIGHEST_SEQUENCE = (1 << 62 - _ROW_BITS) - 1
 PLACE = f"shiftleft(sequence, {_ROW_BITS + 1}) + 2L * row"
 """The place of a row's change in its stream, higher for later changes. If the change removes one row and adds another
@@ -24,18 +24,18 @@ row, this is the place of the removed row, and the added row has the next place.
 
 
 def sequence_at(place: str) -> str:
-    """The SQL of the sequence of the record whose change has this ``place``."""
+    """Writes the SQL of the sequence of the record whose change has this ``place``."""
     return f"shiftright({place}, {_ROW_BITS + 1})"
 
 
 def row_at(place: str) -> str:
-    """The SQL of the number that the row with this ``place`` has in its record."""
+    """Writes the SQL of the number that the row with this ``place`` has in its record."""
     return f"int(shiftright({place}, 1) & {MOST_ROWS - 1})"
 
 
 def steps(moves: str, *, removed: str, added: str, both: str) -> str:
-    """The SQL of an array of the steps of a change. If the condition ``moves`` is true, the row gets another identity:
-    the steps are ``removed``, which removes the old row, and ``added``, which adds the new row. Else the only step is
-    ``both``.
+    """Writes the SQL of an array of the steps of a change. If the condition ``moves`` is true, the row gets another
+    identity: the steps are ``removed``, which removes the old row, and ``added``, which adds the new row. Else the only
+    step is ``both``.
     """
     return f"IF({moves}, array({removed}, {added}), array({both}))"

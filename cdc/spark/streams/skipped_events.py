@@ -25,12 +25,12 @@ _Name = tuple[str, str | None]
 
 
 def is_skip(act: Act) -> bool:
-    """Whether ``act`` names an object that a skipped event may have changed."""
+    """Whether ``act`` is an effect of a skipped event: it names an object that the event may have changed."""
     return act.action.startswith(_SKIP)
 
 
 def skipped_event_drift(skips: Iterable[Act], acts: Sequence[Act], *, side: str) -> Iterator[SchemaDrift]:
-    """The objects that may differ because of the ``skips`` of one side; ``acts`` are that side's statements."""
+    """Yields the objects that may differ because of the ``skips`` of one side; ``acts`` are that side's statements."""
     ordered = sorted(acts)
     for skip in sorted(skips):
         kind, name = skip.action.removeprefix(_SKIP), _name(skip.uri)
@@ -44,7 +44,7 @@ def _last_names(kind: str, name: _Name, later: Iterable[Act], *, copies: bool) -
     """The names that the object ``name`` has after the statements ``later``; with ``copies``, also the names of tables
     that were created LIKE it."""
     names, begun = {name}, set[_Name]()
-    altering: tuple[int, _Name] | None = None  # the sequence and the table of the ALTER before
+    altering: tuple[int, _Name] | None = None  # the sequence and the table of the previous ALTER
     for act in later:
         other = _name(act.uri)
         if act.action == "AlterTable":
@@ -56,7 +56,7 @@ def _last_names(kind: str, name: _Name, later: Iterable[Act], *, copies: bool) -
             names = {each for each in names if each[0] != other[0]}
         elif act.action == f"Create{kind}":
             if other in names and not _may_exist(act.text):
-                names.remove(other)  # the server created it, so the name was free by then
+                names.remove(other)  # the server created a new object, so the name was free
             source = like_source(act, {}) if copies else None
             if source and _name(source) in names:
                 names.add(other)

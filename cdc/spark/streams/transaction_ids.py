@@ -17,11 +17,11 @@ from cdc.spark.input.small_data import Query
 __all__ = ["IdRange", "TransactionIds", "all_new", "id_ranges", "ids_from_json", "ids_to_json", "with_ranges"]
 
 _MOST_RANGES = 20_000  # the most ranges that the driver reads
-_MOST_INTERVALS = 1_000  # intervals that are kept for a prefix
-_EXACT = 4_096  # up to this number, each transaction is a range of its own, so that a few late ones are known to be new
+_MOST_INTERVALS = 1_000  # the most intervals that are kept for a prefix
+_EXACT = 4_096  # up to this number, each transaction has its own range, so that late transactions are known to be new
 
 TransactionIds = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
-"""By side and prefix the intervals of numbers, first and last, in ascending order."""
+"""Maps a side and a prefix to intervals of numbers (first, last), in ascending order."""
 
 # The number of MariaDB's domain-server-number comes after a hyphen.
 _LAST_PART = "substring_index(transaction, IF(contains(transaction, ':'), ':', '-'), -1)"
@@ -33,7 +33,7 @@ _NUMBERED = f"coalesce(string(try_cast({_LAST_PART} AS BIGINT)) = {_LAST_PART}, 
 class IdRange:
     """Transactions of one side whose ids have the same prefix and numbers from ``low`` to ``high``.
 
-    ``first`` is the last sequence of the transaction among them that comes first in the stream.
+    ``first`` is the sequence at which the earliest of these transactions ends.
     """
 
     side: str
@@ -44,7 +44,9 @@ class IdRange:
 
 
 def id_ranges(transactions: DataFrame, *, records: int) -> Query[list[IdRange] | None]:
-    """The ids of ``transactions``, whose number is at most ``records``; None if there are too many ranges."""
+    """Computes the ranges of the ids of ``transactions``, of which there are at most ``records``; None if there are too
+    many ranges.
+    """
     width = 1 + records // _EXACT
     numbered = transactions.select(
         *("side", "final"),
@@ -92,7 +94,7 @@ def with_ranges(
 
 
 def ids_to_json(ids: TransactionIds | None) -> list[list[Any]] | None:
-    """The ids as JSON: a list of the side, the prefix and the intervals for each prefix."""
+    """Converts the ids to JSON: a list of the side, the prefix and the intervals for each prefix."""
     return None if ids is None else [[*key, intervals] for key, intervals in sorted(ids.items())]
 
 

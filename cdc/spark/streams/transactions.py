@@ -59,7 +59,8 @@ def transactions(
     ends: Mapping[str, int],
     queries: Sequence[Callable[[DataFrame], Query[Any]]] = (),
 ) -> tuple[DataFrame, list[Any]]:
-    """One row per transaction of the valid ``records``, cached, and the results of the ``queries`` on these rows.
+    """Computes one row per transaction of the valid ``records``, and caches these rows. Returns them, and the results
+    of the ``queries`` on them.
 
     ``sequences`` belongs to the leader whose checkpoints count; ``ends`` are the last sequences of each side. ``state``
     is ``whole``, ``torn`` (incomplete), or ``open`` if the topic's end cuts the transaction in two, since the producer
@@ -83,8 +84,9 @@ def transactions(
 
 
 def _needs_closer_look(transactions: DataFrame) -> Query[tuple[bool, bool]]:
-    """Whether a transaction may occur twice (two have the same hash), and whether a checkpoint contains a leader
-    transaction other than the transaction that ends at its sequence. Both are False for an undamaged stream.
+    """Whether a transaction may occur twice (two transactions have the same hash), and whether a checkpoint contains
+    another leader transaction than the transaction that ends at the checkpoint's sequence. Both are False for an
+    undamaged stream.
     """
     once = "named_struct('hash', xxhash64(side, transaction), 'times', 1, 'ends', 0, 'claims', 0)"
     position = "named_struct('hash', xxhash64({}, {}), 'times', 0, 'ends', {}, 'claims', {})"
@@ -122,8 +124,8 @@ def _with_moved(transactions: DataFrame, records: DataFrame) -> DataFrame:
 
 
 def _narrow(records: DataFrame, resource: str) -> DataFrame:
-    """The columns of ``records`` from which transactions are built, without the rows' contents, which would be sorted
-    too when records are grouped by transaction.
+    """Selects the columns of ``records`` from which transactions are built. Contents of rows are left out, since they
+    would be sorted, too, when records are grouped by transaction.
     """
     touched = F.when(F.col("database") != CHECKPOINT_DATABASE, F.concat_ws(".", "database", "table"))
     return records.where("valid").select(
@@ -156,7 +158,7 @@ def _grouped(narrow: DataFrame) -> DataFrame:
 
 
 def _of_one_record(narrow: DataFrame) -> DataFrame:
-    """The result of ``_grouped`` for transactions that consist of one record each."""
+    """Returns the result of ``_grouped`` for transactions that consist of one record each."""
     return narrow.select(
         *("side", "transaction"),
         F.lit(1).cast("bigint").alias("records"),
@@ -192,7 +194,7 @@ def _classified(grouped: DataFrame, sequences: StatementSequences, ends: Mapping
     })  # fmt: skip
     classified = classified.withColumn("kind", F.expr(_KIND))
     tables = F.expr(f"IF({FOREIGN}, array_union(tables, changed_own), tables)").alias("tables")
-    # A state keeps these columns in its Parquet files, except those for the search.
+    # A state keeps these columns in its Parquet files, except the columns ``_FOR_THE_SEARCH``.
     return classified.select(
         *("side", "transaction", "records", "start", "final", "ts_us"),
         tables,
@@ -240,8 +242,8 @@ def _is_of(image: str, resource: str) -> str:
 
 
 def checkpoint(resource: str) -> str:
-    """SQL for a struct with the checkpoint of the leader ``resource`` in a record of the checkpoint table; NULL for any
-    other record.
+    """Writes the SQL of a struct with the checkpoint of the leader ``resource`` in a record of the checkpoint table;
+    the struct is NULL for any other record.
 
     The fields are the leader sequences before (``since``) and after (``upto``) the change, and ``claim``, the leader
     transaction in the row. ``claim`` is empty if the row contains no transaction, and NULL if the table has no column
@@ -252,7 +254,7 @@ def checkpoint(resource: str) -> str:
     claim = (
         f"IF(array_contains(columns, 'leader_gtid'), coalesce({_cell('r.after', 'leader_gtid', 'String')}, ''), NULL)"
     )
-    # The first row is inserted before anything is applied, and contains no transaction.
+    # The consumer inserts the first row before it applies anything: this row contains no leader transaction.
     claim = f"IF(r.before IS NULL AND {upto} = '-1', NULL, {claim})"
     of_leader = f"filter(rows, r -> {_is_of('r.after', resource)})"
     position = f"named_struct('upto', bigint({upto}), 'since', coalesce(bigint({since}), -1), 'claim', {claim})"
@@ -265,7 +267,7 @@ def checkpoint(resource: str) -> str:
 
 
 def changed_by_others(resource: str) -> str:
-    """SQL for the full name of the consumer's own table that a record changes.
+    """Writes the SQL of the full name of the consumer's own table that a record changes.
 
     NULL for a change that the consumer of the leader ``resource`` also makes without moving its checkpoint, and for a
     record of any other table. Rows that consumers of other leaders keep in the same tables are ignored.

@@ -16,12 +16,13 @@ _MOVES_CHECKPOINT = "kind IN ('applied', 'moved')"
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """The leader ``sequence`` of the follower's last state: -1 if nothing is applied yet, None without a checkpoint.
+    """``sequence`` is the leader sequence up to which the follower has applied: -1 if it has applied nothing yet, None
+    without a checkpoint.
 
     ``highest`` is the highest sequence that the checkpoint ever had; ``begins`` is the checkpoint's sequence where the
-    follower's log begins. ``open_from`` is the follower's sequence at which a transaction begins that the topic's end
-    cuts in two. ``foreign`` is the number of foreign transactions, and ``torn`` is the number of incomplete
-    transactions on both sides.
+    follower's log begins. ``open_from`` is the follower sequence of the first record of a transaction whose last
+    records are not in the topic yet, else None. ``foreign`` is the number of the follower's transactions that did not
+    come through the consumer, and ``torn`` is the number of incomplete transactions in both topics.
     """
 
     sequence: int | None
@@ -33,7 +34,7 @@ class Watermark:
 
 
 def watermark(transactions: DataFrame) -> Query[Watermark]:
-    """The watermark of ``transactions``, in one pass over them."""
+    """Computes the watermark of ``transactions``, in one pass over them."""
     row = transactions.agg(
         F.max_by("upto", F.when(F.expr(_MOVES_CHECKPOINT), F.col("final"))).alias("sequence"),
         F.max(F.when(F.expr(_MOVES_CHECKPOINT), F.col("upto"))).alias("highest"),
@@ -46,8 +47,9 @@ def watermark(transactions: DataFrame) -> Query[Watermark]:
 
 
 def joined(before: Watermark, since: Watermark) -> Watermark:
-    """The watermark of all transactions: ``before`` is the watermark of earlier audits' transactions, ``since`` the
-    watermark of new transactions."""
+    """Joins two watermarks to the watermark of all transactions: ``before`` is the watermark of earlier audits'
+    transactions, ``since`` the watermark of new transactions.
+    """
     latest = before if since.sequence is None else since
     return Watermark(
         sequence=latest.sequence,
@@ -60,18 +62,18 @@ def joined(before: Watermark, since: Watermark) -> Watermark:
 
 
 def unreached(transactions: DataFrame) -> Query[tuple[int, int] | None]:
-    """The lowest and the highest sequence at which an applied transaction starts and no transaction ended; None if
-    there is no such sequence.
+    """Finds the applied transactions that do not start where another transaction ended; returns the lowest and the
+    highest leader sequence at which they start, None if there is no such transaction.
 
-    In nearly all logs there is only one such sequence, at which the log begins; then there is no gap.
+    In nearly all logs this is only the first transaction; then there is no gap.
     """
     found = _starts(transactions).where("NOT reached").agg(F.min("at").alias("low"), F.max("at").alias("high"))
     return Query(found, lambda rows: None if rows[0]["low"] is None else (rows[0]["low"], rows[0]["high"]))
 
 
 def unlogged_gap(transactions: DataFrame, *, begins: int, reached: int | None = None) -> tuple[int, int] | None:
-    """The first leader sequences (after, up to) that the checkpoint passed without a logged transaction; None if there
-    is no such gap.
+    """Finds the first gap: leader sequences (after, up to) that the checkpoint passed without a logged transaction.
+    Returns None if there is no gap.
 
     Each applied transaction starts at the sequence where another transaction ended. If a transaction does not, the part
     of the log that led there is missing. ``reached`` is a sequence at which an earlier transaction, which is not among

@@ -1,19 +1,23 @@
 """How the programs log in to MySQL: under TLS or not at all, and with passwords of any characters."""
 
 import json
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import toml
+from pymysql import OperationalError
 
 from cdc.consumer.literals.values import quoted
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.service.mysql_connection import connected
-from tests.harness.programs import refused, run, run_well, write_profile
+from tests.harness.programs import refused, run, run_well, running, write_profile
 from tests.harness.relay import Relay
 from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
 
@@ -124,3 +128,57 @@ def test_the_last_line_is_json_where_the_log_is(tmp_path: Path, leader: MySql, k
         last = [json.loads(line) for line in done.stderr.splitlines()][-1]
         assert last["program"] == program
         assert "Access denied" in last["error"] or last["error"].startswith("no such topic")
+
+
+def test_another_password_while_the_programs_run(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:
+    """New connections have the new one, whichever key gives it; while the command fails, the programs wait."""
+    servers = leader, follower
+    secret, broken, name = tmp_path / "secret", tmp_path / "broken", "another_password"
+    secret.write_text("first")
+    command = tmp_path / "command"
+    command.write_text(f"#!/bin/sh\n[ ! -e {broken} ] && cat {secret}\n")
+    command.chmod(0o700)
+    for server in servers:
+        execute(
+            server, "SET sql_log_bin = 0", "CREATE USER rotated IDENTIFIED BY 'first'", "GRANT ALL ON *.* TO rotated"
+        )
+    execute(servers[0], f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t (id INT PRIMARY KEY)")
+    profiles = [
+        write_profile(
+            tmp_path, server, kafka, name=f"{name}_{number}", topic=name, producer={"start": "now"},
+            database={"user": "rotated", "password": "", "password_command": [str(command)]},
+        )
+        for number, server in enumerate(servers)
+    ]  # fmt: skip
+    execute(servers[1], f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t (id INT PRIMARY KEY)")
+    run_well("cdc-producer", profiles[0], "--until-current")
+    with running("cdc-producer", profiles[0]), running("cdc-consumer", profiles[1]):
+        execute(servers[0], f"INSERT INTO {name}.t VALUES (1)")
+        until(lambda: (1,) in execute(servers[1], f"SELECT id FROM {name}.t"), what="the row")
+        # The producer's connection stays, and a copy opens others.
+        rotate(secret, servers)
+        execute(servers[1], f"DELETE FROM {name}.t")
+        run_well("cdc-producer", profiles[0], "--copy", f"{name}.t")
+        until(lambda: (1,) in execute(servers[1], f"SELECT id FROM {name}.t"), what="the row that is copied")
+        broken.touch()
+        rotate(secret, servers)
+        for server in servers:
+            for (connection,) in execute(server, _CONNECTIONS):
+                with suppress(OperationalError):  # it has ended by itself
+                    execute(server, f"KILL {connection}")
+            until(lambda server=server: not execute(server, _CONNECTIONS), what="the end of the connections")
+        broken.unlink()
+        execute(servers[0], f"INSERT INTO {name}.t VALUES (2)")
+        until(lambda: (2,) in execute(servers[1], f"SELECT id FROM {name}.t"), what="the row")
+    for server in servers:
+        execute(server, "SET sql_log_bin = 0", "DROP USER rotated")
+
+
+_CONNECTIONS = "SELECT id FROM information_schema.processlist WHERE user = 'rotated'"
+
+
+def rotate(secret: Path, servers: Sequence[MySql]) -> None:
+    """Gives the account another password, and the file that has it."""
+    secret.write_text(f"{secret.read_text()}+")
+    for server in servers:
+        execute(server, "SET sql_log_bin = 0", f"ALTER USER rotated IDENTIFIED BY '{secret.read_text()}'")

@@ -68,7 +68,7 @@ def test_metrics_of_a_program() -> None:
 def test_a_program_answers() -> None:
     metric = GaugeMetricFamily("cdc_consumer_waiting", "", value=1)
     checks = [Check("stream", True, "fine"), Check("kafka", False, "away")]
-    endpoint = Endpoint.open("127.0.0.1", 0, metrics=lambda: [metric], checks=lambda: checks)
+    endpoint = Endpoint.open("127.0.0.1", 0, metrics=lambda: [metric], checks=lambda: checks, info={})
     try:
         answer = EndpointSource(ServerAddress("127.0.0.1", endpoint.port))()
     finally:

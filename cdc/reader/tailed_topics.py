@@ -1,4 +1,4 @@
-"""Reads the newest records of a leader's topics, and then new records, in the order of their sequences.
+"""Reads the newest records of a leader's topics, and after them new records, in the order of their sequences.
 
 ``TailedTopic`` reads the topic of layout "single"; ``TailedTopics`` reads all topics of layout "per_table".
 """
@@ -25,7 +25,7 @@ Passes = Callable[[bytes, str], bool]
 
 
 class TailedTopic:
-    """Reads the ``last`` records of the one topic in ``names``, or all records (None), and then new records.
+    """Reads the ``last`` records (None: all records) of the one topic in ``names``, and after them new records.
 
     ``properties`` are librdkafka properties. Only records with ``passes`` count, and only messages from ``since_ms`` on
     are read (a timestamp as in Kafka). Raises KafkaException.
@@ -61,8 +61,8 @@ class TailedTopic:
         self._consumer.assign([TopicPartition(self._name, 0, self._start)])
 
     def _has_enough(self) -> bool:
-        """Whether enough records have arrived, or all records of the topic; otherwise begins to read again, from an
-        earlier offset.
+        """Whether the ``last`` records, or all records of the topic, have arrived. Otherwise begins to read again, from
+        an earlier offset.
         """
         if self._last is None or self._start == self._first or len(self._last) == self._last.maxlen:
             return True
@@ -73,8 +73,8 @@ class TailedTopic:
         return False
 
     def next(self, wait: float) -> Iterator[tuple[bytes, str]]:
-        """Waits up to ``wait`` seconds for the next message; yields the value and the place of each record that can be
-        shown then."""
+        """Waits up to ``wait`` seconds for the next message, and yields the value and the place of each record that can
+        be printed now."""
         polled = self._consumer.poll(wait)
         message = None if polled is None else self._fragments.whole(polled)
         if message is None:
@@ -115,7 +115,7 @@ _MOST_BYTES = 64_000_000
 
 
 class TailedTopics:
-    """Reads the ``last`` records of all topics in ``names``, or all records (None), and then new records.
+    """Reads the ``last`` records (None: all records) of all topics in ``names``, and after them new records.
 
     The binlog's other events have no sequence, and are left out. ``properties`` are librdkafka properties. Records of
     up to about ``most_bytes`` wait for an earlier record; if the earlier record is in no topic, the waiting records are
@@ -142,7 +142,8 @@ class TailedTopics:
         if passes is not None and last is not None:
             self._kept, last = deque(maxlen=last), None
         self._last = last
-        # The end of each Kafka transaction uses an offset too, so there are fewer records than offsets.
+        # The end marker of each Kafka transaction occupies an offset, too, so a range of offsets contains fewer
+        # records.
         self._offsets = 2 * (last or 0) + 100
         self._behind: dict[Partition, int] = {}
         self._fragments = Fragments()
@@ -152,7 +153,7 @@ class TailedTopics:
         self._merged = self._nothing_merged()
         self.at_end = False
         log = names.commits, 0
-        # The log's end is requested before the newest entry is read, so that no later entry is missed.
+        # The end of the commit log is requested before its newest entry is read, so that no later entry is missed.
         consumer.assign([TopicPartition(*log, end_offsets(properties, [log])[log])])
         newest = newest_commits(properties, names.commits)
         self._next_sequence = newest.next_sequence if newest else 0
@@ -178,7 +179,7 @@ class TailedTopics:
         message = None if polled is None else self._fragments.whole(polled)
         if message is not None:
             self._add(message)
-        # Which records are the last is known only when all have arrived.
+        # Which records are the last ones is known only when all old records have arrived.
         if self._last is None or self.at_end:
             yield from self._merged.ready()
         if not self._behind and not self.at_end:
@@ -188,7 +189,8 @@ class TailedTopics:
                 return
             self.at_end = True
             yield from shown
-            # If retention has deleted all old records, no record before the commit log's next sequence arrives.
+            # If retention has deleted all old records, no record before the ``next_sequence`` of the commit log will
+            # arrive.
             self._merged.next_sequence = max(self._merged.next_sequence, self._next_sequence)
         if self._last is None or self.at_end:
             self._merged.balance()
@@ -198,7 +200,8 @@ class TailedTopics:
             self._merged.balance()
 
     def _read_more(self) -> None:
-        """Begins to read again, from earlier offsets: a record, or an aborted transaction, may use many offsets."""
+        """Begins to read again, from earlier offsets: many offsets may contain no complete record, because fragments
+        and aborted transactions occupy offsets, too."""
         partitions, self._offsets = list(self._merged.partitions), self._offsets * 8
         self._reader.leave(partitions)
         self._merged = self._nothing_merged()
@@ -206,7 +209,7 @@ class TailedTopics:
 
     @property
     def waiting_bytes(self) -> int:
-        """The size, in bytes, of the records that wait for an earlier record."""
+        """The size in bytes of the records that wait for an earlier record."""
         return self._merged.waiting_bytes
 
     def _add(self, message: Message) -> None:
@@ -231,8 +234,8 @@ class TailedTopics:
 
 
 class _PartitionReader:
-    """Assigns and unassigns partitions. It does not pause and resume them: librdkafka may lose messages between the two
-    (see cdc.consumer.source.reader).
+    """Assigns and unassigns partitions. Partitions are not paused and resumed, since librdkafka may lose messages
+    between pause and resume (see cdc.consumer.source.reader).
     """
 
     def __init__(self, consumer: Consumer, fragments: Fragments) -> None:

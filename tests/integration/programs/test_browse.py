@@ -1,0 +1,266 @@
+"""The topic browser's engine and cdc-tail's filters on a real broker: what counts as a record, and how it is found."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import toml
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+
+from cdc.browse import messages
+from cdc.browse.filters import Filter
+from cdc.browse.index import Index
+from cdc.browse.query import Queries
+from cdc.config.profile import Kafka as KafkaSettings
+from cdc.config.topic_names import PER_TABLE, SINGLE
+from cdc.errors import UserError
+from cdc.kafka import epochs
+from cdc.kafka.fragments import HEADER, cut
+from cdc.model.commit_entry import Entry, Mark
+from cdc.model.position import Position
+from cdc.sandbox.server.kafka import Kafka
+from tests.harness.programs import own_name, refused, run
+from tests.harness.readable import until_readable
+from tests.harness.wait import LIMIT_SECONDS, until
+
+pytestmark = pytest.mark.integration
+
+BEGIN_US = 1_764_201_600_000_000  # 2025-11-27
+
+
+class Leader:
+    """The topics of a leader, written by hand: one record a second."""
+
+    def __init__(self, kafka: Kafka, name: str, *, layout: str = SINGLE) -> None:
+        self.settings = KafkaSettings(bootstrap_servers=kafka.bootstrap_servers, topic=name, layout=layout, prefix=name)
+        self.names = self.settings.topics()
+        self.kafka = kafka
+        self.admin = kafka.admin()
+        self.counts: dict[str, int] = {}
+        # As ours, in order: a batch that a broker refuses, since it has not heard of the topic yet, would come in late.
+        self.producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
+        self.create(*self.names.first)
+
+    def create(self, *names: str) -> None:
+        # Records have old times, and retention would delete them.
+        topics = [NewTopic(name, 1, config={"retention.ms": "-1"}) for name in names]
+        for created in self.admin.create_topics(topics).values():
+            created.result(LIMIT_SECONDS)
+
+    def send(self, sequence: int, table: str, operation: dict[str, object], *, epoch: int = 0, size: int = 0) -> None:
+        """Sends a record, in fragments of ``size`` bytes."""
+        body = {
+            "uri": f"flv://r/shop/{table}", "sequence": sequence, "bn_file": {"fileName": "binlog.000001", "offset": 4},
+            "transaction": {"id": f"uuid:{sequence // 2}", "index": sequence % 2, "last": sequence % 2 == 1,
+                            "ts_us": BEGIN_US + sequence * 1_000_000},
+            "columns": ["id", "n"], "key": ["id"], "operation": operation,
+        }  # fmt: skip
+        topic = self.names.of_table("shop", table)
+        text, headers = json.dumps(body).encode(), {epochs.HEADER: str(epoch).encode()} if epoch else {}
+        parts = [(headers | {HEADER: mark}, part) for mark, part in cut(text, size, sequence=sequence)] if size else []
+        for marked, part in parts or [(headers, text)]:
+            self.producer.produce(
+                topic, part, body["uri"], headers=marked, timestamp=BEGIN_US // 1000 + sequence * 1000
+            )
+        self.counts[f"{topic}/0"] = self.counts.get(f"{topic}/0", 0) + 1
+
+    def mark(self, epoch: int) -> None:
+        """Begins an epoch, as a producer without Kafka transactions does."""
+        self.producer.produce(self.names.topic, None, headers={epochs.HEADER: str(epoch).encode()})
+
+    def commit(self, next_sequence: int, *marks: Mark) -> None:
+        entry = Entry(next_sequence, Position("binlog.000001", 4), "", "", counts=self.counts, marks=marks)
+        self.producer.produce(self.names.commits, entry.to_json(), b"r")
+        assert self.producer.flush(LIMIT_SECONDS) == 0
+
+
+def row(key: int, n: int) -> list[dict[str, int]]:
+    return [{"SignedInteger": key}, {"SignedInteger": n}]
+
+
+def add(key: int, n: int = 0) -> dict[str, object]:
+    return {"Add": {"rows": [{"cols": row(key, n)}]}}
+
+
+def update(before: int, after: int, n: int = 0) -> dict[str, object]:
+    return {"Update": {"rows": [{"before_cols": row(before, n), "after_cols": row(after, n + 1)}]}}
+
+
+def found(queries: Queries, filter_: Filter | None = None) -> list[int]:
+    return [entry.sequence for entry in queries.page(filter_ or Filter(), newest_first=False).entries]
+
+
+def test_an_index_holds_what_programs_would_apply_and_reads_on(tmp_path: Path, kafka: Kafka) -> None:
+    leader = Leader(kafka, own_name(tmp_path))
+    leader.send(0, "a", add(1))
+    leader.mark(1)
+    leader.send(1, "a", update(1, 2), epoch=1, size=100)
+    leader.mark(2)
+    leader.send(2, "b", add(9), epoch=1)  # of a producer that was replaced and did not know yet
+    leader.send(2, "a", update(2, 2, 5), epoch=2)
+    leader.send(1, "b", add(9), epoch=2)  # a repetition
+    leader.commit(3, Mark(1, 1), Mark(2, -1))
+    folder = tmp_path / "index"
+    index = Index(leader.settings, folder, group=f"browse-{leader.names.topic}")
+    queries = Queries(index)
+    state = index.refresh()
+    assert (state.oldest, state.newest, state.entries, state.behind) == (0, 2, 3, 0)
+    assert [entry.table for entry in queries.page(Filter()).entries] == ["a", "a", "a"]
+    assert (queries.row_before(2, "2"), queries.row_before(1, "1")) == (queries.entry(1), queries.entry(0))
+
+    large = queries.record(1)
+    assert json.loads(large.text)["sequence"] == 1 and large.message.size == 100
+    ((number, before, after, cells),) = large.rows()
+    assert (number, before, after) == (0, "1", "2")
+    assert [tuple(cell) for cell in cells] == [("id", "1", "2"), ("n", "0", "1")]
+    with pytest.raises(UserError, match=r"record 1 has \d+ bytes"):
+        queries.record(1, most_bytes=100)
+    with pytest.raises(UserError, match="the index has no record 7"):
+        queries.record(7)
+
+    # Another process goes on where this one ended.
+    leader.send(3, "a", {"Delete": {"rows": [{"cols": row(2, 6)}]}}, epoch=2)
+    leader.commit(4, Mark(1, 1), Mark(2, -1))
+    other = Index(leader.settings, folder, group=f"browse-{leader.names.topic}")
+    assert (other.state().newest, other.refresh().newest) == (2, 3)
+    assert queries.row_after(2, "2") == queries.entry(3) != None  # noqa: E711
+    assert found(queries, Filter(since_us=BEGIN_US + 2_000_000, kinds=frozenset({"Update"}))) == [2]
+
+    # The file is made anew: damaged, gone, or of a topic that was deleted and created again.
+    for path in folder.iterdir():
+        path.write_bytes(b"damaged" * 1000)
+    assert found(queries) == []
+    assert index.refresh().entries == 4
+    with closing(sqlite3.connect(index.file.path)) as connection, connection:
+        connection.execute("DROP TABLE row_key")
+    assert queries.row_before(2, "2") is None
+    assert index.refresh().entries == 4 and queries.row_before(2, "2") is not None
+    index.file.remove()
+    assert index.refresh().entries == 4
+    leader.admin.delete_topics([leader.names.topic])[leader.names.topic].result(LIMIT_SECONDS)
+    until(lambda: leader.names.topic not in leader.admin.list_topics().topics, what="the topic to be gone")
+    leader.create(leader.names.topic)
+    leader.send(0, "a", add(5))
+    leader.commit(1)
+    assert index.refresh().entries == 1
+    assert found(queries, Filter(key="5")) == [0]
+    nothing_is_left(leader, f"browse-{leader.names.topic}")
+
+
+def nothing_is_left(leader: Leader, group: str) -> None:
+    """Asserts that reading left no consumer group and no new topic."""
+    absent = f"{leader.names.topic}-absent"
+    with pytest.raises(UserError, match="no such topic"):
+        messages.window(leader.settings.properties(group_id=group), absent, 0)
+    assert absent not in leader.admin.list_topics().topics
+    groups = leader.admin.list_consumer_groups().result().valid
+    assert group not in [each.group_id for each in groups]
+
+
+def test_messages_of_any_topic_are_shown_as_they_are(tmp_path: Path, kafka: Kafka) -> None:
+    name = own_name(tmp_path)
+    admin = kafka.admin()
+    admin.create_topics([NewTopic(name, 2)])[name].result(LIMIT_SECONDS)
+    own = {"bootstrap.servers": kafka.bootstrap_servers}
+    producer = Producer(own | {"transactional.id": name})
+    producer.init_transactions()
+    for number, end in (
+        (0, producer.commit_transaction),
+        (1, producer.abort_transaction),
+        (2, producer.commit_transaction),
+    ):
+        producer.begin_transaction()
+        for each in range(3):
+            headers = [("h", b"\xff"), ("h", b"2"), ("none", None)]
+            producer.produce(name, f"{number}.{each}" * 10, None, 1, headers=headers, timestamp=1234)
+        assert producer.flush(LIMIT_SECONDS) == 0
+        end()
+    until_readable(admin, name)
+    properties = own | {"group.id": name}
+    (summary,) = (each for each in messages.topics(properties) if each.name == name)
+    assert (summary.ranges, summary.messages, summary.internal) == ({0: (0, 0), 1: (0, 12)}, 12, False)
+    newest = messages.window(properties, name, 1, count=4, value_bytes=3)
+    assert [(each.offset, each.value, each.size) for each in newest.messages] == [
+        (2, b"0.2", 30), (8, b"2.0", 30), (9, b"2.1", 30), (10, b"2.2", 30),
+    ]  # fmt: skip
+    assert newest.messages[0].headers == (("h", b"\xff"), ("h", b"2"), ("none", None))
+    assert (newest.messages[0].key, newest.messages[0].timestamp_ms) == (None, 1234)
+    older = messages.window(properties, name, 1, count=4, until=newest.before)
+    assert ([each.offset for each in older.messages], older.before) == ([0, 1], None)
+    newer = messages.window(properties, name, 1, count=2, offset=older.after)
+    assert ([each.offset for each in newer.messages], newer.before, newer.after) == ([2, 8], 2, 9)
+    aborted = messages.window(properties, name, 1, offset=3, count=2, committed=False)
+    assert [each.value for each in aborted.messages] == [b"1.0" * 10, b"1.1" * 10]
+    with pytest.raises(UserError, match="the topic has no partition 2"):
+        messages.window(properties, name, 2)
+
+
+@pytest.mark.parametrize("layout", [SINGLE, PER_TABLE])
+def test_cdc_tail_selects_records(tmp_path: Path, kafka: Kafka, layout: str) -> None:
+    leader = Leader(kafka, f"{own_name(tmp_path)}_{layout}"[-100:], layout=layout)
+    if layout == PER_TABLE:
+        leader.create(*(leader.names.of_table("shop", table) for table in "ab"))
+    for sequence in range(400):
+        table, key = "ab"[sequence % 3 == 0], sequence % 7
+        leader.send(sequence, table, update(key, 1_000) if sequence == 351 else add(key))
+    leader.commit(400)
+    profile = tmp_path / "tail.toml"
+    settings = {"bootstrap_servers": kafka.bootstrap_servers, "topic": leader.names.topic, "layout": layout,
+                "prefix": leader.names.prefix}  # fmt: skip
+    profile.write_text(toml.dumps({"kafka": settings}))
+
+    def shown(*options: str) -> list[int]:
+        return [
+            json.loads(line)["sequence"] for line in run("cdc-tail", profile, "--json", *options).stdout.splitlines()
+        ]
+
+    every = range(400)
+    assert shown("--table", "shop.b", "-n", "3") == [393, 396, 399]
+    assert shown("--table", "b", "--key", "5", "-B") == [n for n in every if n % 3 == 0 and n % 7 == 5]
+    # 351 is in the middle: it has both keys, and records before 100 are found only by reading far back.
+    assert shown("--key", "1000") == [351] and 351 in shown("--key", str(351 % 7), "-n", "20")
+    assert shown("--kind", "Update,Delete") == [351]
+    assert shown("--gtid", "UUID:12", "-n", "5") == [24, 25]
+    assert shown("--since", "2025-11-27T00:06:30") == list(range(390, 400))
+    assert shown("--since", "2025-11-27T00:06:30", "-n", "2") == [398, 399]
+    assert shown("--since", "2025-11-27T00:00:05", "--upto", "2025-11-27 01:00:07+01:00") == [5, 6, 7]
+    assert shown("--upto", "2025-11-27T00:00:01", "-n", "9") == [0, 1]
+    assert shown("--since", "2030-01-01") == []
+    assert "'soon' is no time" in refused("cdc-tail", profile, "--since", "soon")
+
+
+def test_cdc_tail_shows_all_messages(tmp_path: Path, kafka: Kafka) -> None:
+    leader = Leader(kafka, own_name(tmp_path))
+    leader.mark(1)
+    leader.send(0, "a", add(1), epoch=1, size=300)
+    leader.commit(1, Mark(1, 0))
+    profile = tmp_path / "tail.toml"
+    profile.write_text(
+        toml.dumps({"kafka": {"bootstrap_servers": kafka.bootstrap_servers, "topic": leader.names.topic}})
+    )
+    lines = run("cdc-tail", profile, "--all", "-B").stdout.splitlines()
+    fields = [line.split("  ") for line in lines]
+    mark, *fragments, last = [each for each in fields if each[0].startswith(f"{leader.names.topic}/0/")]
+    assert mark[2:] == ["mark", "key=∅", "cdc_epoch=1", "∅"]
+    assert {(each[1], each[2], each[3]) for each in [*fragments, last]} == {
+        ("2025-11-27T00:00:00.000Z", "fragment", "key=flv://r/shop/a")
+    }
+    assert last[4].startswith("cdc_epoch=1 cdc_fragment=0 1 2 ")
+    (entry,) = [each for each in fields if each not in (mark, *fragments, last)]
+    assert (entry[0], entry[2:5]) == (f"{leader.names.commits}/0/0", ["commit", "key=r", "no headers"])
+    assert json.loads(entry[5])["next_sequence"] == 1
+
+    # Each partition's newest ones, in the order of their timestamps: the entry was written now.
+    newest = [json.loads(line) for line in run("cdc-tail", profile, "--all", "-n", "1", "--json").stdout.splitlines()]
+    assert [(each["topic"], each["key"]) for each in newest] == [
+        (leader.names.topic, "flv://r/shop/a"),
+        (leader.names.commits, "r"),
+    ]
+    assert [name for name, _ in newest[0]["headers"]] == ["cdc_epoch", "cdc_fragment"]
+    assert newest[0]["timestamp_ms"] == BEGIN_US // 1000
+    assert len(run("cdc-tail", profile, "--all", "--since", "2025-11-28").stdout.splitlines()) == len(lines)
+    assert run("cdc-tail", profile, "--all", "--since", "2099-01-01").stdout == ""
+    assert "only --since goes with it" in run("cdc-tail", profile, "--all", "--key", "1").stderr
