@@ -75,7 +75,8 @@ class IndexFile:
 
     def remove(self) -> None:
         """Deletes the file."""
-        for suffix in ("", "-wal", "-shm", "-journal"):
+        # The log goes first: a new file beside the log of the old one would be restored from it.
+        for suffix in ("-wal", "-shm", "-journal", ""):
             with suppress(FileNotFoundError):
                 self.path.with_name(self.path.name + suffix).unlink()
 
