@@ -96,7 +96,9 @@ def pair(mariadb: MySql, follower: MySql, kafka: Kafka, tmp_path: Path) -> Pair:
 
 
 def test_a_leader_with_history_becomes_a_follower_under_writes_and_kills(pair: Pair, kafka: Kafka) -> None:
-    """Begins with a copy by itself, since the first binlogs are purged; then tables that drifted are copied again."""
+    """Begins with a copy by itself, since the first binlogs are purged; a table is altered meanwhile. Then tables that
+    drifted are copied again.
+    """
     topic = pair.source.stem.removesuffix("-source")
     pair.on_leader("SET sql_mode = ''", types_of(pair.leader), VALUES, *_TABLES, *_FILL, database="maria")
     pair.on_leader(
@@ -112,12 +114,13 @@ def test_a_leader_with_history_becomes_a_follower_under_writes_and_kills(pair: P
         cursor.execute("SHOW MASTER STATUS")
         cursor.execute(f"PURGE BINARY LOGS TO '{cursor.fetchone()[0]}'")
     with written_to(pair.leader):
-        for _ in range(2):
+        for kill in range(2):
             with running("small_chunks", "100", pair.source) as producer:
                 written = messages(kafka, topic)
                 until(lambda before=written: messages(kafka, topic) > before + 3, what="the copy goes on")
                 producer.kill()
                 producer.wait()
+            pair.on_leader(f"ALTER TABLE t ADD COLUMN late{kill} INT DEFAULT {kill}", database="maria")
         run_well("cdc-producer", pair.source, "--until-current")
     pair.on_leader("DELETE FROM parent WHERE id < 100", database="maria")
     pair.replicate()
