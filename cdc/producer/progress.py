@@ -119,6 +119,11 @@ class Progress:
         return self._gtids.without(gtid) if gtid and self._gtids_complete else None
 
     @property
+    def prepared(self) -> frozenset[str]:
+        """The XA transactions that are prepared at this place, and not ended."""
+        return frozenset(self._prepared)
+
+    @property
     def gtid_text(self) -> str:
         """The GTIDs of all transactions read to their end."""
         return str(self._gtids)

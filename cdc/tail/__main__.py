@@ -19,12 +19,12 @@ from cdc.errors import Disconnected
 from cdc.kafka.errors import question_error
 from cdc.kafka.first_partition import require_first_only
 from cdc.model.record import Record
+from cdc.reader.tailed_topics import Passes, TailedTopic, TailedTopics
 from cdc.service.command_line import add_common_options
 from cdc.service.logs import LIBRDKAFKA, setup_logging
 from cdc.service.process import exit_status, stop_on_signals
 from cdc.tail.all_messages import AllMessages, message_json, message_line
 from cdc.tail.lines import line
-from cdc.tail.newest_records import Passes, TailedTopic, TailedTopics
 
 __all__ = ["main"]
 

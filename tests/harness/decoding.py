@@ -33,7 +33,9 @@ def tables(**options: Any) -> TableCache:
 class Leader:
     """A decoder with its log, and the events that it may read again; ``options`` are those of its tables."""
 
-    def __init__(self, again: Iterable[RawEvent] = (), *, other_events: bool = False, **options: Any) -> None:
+    def __init__(
+        self, again: Iterable[RawEvent] = (), *, other_events: bool = False, folds_names: bool = False, **options: Any
+    ) -> None:
         self.logged: list[tuple[str, dict[str, Any]]] = []
         self.read: list[PreparedXa] = []
         self.decoder = Decoder(
@@ -41,6 +43,7 @@ class Leader:
             xa=XaTransactions({}, read_again=lambda place: self.read.append(place) or again),
             log=lambda event, **fields: self.logged.append((event, fields)),
             other_events=other_events,
+            folds_names=folds_names,
         )
 
     def decode(self, *chunks: Chunk) -> list[Change]:

@@ -1,9 +1,10 @@
 """A model of a Kafka broker with two topics, for simulations alone: what it does to a request, a seed decides.
 
 It takes a request, or takes it and its answer is lost, or it comes late: at any later moment, when its client has long
-gone on. The client may end at each of its requests but those with records of an open transaction. As in Kafka 4, a
-transactional id has one epoch and a batch outside of a transaction is refused, but a commit carries no number of its
-transaction: librdkafka knows none (KIP-890).
+gone on. The client may end at each of its requests but those with records of an open transaction. Where asked to, the
+broker loses the end of a log, as after the election of a leader that lags behind. As in Kafka 4, a transactional id has
+one epoch and a batch outside of a transaction is refused, but a commit carries no number of its transaction: librdkafka
+knows none (KIP-890).
 """
 
 import random
@@ -25,7 +26,7 @@ class Ended(BaseException):
 
 class Written(NamedTuple):
     """A place of a log: a message, or the end of a producer's transaction. Messages without transactions have the
-    producer -1."""
+    producer -1; of the others only one at a time has a transaction, and the next end of any ends what is open."""
 
     producer: int
     message: Message | None
@@ -111,31 +112,48 @@ class Broker:
         if epoch != self.epoch:
             raise KafkaException(KafkaError(KafkaError._FENCED))
 
+    def lose_some(self, partition: Partition) -> None:
+        """Loses the end of a log, which it had acknowledged; connections are lost with what was on its way."""
+        log = self.logs[partition]
+        del log[max(0, len(log) - self.chance.randint(1, 8)) :]
+        self.late = []
+
     def end_offset(self, partition: Partition, *, committed: bool) -> int:
         log = self.logs[partition]
-        if not committed or partition not in self.open_in:
+        if not committed:
             return len(log)
-        mine = [at for at, each in enumerate(log) if each.producer == self.epoch]
-        ends = [at for at in mine if log[at].message is None]
-        return min((at for at in mine if at > max(ends, default=-1)), default=len(log))
+        ended = next((at for at in reversed(range(len(log))) if log[at].message is None), -1)
+        return next((at for at in range(ended + 1, len(log)) if log[at].producer >= 0), len(log))
 
     def messages(self, partition: Partition, *, committed: bool, begin: int = 0) -> list[Message]:
         """The messages from an offset on, each with its offset."""
-        log, found = self.logs[partition], list[Message]()
-        results: dict[int, bool] = {}
+        log, found, is_commit = self.logs[partition], list[Message](), False
         for at in range(self.end_offset(partition, committed=committed) - 1, begin - 1, -1):
             each = log[at]
             if each.message is None:
-                results[each.producer] = each.is_commit
-            elif each.producer < 0 or not committed or results.get(each.producer, False):
+                is_commit = each.is_commit
+            elif each.producer < 0 or not committed or is_commit:
                 found.append(_at(each.message, partition, at))
         return found[::-1]
+
+    def windows(
+        self, _: Any, partition: Partition, offsets: tuple[int, int], *, pick: Any, first: int, group: str
+    ) -> Iterator[Any]:
+        """``cdc.kafka.partitions.windows``."""
+        begin, end = offsets
+        assert end <= len(self.logs[partition]), "Kafka has no such offset"
+        while end > begin:
+            start = max(begin, end - first)
+            found = self.messages(partition, committed=True, begin=start)
+            yield from [pick(each) for each in reversed(found) if (each.offset() or 0) < end]
+            end, first = start, first * 8
 
     def backwards(
         self, _: Any, partition: Partition, *, committed: bool = True, end: int | None = None, pick: Any = None
     ) -> Iterator[Any]:
         """``cdc.kafka.partitions.backwards``."""
-        return iter([pick(each) if pick else each for each in reversed(self.messages(partition, committed=committed))])
+        found = reversed(self.messages(partition, committed=committed))
+        return map(pick, found) if pick else found
 
     def newest(self, _: Any, partitions: list[Partition]) -> dict[Partition, Message]:
         """``cdc.kafka.partitions.newest``."""

@@ -93,6 +93,12 @@ class Leader:
     folds_names: bool = False
     session: Any = None  # the settings of a MariaDB leader that are not in its events; None for MySQL
 
+    @property
+    def shows_visible(self) -> bool:
+        """Whether the server shows which transactions a SELECT sees, so that its tables can be copied: MySQL with
+        GTIDs, and any MariaDB."""
+        return self.gtid_on or self.session is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Objects:

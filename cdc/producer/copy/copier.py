@@ -9,7 +9,7 @@ from cdc.producer.copy.chunk_request import ChunkRequest, ChunkRequests, Overrun
 from cdc.producer.copy.definition import CopiedColumn, TableDefinition
 from cdc.producer.copy.keys import has_key
 from cdc.producer.copy.progress_log import Copying, ProgressLog, Speed, named
-from cdc.producer.copy.reader import Answer, Reader, Wanted
+from cdc.producer.copy.reader import Answer, Read, Reader, Wanted
 from cdc.producer.copy.requests import RequestQueue, Requests
 from cdc.producer.copy.state import Pending, concerns
 from cdc.producer.copy.structure import Creations
@@ -200,7 +200,9 @@ class Copier:
             if place is None or (creates and last):
                 return
             changed = self._creations.ask(time.monotonic()) if creates else ()
-            self._chunk_requests.ask(Wanted(*place[:2], progress.gtid_text, place[2], changed))
+            table, after, keys = place
+            read = Read(progress.gtid_text, progress.position, progress.prepared)
+            self._chunk_requests.ask(Wanted(table, after, read, keys, changed))
 
     def _due(self, asked: ChunkRequest, answer: Answer) -> Chunk | Beginning | None:
         """Builds the chunk or the statements from an answer; None if the answer contains nothing to write, if the rows

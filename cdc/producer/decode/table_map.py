@@ -112,7 +112,8 @@ def table_map(
             code="CDC-EVENT-ROW-METADATA",
             where=where,
             hint="on the leader: SET PERSIST binlog_row_metadata = FULL (MariaDB: SET GLOBAL); rows logged before stay "
-            'unreadable, so begin a new topic with a copy: producer.start = "copy" (MariaDB: "now" and a copy by hand)',
+            'unreadable: while the topic has no record, start again with producer.start = "auto", which copies the '
+            'leader then; else begin a new topic with a copy: producer.start = "copy"',
         )
     if unknown := sorted(optional.keys() - _FIELDS):
         raise PromiseError(f"unknown field {unknown[0]} of a table map", code="CDC-EVENT-UNKNOWN", where=where)

@@ -75,8 +75,8 @@ def test_what_a_server_computes_of_changed_columns(clauses: str, is_certain: boo
 
 
 def test_which_columns_a_server_computes() -> None:
-    def of(*texts: str) -> frozenset[str]:
-        made = {at: Statement(text, STRICT, "utf8mb4", explicit_timestamps=True) for at, text in enumerate(texts)}
+    def of(*texts: str, modes: frozenset[str] = STRICT) -> frozenset[str]:
+        made = {at: Statement(text, modes, "utf8mb4", explicit_timestamps=True) for at, text in enumerate(texts)}
         return generated_columns(History((), made, (), False), {"T"})
 
     create = "CREATE TABLE d.t (id INT, `x,(` INT GENERATED ALWAYS AS (id + (1)) STORED, CHECK (id < 3), y INT)"
@@ -90,3 +90,10 @@ def test_which_columns_a_server_computes() -> None:
         assert "q" in of(f"ALTER TABLE d.t ADD x DECIMAL(10, 2), {clause} AS (id)"), clause
     assert of("CREATE TABLE t LIKE u", "ALTER TABLE u ADD x INT AS (1)") == frozenset()
     assert of("CREATE TABLE u (x INT AS (1))", "CREATE TABLE t LIKE u") >= {"x"}
+    assert "x" in of('CREATE TABLE "t" (x INT AS (1))', modes=STRICT | {"ANSI_QUOTES"})
+    assert of('CREATE TABLE "t" (x INT AS (1))') == frozenset()
+    # What is a name and where a text ends depends on the modes of the statement.
+    text = """CREATE TABLE t (a CHAR(9) DEFAULT '\\', "g" INT AS (1), b CHAR(9) DEFAULT ', h INT AS (1)')"""
+    assert "g" in of(text, modes=STRICT | {"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES"})
+    assert "g" not in of(text, modes=STRICT | {"ANSI_QUOTES"})
+    assert "x" in of("""CREATE TABLE t (a CHAR(9) DEFAULT "b, c'", x INT AS (1))""")

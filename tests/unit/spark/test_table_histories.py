@@ -102,6 +102,9 @@ def test_other_tables_are_not_in_it() -> None:
     for number, name in enumerate(names):
         found = parts.of(name)
         assert (found.acts, found.told) == ((acts[number],), (told[number],))
+    assert Histories(History((), {}, tuple(told), silent_cascades=False)).of(names[7]).told == (told[7],)
+    altered = [Act(100 + number, 0, "AlterTable", uri(*name)) for number, name in enumerate(names)]
+    assert Histories(History(tuple(altered), {}, (), silent_cascades=False)).of(names[7]).acts == (altered[7],)
 
 
 def test_tables_of_which_only_rows_are_told() -> None:

@@ -70,6 +70,12 @@ def test_the_key_is_the_one_that_rows_have_last() -> None:
     assert not plan(found, NAME, 10, cut=False).keyed
 
 
+def test_a_renamed_table_is_there_under_its_new_name_alone() -> None:
+    renamed = Act(3, 0, "RenameTable", URI, to="flv://l/d/w")
+    assert existing(history(renamed, keys={}), 2) == {NAME: 0}
+    assert existing(history(renamed, keys={}), 3) == {("d", "w"): 0}
+
+
 def test_a_view_is_no_table_under_another_name_either() -> None:
     view, renamed = "flv://l/d/v", "flv://l/d/w"
     acts = (Act(2, 0, "CreateView", view), Act(3, 0, "RenameTable", view, to=renamed))

@@ -1,18 +1,22 @@
 """Whatever connections are lost on the way, each transaction commits once, in the leader's order, and is told once."""
 
 import threading
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.apply.applier import Applier, Reread
+from cdc.consumer.apply.applier import Applied, Applier, Reread
 from cdc.consumer.apply.committed import Committed
 from cdc.consumer.apply.planned_batch import PlannedBatch, State, ending
-from cdc.consumer.errors import Interrupted
+from cdc.consumer.errors import Interrupted, Refused, WaitedOut
 from cdc.consumer.source.assembler import Batch
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
+from cdc.errors import CdcError, PromiseError
 from tests.unit.consumer.plan.test_planner import record
 
 START = Checkpoint("srv", "topic", "id")
@@ -163,3 +167,122 @@ def test_each_transaction_commits_once(
     assert follower.committed == [*range(sum(sizes))]
     assert told == [sum(sizes[: number + 1]) - 1 for number in range(len(sizes))]
     assert applier.checkpoint.sequence == sum(sizes) - 1
+
+
+class Refusing(Follower):
+    """An execution that raises these errors, one at each batch, before it takes any."""
+
+    def __init__(self, *errors: Exception) -> None:
+        super().__init__(iter(()))
+        self._errors = list(errors)
+
+    def put(self, batch: PlannedBatch) -> None:
+        if self._errors:
+            raise self._errors.pop(0)
+        super().put(batch)
+
+
+class Stops:
+    """A retry that notes what it waits for; meanwhile ``stop`` is set, unless it is None."""
+
+    def __init__(self, stop: threading.Event | None) -> None:
+        self.waits: list[tuple[str, bool]] = []
+        self._stop = stop
+
+    def success(self) -> None:
+        pass
+
+    def wait(self, error: CdcError, *, last: bool) -> None:
+        self.waits.append((error.where, last))
+        if self._stop is not None:
+            self._stop.set()
+
+
+def applied(follower: Follower, given: list[Batch | None], **options: Any) -> list[int | None]:
+    """The last sequences that the applier reports, None for a pause."""
+    return [each and each.last.sequence for each in reported(follower, given, **options)]
+
+
+def reported(
+    follower: Follower, given: list[Batch | None], *, plans: Plans | None = None, retry: Any = None,
+    stop: threading.Event | None = None,
+) -> Iterator[Applied | None]:  # fmt: skip
+    session: Any = Connection(iter(()))
+    applier = Applier(
+        session, cast("Any", plans or Plans(iter(()))), cast("Any", follower),
+        committed=Committed(session, START), retry=retry or Patience(), stop=stop or threading.Event(),
+    )  # fmt: skip
+    yield from applier.applied(given)
+
+
+def some(*sizes: int) -> list[Batch | None]:
+    return list(batches(list(sizes), after=-1, pauses=iter(())))
+
+
+class Counts(Plans):
+    """Plans with these rows, of which some are filtered out."""
+
+    def prepare(self, batch: Batch, commit: object) -> PlannedBatch:
+        return replace(super().prepare(batch, commit), rows=7, filtered=2, started=time.monotonic())
+
+
+def test_a_commit_is_reported_with_its_rows() -> None:
+    (batch, _) = given = some(1)
+    assert batch is not None
+    (found,) = filter(None, reported(Follower(iter(())), given, plans=Counts(iter(()))))
+    assert (found.last, found.offsets, found.rows, found.filtered) == (batch.last, batch.offsets, 7, 2)
+    assert found.seconds >= 0 and found.chunk is None
+
+
+def test_a_pause_is_passed_on_once_all_before_it_has_committed() -> None:
+    follower = Follower(iter(()))
+    for each in reported(follower, some(1, 1)):
+        assert each is not None or follower.committed == [0, 1]
+
+
+def test_what_is_reported_has_committed_also_at_the_end() -> None:
+    follower = Follower(iter(()))
+    assert applied(follower, some(1, 1)) == [0, 1, None]
+    follower = Follower(iter(()))
+    assert applied(follower, some(1, 1)[:-1]) == [0, 1]  # no pause comes after the last
+    assert follower.committed == [0, 1]
+
+
+@pytest.mark.parametrize("is_set", [False, True])
+def test_a_stop_ends_the_wait_for_a_follower_that_is_away(is_set: bool) -> None:
+    stop = threading.Event()
+    if is_set:
+        stop.set()
+    retry = Stops(stop)
+    follower = Refusing(Interrupted("lost"), AssertionError("it was told to stop"))
+    assert applied(follower, some(1, 1), retry=retry, stop=stop) == []
+    assert retry.waits == ([] if is_set else [("the batch after sequence -1", False)])
+    assert follower.committed == []
+
+
+def test_a_lock_that_was_waited_for_long_enough_is_not_waited_for_again() -> None:
+    retry = Stops(None)
+    assert applied(Refusing(WaitedOut("locked")), some(1), retry=retry) == [0, None]
+    assert retry.waits == [("the batch after sequence -1", True)]
+
+
+def test_a_refusal_names_the_batch_and_the_way_out() -> None:
+    with pytest.raises(PromiseError, match="the follower refuses: denied") as raised:
+        applied(Refusing(Refused(1142, "denied")), some(1))
+    assert (raised.value.code, raised.value.where) == ("CDC-FOLLOWER-REFUSES", "the batch after sequence -1")
+    assert "nothing of the batch was applied" in str(raised.value.hint)
+
+
+class OneByOne(Plans):
+    """Plans the first statement of a run, as where the next one can't be planned yet."""
+
+    def prepare(self, batch: Batch, commit: object) -> PlannedBatch:
+        return super().prepare(batch.cut(1)[0], commit)
+
+
+def test_the_statements_of_a_run_that_are_not_planned_yet_follow() -> None:
+    each = [Batch([], record(at, "Query"), {AT: at + 1}, record(at, "Query")) for at in range(3)]
+    run = Batch([], each[-1].last, each[-1].offsets, each[0].statement, run=tuple(each))
+    follower = Follower(iter(()))
+    assert applied(follower, [run, None], plans=OneByOne(iter(()))) == [0, 1, 2, None]
+    assert follower.committed == [0, 1, 2]

@@ -1,12 +1,17 @@
 """After a failover the checkpoint of the server that answers now counts, if it is a replica of the former one."""
 
+import logging
 from typing import Any, cast
 
 import pytest
 
-from cdc.consumer.apply.committed import Committed, sequence_in
+from cdc.consumer.apply.committed import Committed, lost, resolve_commit, sequence_in
+from cdc.consumer.apply.planned_batch import PlannedBatch, State, ending
+from cdc.consumer.errors import HINTS, Interrupted
+from cdc.consumer.source.assembler import Batch
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import PromiseError
+from tests.unit.consumer.plan.test_planner import record
 
 
 class Follower:
@@ -30,6 +35,7 @@ class Follower:
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         assert f"`{self.schema}`" in sql or f"'{self.schema}'" in sql
         if "`offsets`" in sql:
+            assert self.offsets, "a follower of one topic may lack the table"
             return self.offsets
         if "`checkpoint`" not in sql:
             return []  # there is no other table
@@ -99,7 +105,7 @@ def test_a_server_without_the_checkpoint_is_refused() -> None:
     with pytest.raises(PromiseError, match="another server answers at the follower's address") as raised:
         state.connect()
     assert raised.value.where == "cdc.checkpoint of 'srv', after sequence 7"
-    assert raised.value.hint
+    assert raised.value.hint and raised.value.code == "CDC-CHECKPOINT-MISSING"
 
 
 def test_offsets_in_other_topics_are_those_of_the_server() -> None:
@@ -110,3 +116,50 @@ def test_offsets_in_other_topics_are_those_of_the_server() -> None:
     follower.fail_over()
     state.connect()
     assert state.checkpoint.offsets == {TopicIdPartition("other", 1, "id2"): 30}
+
+
+def test_a_failover_is_logged_with_what_the_other_server_lacks(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="cdc.consumer")
+    state = committed(follower := Follower(a=7, b=4), 7)
+    state.connect()
+    assert not caplog.records
+    follower.fail_over()
+    state.connect()
+    (logged,) = caplog.records
+    assert (logged.levelno, logged.getMessage()) == (logging.WARNING, "another server took the follower's place")
+    assert vars(logged)["fields"] == {"server": "b", "before": "a", "sequence": 4, "lost": 3}
+
+
+def committing(sequence: int) -> PlannedBatch:
+    """A batch whose COMMIT was sent, and whose answer is missing."""
+    batch = Batch([], record(sequence, "Add"), {TopicIdPartition("topic", 0, "id"): sequence + 1})
+    tail, target = ending(batch, Checkpoint("srv", "topic", "id", sequence - 1), [])
+    return PlannedBatch(batch, [], tail, target, state=State.COMMITTING)
+
+
+def test_the_follower_knows_whether_a_commit_without_an_answer_was_successful() -> None:
+    for there, state in ((7, State.COMMITTED), (6, State.COMMITTING)):
+        batch = committing(7)
+        resolve_commit(cast("Any", Follower(a=there)), batch, Checkpoint("srv", "topic", "id", 6))
+        assert batch.state is state
+    resolve_commit(cast("Any", Follower(a=6)), None, Checkpoint("srv", "topic", "id", 6))
+
+
+@pytest.mark.parametrize("there", [None, 5, 8])
+def test_a_checkpoint_that_something_else_has_moved_is_refused(there: int | None) -> None:
+    follower = cast("Any", Follower(a=there))
+    for batch in (committing(7), None):
+        with pytest.raises(PromiseError, match="the checkpoint in the follower has been moved") as raised:
+            resolve_commit(follower, batch, Checkpoint("srv", "topic", "id", 6))
+        assert raised.value.code == "CDC-CHECKPOINT-MOVED"
+        assert raised.value.where == "cdc.checkpoint of 'srv', up to sequence 6"
+        assert "leave the schema cdc to it" in str(raised.value.hint)
+
+
+def test_a_follower_that_stays_away_is_named_with_what_it_lacks() -> None:
+    error = lost(Interrupted("no route to host"), after=6)
+    assert str(error).startswith("the follower does not take the changes: no route to host")
+    assert (error.code, error.where) == ("CDC-FOLLOWER-GONE", "the batch after sequence 6")
+    assert "consumer.retry_seconds" in str(error.hint)
+    known = next(iter(HINTS))
+    assert lost(Interrupted("a reason of its own", code=known), after=6).hint == HINTS[known]

@@ -26,8 +26,8 @@ class Recorder:
     def put(self, batch: PlannedBatch) -> None:
         self.log.append(f"{self.name} {batch.rows}")
 
-    def commit(self) -> None:
-        self.log.append(f"{self.name} commits")
+    def commit(self, also: tuple[bytes, ...] = ()) -> None:
+        self.log.append(f"{self.name} commits" + "".join(f" {each.decode()}" for each in also))
 
     def recover(self, checkpoint: object) -> None:
         self.log.append(f"{self.name} recovers from {checkpoint}")
@@ -111,3 +111,9 @@ def test_after_a_lost_connection_a_batch_commits_before_a_run_begins(monkeypatch
     stages.log.clear()
     assert stages.put(2, {"t": "Add"}) == ["parallel commits", "serial 2"]
     assert stages.put(3, {"t": "Add"}) == ["serial commits", "parallel 3"]
+
+
+def test_what_commits_with_the_last_batch_comes_behind_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = Stages(monkeypatch)
+    stages.execution.commit((b"also",))
+    assert stages.log == ["parallel commits", "serial commits also"]

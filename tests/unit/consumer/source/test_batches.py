@@ -56,6 +56,10 @@ def test_a_batch_has_no_more_than_the_follower_can_commit_unless_one_transaction
     given = [transaction(0, size=60), transaction(1, size=40), transaction(2, size=1), transaction(3, size=150)]
     found = batches([*given, transaction(4)], rows=100, size=1000, room=lambda: 100)
     assert [each and len(each.records) for each in found] == [2, 1, 1, 1]
+    # What was in the batch before does not count to the next one's rows, either.
+    given = [transaction(0, size=60), transaction(1, size=60), *map(transaction, (2, 3, 4))]
+    found = batches(given, rows=3, size=1000, room=lambda: 100)
+    assert [each and (len(each.records), each.full) for each in found] == [(1, True), (3, True), (1, False)]
 
 
 def test_a_batch_has_the_records_of_its_transactions_and_the_last_offset_of_each_partition() -> None:

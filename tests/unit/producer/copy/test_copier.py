@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from cdc.config.filters import FilterChange, Filters
+from cdc.model.position import Position
 from cdc.producer.copy.definition import CopiedColumn
 from cdc.producer.copy.requests import Request
 from cdc.producer.copy.state import Pending
-from cdc.producer.decode.changes import Structure, TableShape
+from cdc.producer.decode.changes import Chunk, PositionAdvanced, Structure, TableShape
 from tests.harness.copying import DEFINITION, REFUSED, UUID, Copying, T, U, keys_of, number, row
 
 WIDENED = FilterChange(Filters(include_tables=("d.t",)), Filters(include_tables=("d.*",)))
@@ -40,6 +41,20 @@ def test_the_next_chunk_is_read_while_one_is_written() -> None:
     copying.changed("Add", 7)
     copying.read(2, end=60)
     assert copying.turn(60) == "t behind 1: 2 7, to its end"
+
+
+def test_only_the_first_chunk_has_the_types_of_the_columns() -> None:
+    copying = begun(Pending(again=(T,)))
+    made = replace(DEFINITION, types_json=',"types":["int"]')
+    heads = []
+    for end, upto in ((50, number(1)), (60, None)):
+        copying.read(1, end=end, upto=upto, definition=made)
+        copying.progress.note(PositionAdvanced(Position("b.1", end)))
+        due = copying.copier.due(copying.progress)
+        assert isinstance(due, Chunk)
+        copying.copier.written(due, sequence=7)
+        heads.append(due.columns_json)
+    assert heads == ['"columns":["id"],"types":["int"]', '"columns":["id"]']
 
 
 @pytest.mark.parametrize(("after", "told"), [(("1", "2"), "1 2"), (('{"String":"a"}',), '{"String":"a"}')])

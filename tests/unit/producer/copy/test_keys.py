@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cdc.producer.copy.definition import CopiedColumn
-from cdc.producer.copy.keys import Keys, has_key, unfit
+from cdc.producer.copy.keys import Keys, has_key, key_literals, unfit
 from tests.harness.copying import DEFINITION, T, keys_of
 
 
@@ -14,7 +14,10 @@ from tests.harness.copying import DEFINITION, T, keys_of
     [
         ("utf8mb4", '{"String":"😀"}', True),
         ("utf8mb3", '{"String":"ж"}', True),
+        ("utf8mb3", '{"String":"\uffff"}', True),
         ("utf8mb3", '{"String":"😀"}', False),
+        ("utf8mb3", '{"String":""}', True),
+        ("ascii", '{"String":""}', True),
         ("latin1", '{"String":"é"}', True),
         ("latin1", '{"String":"ж"}', False),
         ("ascii", '{"String":"é"}', False),
@@ -44,4 +47,15 @@ def test_a_repair_of_no_such_keys_is_refused() -> None:
         '"Null" is no value of its column b (int)'
     )
     assert unfit(replace(DEFINITION, whole=True), keys_of(1)) == "its key names no range of rows"
+    assert unfit(made, Keys(T, ("b", "a"), ())) == "its key is (a, b), the report's (b, a)"
     assert "its key is (id), the report's (b)" in str(unfit(DEFINITION, Keys(T, ("b",), (("1",),))))
+
+
+def test_values_that_no_key_has_are_named() -> None:
+    def refused(type_: str, value: str) -> str:
+        with pytest.raises(ValueError) as raised:
+            key_literals((CopiedColumn("id", type_, nullable=False),), (value,))
+        return str(raised.value)
+
+    assert refused("decimal", '{"Decimal":"1e5"}') == "not a decimal: '1e5'"
+    assert refused("int", '{"Float":1}') == "not a value of a key: {'Float': 1}"

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from cdc.producer.copy.state import Pending, Table
+from cdc.producer.copy.state import Pending, RecordState, Table
 from cdc.sql.ddl import classify
 
 A, B, C = ("db", "a"), ("db", "b"), ("db", "c")
@@ -27,6 +27,18 @@ def test_tables_come_one_after_the_other() -> None:
     assert pending.incomplete == {B}
     pending = pending.chunk_written(None, 0)
     assert (pending.current, pending.incomplete, pending.written, pending.requests) == (None, frozenset(), 4, 7)
+
+
+@pytest.mark.parametrize("pending", [Pending(), _MIDDLE])
+@pytest.mark.parametrize("now", [(None, ""), ({"include_tables": ["db.*"]}, "u:1-7")])
+def test_the_state_in_a_record_is_kept_as_json(pending: Pending, now: tuple[dict[str, list[str]] | None, str]) -> None:
+    state = RecordState(pending, *now)
+    assert RecordState.parse(state.text()) == state
+
+
+def test_statements_at_the_beginning_count_as_written() -> None:
+    pending = Pending(structure=True, again=(A, C), written=2).begun_with([B, A], statements=5)
+    assert pending == Pending(fresh=(B, A), again=(C,), written=7)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,18 @@ def test_a_statement_that_ends_with_begin_is_none_that_begins_a_transaction() ->
     assert statement.effects == (Effect("DropTable", "db", "xBEGIN"),)
 
 
+@pytest.mark.parametrize("folds_names", [True, False])
+def test_names_are_those_that_the_server_stores(folds_names: bool) -> None:
+    """It logs them as they were typed."""
+    log = Log()
+    log.gtid()
+    log.query("CREATE TABLE T (I INT)")
+    (_, statement, _) = Leader(folds_names=folds_names).decode(log.events)
+    assert isinstance(statement, Statement)
+    assert statement.text == "CREATE TABLE T (I INT)"
+    assert statement.effects == (Effect("CreateTable", "db", "t" if folds_names else "T"),)
+
+
 def test_bytes_that_are_no_letters() -> None:
     (_, statement, _), _ = statements("CREATE TABLE `\udc80` (i INT)")
     assert isinstance(statement, Statement)

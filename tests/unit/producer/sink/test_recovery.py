@@ -1,24 +1,34 @@
 """Which entry of the commit log is true, by what readers can see of each partition."""
 
 import json
+import random
+from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from confluent_kafka import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.config.topic_names import PER_TABLE, Topics
 from cdc.errors import PromiseError, UserError
-from cdc.model.commit_entry import Entry
+from cdc.kafka import commit_log
+from cdc.kafka.epochs import HEADER
+from cdc.model.commit_entry import Entry, Mark
 from cdc.model.partition import Partition
 from cdc.model.position import Position
 from cdc.producer.copy.state import Pending
+from cdc.producer.sink import recovery
 from cdc.producer.sink.partitioner import Partitioner
-from cdc.producer.sink.recovery import _unseen, require_chunks_before, true_entry
+from cdc.producer.sink.recovery import Recovered, _unseen, recover, require_chunks_before, true_entry
 from cdc.producer.sink.topic_admin import require_counted
+from tests.harness.simulated_broker import Broker, Written
 
 POSITION = Position("binlog.000001", 4)
 NAMES = Topics("t", layout=PER_TABLE)
+SINGLE = Topics("t")
 
 
 @dataclass
@@ -169,3 +179,98 @@ def test_a_topic_that_was_created_again_has_lower_offsets_than_its_records_need(
     require_counted(None, {("t", 0): 5})
     with pytest.raises(UserError, match=r"the commit log counts 121 records, the topic ends at offset 22: .* topic t,"):
         require_counted(entry, {("t", 0): 22, ("u", 0): 3})
+
+
+Log = list[Message | None]
+Recovery = Callable[..., Recovered]
+
+
+@pytest.fixture
+def recovered(monkeypatch: pytest.MonkeyPatch) -> Recovery:
+    """Recovers topics with these logs, and a commit log with these entries; all transactions there have ended. A log
+    that begins with nothing is one whose first messages retention has removed.
+    """
+
+    def recovered(
+        logs: dict[str, Log], *entries: Entry, aborted: Log | None = None, names: Topics = SINGLE
+    ) -> Recovered:
+        broker = Broker(random.Random(0), 0.0, {("t.commits", 0): []})
+        for topic, log in logs.items():
+            broker.logs[topic, 0] = [Written(-1, each) for each in log]
+        # The messages of a transaction that was rolled back are behind those of the last topic.
+        broker.logs[list(logs)[-1], 0] += [Written(1, each) for each in aborted or []]
+        for each in entries:
+            message = Message(topic="t.commits", partition=0, key=b"r", value=each.to_json())
+            broker.logs["t.commits", 0].append(Written(-1, message))
+        begins = {(topic, 0): int(log[:1] == [None]) for topic, log in logs.items()}
+        for module in (recovery, commit_log):
+            monkeypatch.setattr(module, "backwards", broker.backwards)
+        monkeypatch.setattr(recovery, "newest", broker.newest)
+        monkeypatch.setattr(recovery, "unended", broker.unended)
+        monkeypatch.setattr(recovery, "begin_offsets", lambda _, places: {each: begins[each] for each in places})
+        topics = SimpleNamespace(names=names, properties={}, suspects=set())
+        return recover({}, cast("Any", None), cast("Any", topics), resource="r")
+
+    return recovered
+
+
+def written(sequence: int, epoch: int = 0) -> Message:
+    """A record of the producer of an epoch."""
+    place = {"fileName": POSITION.file, "offset": POSITION.offset}
+    body: dict[str, Any] = {"uri": "flv://r/d/t", "sequence": sequence, "bn_file": place, "columns": ["i"]}
+    body |= {"transaction": {"id": "u:1", "index": 0, "last": True, "ts_us": 1}}
+    body |= {"operation": {"Add": {"rows": [{"cols": [{"Int": sequence}]}]}}}
+    return Message(topic="t", partition=0, key=b"flv://r/d/t", value=json.dumps(body).encode(), headers=stamped(epoch))
+
+
+def begun(epoch: int) -> Log:
+    """The mark of an epoch, and the end of its Kafka transaction."""
+    return [Message(topic="t", partition=0, key=b"r", value=None, headers=stamped(epoch)), None]
+
+
+def stamped(epoch: int) -> list[tuple[str, str | bytes | None]]:
+    return [(HEADER, str(epoch).encode())] if epoch else []
+
+
+def entry_of(following: int, *marks: Mark, copied: int = 0, last: dict[str, int] | None = None) -> Entry:
+    copy = Pending(written=copied).to_json() if copied else None
+    counts = dict.fromkeys(last or {}, 1)
+    return Entry(following, POSITION, "", "u", marks=marks, copy=copy, last=last or {}, counts=counts)
+
+
+def test_a_mark_that_no_entry_names_counts_however_late_records_before_it_come(recovered: Recovery) -> None:
+    """Readers obey the mark, so records that a former start writes behind it are void for the producer, too."""
+    log = [*begun(1), written(0, 1), *begun(2), written(1, 2), *begun(3), written(2, 2), written(0, 1)]
+    named = entry_of(2, Mark(1, 0), Mark(2, 3))
+    found = recovered({"t": log}, named)
+    assert found.marks == (Mark(1, 0), Mark(2, 3), Mark(3, 6))
+    assert (found.entry, found.visible_checksums, found.ahead, found.rewritten) == (named, {}, {}, 0)
+
+
+def test_the_mark_behind_one_that_the_brokers_lost_counts(recovered: Recovery) -> None:
+    """They lost the newest mark with all behind it; the next one was committed without its entry, by a late commit."""
+    before, lost = entry_of(2, Mark(1, 0)), entry_of(4, Mark(1, 0), Mark(2, 4))
+    log = [*begun(1), written(0, 1), written(1, 1)]
+    assert recovered({"t": [*log, *begun(2), written(2, 2), written(3, 2)]}, before, lost).entry == lost
+    found = recovered({"t": log}, before, lost)
+    assert (found.entry, found.marks, found.rewritten) == (before, (Mark(1, 0), Mark(2, 4)), 2)
+    assert recovered({"t": [*log, *begun(3)]}, before, lost).marks == (Mark(1, 0), Mark(2, 4), Mark(3, 4))
+
+
+@pytest.mark.parametrize("marks", [(Mark(1, 0),), (Mark(1, 0), Mark(2, 9))])
+def test_the_search_for_marks_does_not_read_the_topic(recovered: Recovery, marks: tuple[Mark, ...]) -> None:
+    """It may be large; also where the brokers have lost the newest mark."""
+    unreadable = Message(topic="t", partition=0, key=b"", value=b"read", headers=stamped(1))
+    log = [*begun(1), unreadable, written(0, 1)]
+    assert recovered({"t": log}, entry_of(1, *marks)).marks == marks
+
+
+def test_what_retention_has_removed_was_not_lost(recovered: Recovery) -> None:
+    """Chunks that were rolled back are read again from the leader, unless readers may have seen one of them."""
+    logs: dict[str, Log] = {"t.d.a": [None], "t.d.b": [written(2)]}
+    before, last = [entry_of(at + 1, copied=at, last={"t.d.a/0": 1, "t.d.b/0": at}) for at in (2, 3)]
+    found = recovered(logs, before, last, aborted=[written(3), None], names=NAMES)
+    assert found.entry is not None
+    assert (found.entry.next_sequence, found.rewritten) == (3, 1)
+    with pytest.raises(PromiseError, match="1 records of a copy after sequence 2 are lost"):
+        recovered(logs, before, last, names=NAMES)

@@ -19,6 +19,7 @@ from cdc.producer.decode.changes import (
     Commit,
     Copied,
     CopyState,
+    Creation,
     Refused,
     Rows,
     RowsTransaction,
@@ -264,6 +265,7 @@ def test_no_other_transaction_comes_before_the_rest_of_a_partly_committed_one(ch
     route = router(partial=Partial("other:1", 2, 2, 0))
     with pytest.raises(PromiseError) as caught:
         sent(route, change)
+    assert caught.value.code == "CDC-TOPIC-RECORDS-DIFFER"
     assert str(caught.value) == (
         f"transaction other:1 is partially committed, but the leader continues with {GTID}; hint: the leader lost "
         "binlogs, or has its transactions in another order: point the profile at a server that continues with it, or "
@@ -305,6 +307,23 @@ def test_a_chunk_is_a_transaction_of_its_own_and_what_comes_after_it_has_the_mar
     assert [*route.route(statement(Effect("DropTable", OTHER.database, "x")))] == []
     assert [*route.route(CopyState(None, frozenset()))] == []
     assert route.incomplete == frozenset()
+
+
+def test_the_statements_that_create_a_leaders_objects_are_records() -> None:
+    route = router(next_sequence=3)
+    creations = [
+        Creation("CREATE DATABASE flvDb", (Effect("CreateDatabase", "flvDb"),), {"database": "flvDb"}),
+        Creation("CREATE TABLE pet (?)", (Effect("CreateTable", "flvDb", "pet"),), {"sql_mode": ""}, b"\xff"),
+    ]
+    messages = list(route.route(copied(Beginning(Structure([TABLE.names], creations, []), 7000))))
+    found = [json.loads(each.value) for each in messages]
+    assert [(each["sequence"], each["uri"], each["operation"]["Query"]) for each in found] == [
+        (3, "flv://mysql-srv1/flvDb", "CREATE DATABASE flvDb"),
+        (4, "flv://mysql-srv1/flvDb", "CREATE TABLE pet (?)"),
+    ]
+    assert [each["context"]["timestamp_us"] for each in found] == [7000, 7000]
+    assert found[1]["affects"] == [{"action": "CreateTable", "uri": "flv://mysql-srv1/flvDb/pet"}]
+    assert (found[1]["operation"]["Bytes"], route.next_sequence) == ("/w==", 5)
 
 
 def test_many_tables_are_told_apart() -> None:

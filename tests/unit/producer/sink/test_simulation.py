@@ -1,6 +1,6 @@
 """Histories of the sink, its recovery, a reader and the follower's checkpoint, each decided by a seed: producers are
 killed at any request but those with records of an open transaction, paused while others take over, and what they sent
-comes late. The models stand only here.
+comes late; the broker may lose records that it had acknowledged. The models stand only here.
 
 CDC_HISTORIES is their number; a failure names its seed, which belongs into SEEDS once it is mended.
 """
@@ -15,9 +15,12 @@ from typing import Any
 import pytest
 
 from cdc.config.topic_names import Topics
+from cdc.consumer.source import reader
 from cdc.consumer.source.assembler import Located, assemble
-from cdc.consumer.state.checkpoint import TopicIdPartition
-from cdc.errors import Disconnected, PromiseError
+from cdc.consumer.source.reader import KafkaReader, Topic
+from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
+from cdc.consumer.topic_checks import continued
+from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.kafka import commit_log
 from cdc.kafka.fragments import Fragments
 from cdc.model.commit_entry import Entry
@@ -71,9 +74,12 @@ class SimulatedTopics:
 
 
 class History:
-    """One history: a leader, its producers, a broker, a follower."""
+    """One history: a leader, its producers, a broker, a follower. ``losses`` is the chance at each step that the broker
+    loses records.
+    """
 
-    def __init__(self, seed: int, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, seed: int, patch: pytest.MonkeyPatch, *, losses: float = 0.0) -> None:
+        self.losses = losses
         self.chance = chance = random.Random(seed)
         self.broker = Broker(chance, troubles=chance.choice([0.02, 0.1, 0.3]), logs={_RECORDS: [], _COMMITS: []})
         self.plain = chance.random() < 0.5
@@ -81,13 +87,15 @@ class History:
         self.leader = [(number, index, index == size - 1) for number, size in enumerate(sizes) for index in range(size)]
         self.message_bytes = chance.choice([8_000_000, 1000])  # with the least, each record is several fragments
         self.applied: list[tuple[int, int]] = []
-        self.offset = 0
+        self.checkpoint = Checkpoint("r", "t", "id")
         self.instances = 0
         for module in (recovery, commit_log):
             patch.setattr(module, "backwards", self.broker.backwards)
         patch.setattr(recovery, "newest", self.broker.newest)
         patch.setattr(recovery, "unended", self.broker.unended)
         patch.setattr(recovery, "begin_offsets", lambda _, places: dict.fromkeys(places, 0))
+        patch.setattr(reader, "windows", self.broker.windows)
+        patch.setattr(reader, "Consumer", lambda settings, logger: None)
         patch.setattr(kafka_transactions, "Producer", lambda settings, logger: Client(self.broker, settings))
         patch.setattr(kafka_sink, "_ENTRY_SECONDS", chance.choice([-1.0, 1e9]))
 
@@ -108,9 +116,12 @@ class History:
 
     def follow(self) -> None:
         """The consumer starts again at its checkpoint, applies a batch or two, and ends."""
+        if not self._continues():
+            return
         newest = next(commit_log.entries({}, topic=_COMMITS[0], resource="r"), None)
         fragments = Fragments(lambda _: newest.marks if newest else ())
-        messages = fragments.all_whole(self.broker.messages(_RECORDS, committed=True, begin=self.offset))
+        begin = self.checkpoint.offsets.get(_PLACE, 0)
+        messages = fragments.all_whole(self.broker.messages(_RECORDS, committed=True, begin=begin))
         located = (
             Located(_PLACE, each.offset() or 0, Record.parse(each.value() or b"", where="here"), 1) for each in messages
         )
@@ -119,9 +130,20 @@ class History:
                 return
             # Rows and checkpoint in one transaction of the follower.
             self.applied += [(record.sequence, record.index) for record in transaction.records]
-            self.offset = transaction.offsets[_PLACE]
+            self.checkpoint = self.checkpoint.advanced(last=transaction.records[-1], offsets=transaction.offsets)
             if self.chance.random() < 0.2:
                 return
+
+    def _continues(self) -> bool:
+        """Whether the topic continues the checkpoint: false while it lacks records that the follower has applied."""
+        topic = Topic("t", "id", {0: (0, self.broker.end_offset(_RECORDS, committed=True))})
+        own = KafkaReader(bootstrap_servers="none", group="g", properties={}, retry_seconds=0, commits=_COMMITS[0])
+        try:
+            self.checkpoint = continued(self.checkpoint, topic, own.places)
+        except UserError as error:
+            assert self.losses and error.code == "CDC-FOLLOWER-AHEAD", error
+            return False
+        return True
 
     def run(self) -> None:
         sessions: list[Session] = []
@@ -133,6 +155,9 @@ class History:
                 sessions.remove(session)
             if self.chance.random() < 0.2:
                 self.follow()
+            if self.losses and self.chance.random() < self.losses:
+                self.broker.lose_some(_RECORDS)
+                sessions.clear()  # a producer that can't know of the loss starts again
         # All goes well from here on, but for what is late.
         self.broker.troubles = 0.0
         last = self.session()
@@ -205,8 +230,18 @@ class Session:
 
 def test_each_transaction_is_applied_once() -> None:
     for seed in [*SEEDS, *range(SEED, SEED + HISTORIES)]:
-        with pytest.MonkeyPatch.context() as patch:
-            try:
-                History(seed, patch).run()
-            except (AssertionError, PromiseError) as error:
-                raise AssertionError(f"history {seed}: {error}") from error
+        require_applied_once(seed)
+
+
+def test_what_the_broker_lost_is_written_again_and_applied_once() -> None:
+    """The follower may have applied it, and waits until the topic has it again."""
+    for seed in range(SEED, SEED + HISTORIES // 4):
+        require_applied_once(seed, losses=0.05)
+
+
+def require_applied_once(seed: int, *, losses: float = 0.0) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        try:
+            History(seed, patch, losses=losses).run()
+        except (AssertionError, PromiseError) as error:
+            raise AssertionError(f"history {seed} with losses of {losses}: {error}") from error
