@@ -27,6 +27,9 @@ TESTS = (
 )
 
 
+_WITHOUT_SPARK = "--deselect=tests/integration/pair/test_login.py::test_the_last_line_is_json_where_the_log_is"
+
+
 def run(*command: str | Path, **environment: str) -> str:
     done = subprocess.run(
         command, cwd=ROOT, env=dict(os.environ) | environment, capture_output=True, text=True, check=False
@@ -95,4 +98,4 @@ def test_the_programs_work_with_the_packages(uv: Path, tmp_path: Path, which: st
     run(uv, "pip", "install", "--python", python, "--editable", ROOT, *tools, *wanted)
     listed = run(uv, "pip", "list", "--python", python)
     print("\n" + "\n".join(line for line in listed.splitlines() if line.startswith(RANGED)))
-    run(python, "-m", "pytest", "-q", *TESTS, CDC_REQUIRE_INTEGRATION="1")
+    run(python, "-m", "pytest", "-q", _WITHOUT_SPARK, *TESTS, CDC_REQUIRE_INTEGRATION="1")
