@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test tests test-long test-clients test-docker lint unit integration mutants bench clean
+.PHONY: setup demo test tests test-long test-clients test-docker test-install lint unit integration mutants bench clean
 
 setup: $(READY)
 
@@ -58,6 +58,10 @@ test-clients: $(READY)
 # What is in docker/, on a Docker engine. Where none answers it says so, and ends with exit status 2.
 test-docker: $(READY)
 	$(BIN)/pytest --durations 5 tests/docker
+
+# The wheel in an empty environment, and the programs with the oldest and the newest packages that pyproject.toml allows.
+test-install: $(READY)
+	$(BIN)/pytest -s --durations 5 tests/install
 
 # Changes the code in a thousand ways, and shows which of them no unit test notices: docs/design/mutation-testing.md.
 # ONLY='cdc.consumer.plan.planner*' tries those of one module.

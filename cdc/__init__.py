@@ -10,8 +10,19 @@ The data path:
     both leader's and follower's topics → spark.input → spark.streams, spark.ddl → spark.compare → spark.report
 
 In cdc.producer, cdc.consumer and cdc.spark (the audit), the module ``pipeline`` connects the parts of the program.
-cdc.tail prints records, and cdc.sandbox runs real servers. The programs share kafka, service, config, sql, model and
-errors; each of these imports only those after it.
+cdc.tail prints records, cdc.reader iterates over them in Python, and cdc.sandbox runs real servers. The programs
+share kafka, service, config, sql, model and errors; each of these imports only those after it.
 """
 
+from importlib import import_module
+from typing import Any
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    # The name is imported when it is used (__init__.pyi declares it): all programs and Spark's executors import cdc,
+    # and not all of them have, or need, a client of Kafka.
+    if name == "records":
+        return import_module("cdc.reader.records").records
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

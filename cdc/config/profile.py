@@ -312,7 +312,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """The address at which ``/metrics`` and ``/healthz`` are served; with port 0 they are not served."""
+    """The address of ``/metrics``, ``/livez``, ``/readyz`` and ``/healthz``; with port 0 they are not served."""
 
     host: str = "127.0.0.1"
     port: int = field(default=0, metadata={"range": (0, 65535)})

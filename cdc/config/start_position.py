@@ -7,7 +7,7 @@
 import re
 
 from cdc.errors import UserError
-from cdc.model.gtid import GtidSet
+from cdc.model.gtid import GtidSet, executed_before, is_gtid
 from cdc.model.position import Position
 
 __all__ = ["AUTO", "BEGINNING", "COPY", "COPY_KEY", "NOW", "OLDEST", "WORDS", "parsed_copy", "parsed_start"]
@@ -24,7 +24,7 @@ def parsed_start(text: str) -> GtidSet | Position:
     if re.fullmatch(r"\S+\.\d+:\d+", text):
         return Position.parse(text)
     try:
-        held = GtidSet.parse(text)
+        held = _gtids(text)
     except UserError:
         held = GtidSet()
     if not held:
@@ -32,16 +32,23 @@ def parsed_start(text: str) -> GtidSet | Position:
             f"{text!r} is not a position to start from",
             code="CDC-PROFILE-START",
             where="profile key producer.start",
-            hint=f'"{AUTO}", "{BEGINNING}", "{COPY}", "{OLDEST}", "{NOW}", a GTID set "uuid:1-5", or "file:offset"',
+            hint=f'"{AUTO}", "{BEGINNING}", "{COPY}", "{OLDEST}", "{NOW}", a GTID set "uuid:1-5" '
+            '(of MariaDB "0-1-5"), or "file:offset"',
         )
     return held
+
+
+def _gtids(text: str) -> GtidSet:
+    """The transactions of a GTID set, or before a GTID position of MariaDB. Raises UserError."""
+    is_position = all(is_gtid(gtid.strip()) and ":" not in gtid for gtid in text.split(","))
+    return executed_before(text) if is_position else GtidSet.parse(text)
 
 
 def parsed_copy(text: str) -> GtidSet:
     """Parses ``consumer.start``: the GTIDs of all transactions that the follower's base copy contains. Raises UserError
     for other text."""
     try:
-        held = GtidSet.parse(text)
+        held = _gtids(text)
     except UserError as error:
         raise UserError(
             error.what, code=error.code, where=COPY_KEY, hint=error.hint or "write uuid:first-last"

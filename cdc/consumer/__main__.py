@@ -12,7 +12,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from cdc import __version__
 from cdc.config.profile import BOTH_SERVERS, Profile, load
 from cdc.config.renames import Renames
 from cdc.consumer.counters import Counters
@@ -25,6 +24,7 @@ from cdc.consumer.state.status import read_status
 from cdc.consumer.state.status_output import as_json, as_text
 from cdc.errors import UserError
 from cdc.kafka.broker_checks import Brokers
+from cdc.service.command_line import add_common_options
 from cdc.service.logs import event, setup_logging
 from cdc.service.monitor import shown
 from cdc.service.process import exit_status, stop_on_signals
@@ -39,6 +39,11 @@ SIGUSR1 pauses it between two transactions of the leader, SIGUSR2 lets it go on.
 
 exit status: 0 done; 2 something must be changed first; 3 stopped to keep a promise (a gap, a conflict under "stop", a
 row or statement that the follower refuses); 4 a server is unreachable for longer than consumer.retry_seconds
+"""
+_EXAMPLES = """
+cdc-consumer consumer_profile.toml
+cdc-consumer consumer_profile.toml --status
+cdc-consumer consumer_profile.toml --until 2026-03-01T12:30:00+01:00
 """
 
 
@@ -58,9 +63,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="cdc-consumer",
         description="Apply the records of a leader's topic to the follower until SIGTERM or Ctrl-C.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
+    add_common_options(parser, examples=_EXAMPLES)
     parser.add_argument("profile", metavar="PROFILE", type=Path, help="the profile, a TOML file")
     parser.add_argument(
         "--until-current", action="store_true", help="end once everything that is in the topic now is applied"
@@ -138,7 +142,7 @@ def _consume(profile: Profile, options: Options) -> int:
         follower=profile.database,
         alive_seconds=profile.producer.alive_seconds,
     )
-    with shown(activity, metrics=profile.metrics, line=line, log=log):
+    with shown(activity, program="cdc-consumer", profile=profile, line=line, log=log):
         run(profile, retry=retry, counters=counters, options=options, stop=stop)
     return 0
 

@@ -14,6 +14,7 @@ from cdc.consumer.plan.chunk_plan import ChunkPlan
 from cdc.consumer.range.delay import Delay, Pause, RateLimit
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.model.record import Uri
+from cdc.service.histogram import Histogram
 from cdc.service.logs import event
 from cdc.service.seconds_behind import Behind
 
@@ -109,8 +110,8 @@ class Counters:
     records: int = 0
     rows: int = 0
     filtered_rows: int = 0
-    commits: int = 0
-    apply_seconds: float = 0.0
+    batches: Histogram = field(default_factory=Histogram)
+    delays: Histogram = field(default_factory=Histogram)
     conflicts: int = 0
     statements: int = 0
     statements_left_out: int = 0
@@ -142,8 +143,8 @@ class Counters:
         self.offsets = self.offsets | dict(applied.offsets)
         self.rows += applied.rows
         self.filtered_rows += applied.filtered
-        self.commits += 1
-        self.apply_seconds += applied.seconds
+        self.batches.observe(applied.seconds)
+        self.delays.observe(max(0.0, time.time() - applied.last.ts_us / 1_000_000))
         self.applied_at = time.monotonic()
         self.behind.through_us = applied.last.ts_us
         self.conflicts, self.statements, self.statements_left_out = conflicts, statements, left_out

@@ -4,7 +4,7 @@ log."""
 import time
 from collections.abc import Iterator
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from cdc.config.profile import Database
 from cdc.consumer.counters import Counters
@@ -60,10 +60,10 @@ class Activity:
         counters = self._counters
         yield _count("records", "Records applied to the follower, or left out there by a filter.", counters.records)
         yield _count("rows", "Rows in them.", counters.rows)
-        yield SummaryMetricFamily(
-            "cdc_consumer_apply_seconds", "Batches, each one commit of the follower, and how long they took.",
-            count_value=counters.commits, sum_value=counters.apply_seconds,
-        )  # fmt: skip
+        what = "Batches, each one commit of the follower, and how long they took."
+        yield counters.batches.metric("cdc_consumer_apply_seconds", what)
+        what = "From the leader's commit to the follower's, of the newest transaction in each batch."
+        yield counters.delays.metric("cdc_consumer_delay_seconds", what)
         yield _count(
             "retries", "Times that a batch was put off because the follower did not take it.", self._retry.waits
         )
@@ -136,7 +136,7 @@ class Activity:
         if silence is not None:
             late = silence > _SIGNS * self._alive_seconds
             what = f"nothing heard of the producer for {silence:.0f} s" if late else f"heard of it {silence:.0f} s ago"
-            yield Check("producer", not late, what)
+            yield Check("producer", not late, what, of_servers=False)
 
     def _ask_follower(self) -> Check:
         started = time.monotonic()

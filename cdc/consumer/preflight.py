@@ -149,7 +149,8 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
 
 
 def _lacking(choices: Iterable[tuple[str, ...]], held: set[str], version: int) -> list[str]:
-    """One privilege for each of the ``choices`` of which the user holds no privilege."""
+    """Lists the missing privileges. Each of the ``choices`` consists of alternative privileges; if the user holds none
+    of them, the list contains one of them."""
     return list(dict.fromkeys(_named(choice, version) for choice in choices if held.isdisjoint(choice)))
 
 

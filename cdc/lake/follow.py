@@ -3,7 +3,7 @@ newest run."""
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -22,13 +22,14 @@ _LATE = 60.0
 
 
 class Following:
-    """Runs ``lake`` repeatedly; ``source`` returns a source that reads the topics up to their present ends.
+    """Runs ``lake`` repeatedly; ``source`` reads the topics up to their present ends. ``info`` has the labels of
+    ``cdc_info``.
 
     The threads of the HTTP endpoint only read this object.
     """
 
-    def __init__(self, source: Callable[[], Source], lake: Lake, *, interval: float) -> None:
-        self._source, self._lake, self._interval = source, lake, interval
+    def __init__(self, source: Callable[[], Source], lake: Lake, *, interval: float, info: Mapping[str, str]) -> None:
+        self._source, self._lake, self._interval, self._info = source, lake, interval, info
         self._newest: Run | None = None
         self._checked_at, self._seconds, self._waits = time.time(), 0.0, ""
 
@@ -38,7 +39,9 @@ class Following:
         Raises the errors of a run, but waits while tables are being copied into the stream. If tables are refused, it
         continues with the other tables, and raises Refused at the end if tables are still refused then.
         """
-        endpoint = Endpoint.open(*listen, metrics=self._metrics, checks=self._checks) if listen else None
+        endpoint = (
+            Endpoint.open(*listen, metrics=self._metrics, checks=self._checks, info=self._info) if listen else None
+        )
         try:
             while not stop.is_set():
                 begun = time.monotonic()
@@ -77,7 +80,7 @@ class Following:
             return
         if self._newest is not None:
             refused = len(self._newest.refused)
-            yield Check("tables", not refused, f"{refused} are refused")
+            yield Check("tables", not refused, f"{refused} are refused", of_servers=False)
         yield Check("runs", age < _LATE + self._interval + self._seconds, f"the last one ended {age:.0f} s ago")
 
     def _metrics(self) -> Iterator[Metric]:

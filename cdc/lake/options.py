@@ -7,9 +7,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from cdc import __version__
 from cdc.config.table_globs import TableGlobs
 from cdc.model.folding import folded
+from cdc.service.command_line import add_common_options
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.frames.typed import Options
 
@@ -21,6 +21,10 @@ the version that is. Stopped or killed at any time, cdc-lake goes on when it is 
 
 exit status: 0 done; 2 something must be changed first; 3 the topics are damaged, or something else wrote to the lake
 """
+_EXAMPLES = """
+cdc-lake producer_profile.toml --to lake
+cdc-lake producer_profile.toml --to lake --format iceberg --follow --metrics 9467
+"""
 
 
 def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -30,7 +34,6 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
         prog="cdc-lake",
         description="Keep a lake of tables equal to a leader's, from its topics alone, with Spark.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("profile", type=Path, metavar="PROFILE", help="profile of cdc-producer")
@@ -49,7 +52,7 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     add("--zero-dates", choices=["error", "null", "string"], default="error", help="dates that no calendar has")
     add("--typed-json", choices=["error", "null", "record"], default="error", help="JSON with members of SQL types")
     add("--on-alter", choices=["error", "null"], default="error", help="values that an ALTER changed without a record")
-    add("--version", action="version", version=f"cdc {__version__}")
+    add_common_options(parser, examples=_EXAMPLES)
     options = parser.parse_args(arguments)
     if not options.interval > 0:
         parser.error("--interval needs a number above 0")

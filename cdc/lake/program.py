@@ -25,6 +25,7 @@ from cdc.lake.outcome import Refused, Run
 from cdc.lake.pipeline import Lake
 from cdc.service.java import require_java
 from cdc.service.logs import LastLine, print_error, setup_logging
+from cdc.service.monitor import info
 from cdc.service.process import printed, stop_on_signals
 from cdc.spark.folders.folder import Folder
 from cdc.spark.folders.hadoop import HadoopFolder
@@ -98,7 +99,9 @@ def _run(options: argparse.Namespace) -> int:
         if options.history:
             lake.changes = ChangeTables(tables, selects)
         if options.follow:
-            following = Following(lambda: source_in(spark), lake, interval=options.interval)
+            following = Following(
+                lambda: source_in(spark), lake, interval=options.interval, info=info("cdc-lake", profile)
+            )
             status = following.run(stop_signal, listen=options.metrics)
         else:
             source = partial(source_in, in_process.cancelling(spark, stop_signal))

@@ -12,12 +12,16 @@ from typing import Self
 
 from cdc.errors import UserError
 
-__all__ = ["GtidSet", "gtid_parts", "is_gtid"]
+__all__ = [
+    "GtidSet", "executed_before", "given_gtid", "gtid_parts", "is_gtid", "lacking", "mariadb_position",
+    "newest_of_each_domain",
+]  # fmt: skip
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
 _GTID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}:(?:[a-z_][a-z0-9_]{0,31}:)?[1-9]\d{0,18}")
 _DOMAIN_AND_SERVER = re.compile(r"\d{1,10}-\d{1,10}", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _OF_MARIADB = re.compile(r"\d{1,10}-\d{1,10}-[1-9]\d{0,19}", re.ASCII)
 
 Intervals = list[tuple[int, int]]
@@ -150,6 +154,46 @@ def gtid_parts(gtid: str) -> tuple[str, str]:
     if not mark:
         source, _, number = gtid.rpartition("-")
     return source, number
+
+
+def executed_before(position: str) -> GtidSet:
+    """The set of transactions up to ``position``, a GTID position of MariaDB, which lists the last GTID of each
+    domain."""
+    gtids = [gtid_parts(gtid.strip()) for gtid in position.split(",") if gtid.strip()]
+    return GtidSet.parse(",".join(f"{source}:1-{number}" for source, number in gtids))
+
+
+def newest_of_each_domain(executed: GtidSet) -> dict[str, tuple[int, str]]:
+    """Maps each domain to the highest sequence number in ``executed`` and to the server that logged it."""
+    found: dict[str, tuple[int, str]] = {}
+    for source, intervals in executed.intervals():
+        domain, _, server = source.partition("-")
+        found[domain] = max(found.get(domain, (0, "")), (intervals[-1][1], server))
+    return found
+
+
+def mariadb_position(executed: GtidSet) -> str:
+    """The GTID position of MariaDB at which ``executed`` are the transactions before: the last GTID of each domain."""
+    newest = sorted(newest_of_each_domain(executed).items())
+    return ",".join(f"{domain}-{server}-{number}" for domain, (number, server) in newest)
+
+
+def lacking(needed: GtidSet, held: GtidSet) -> GtidSet:
+    """The transactions of ``needed`` that a copy with ``held`` lacks. In a domain of MariaDB the sequence numbers grow,
+    whichever server logs a transaction."""
+    missing = {}
+    last = newest_of_each_domain(held)
+    for source, intervals in needed.minus(held).intervals():
+        held_up_to, _ = last.get(source.partition("-")[0], (0, "")) if _DOMAIN_AND_SERVER.fullmatch(source) else (0, "")
+        missing[source] = [each for each in intervals if each[1] > held_up_to]
+    return GtidSet(missing)
+
+
+def given_gtid(text: str) -> str | None:
+    """The GTID that a user gives as ``text``, in lower case; None if it is none. A date is none, although it looks like
+    MariaDB's ``domain-server-sequence``."""
+    gtid = text.lower()
+    return gtid if is_gtid(gtid) and not _DATE.fullmatch(gtid) else None
 
 
 def _names_nothing(parts: list[str]) -> bool:

@@ -4,7 +4,7 @@ import re
 
 __all__ = ["TESTED", "is_tested"]
 
-TESTED = ("MySQL 8.0", "MySQL 9.7", "MariaDB 10.11")
+TESTED = ("MySQL 8.0", "MySQL 9.7", "MariaDB 10.11", "MariaDB 11.8")
 
 
 def is_tested(version: str) -> bool:

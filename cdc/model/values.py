@@ -1,14 +1,14 @@
-"""Defines the JSON form of each MySQL value in a record, and its text for people.
+"""Defines the JSON form of each MySQL value in a record, and formats values for display.
 
 A value is ``"Null"`` or an object with one key, its tag:
 
     SignedInteger, UnsignedInteger, Bit, Year   a whole number
-    Float, Double                               a number; Float is written as the exact double of its 24 bits
+    Float, Double                               a number; a Float is written as the double with the same value
     Decimal                                     text, with the column's number of digits after the point
     String                                      text
     Text                                        {"charset", "base64"}: text of a character set that has no exact codec
-    Enum                                        the member's text; its number where its charset has no codec, 0 = error
-    Set                                         a list of member texts; the bit mask where the charset has no codec
+    Enum                                        the member's text, or its number if its charset has no codec; 0 = error
+    Set                                         a list of member texts, or the bit mask if the charset has no codec
                                                 or a member is empty
     Blob                                        base64; BINARY(n) padded to n bytes
     Date                                        {"year", "month", "day"}, zeros included

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from cdc import __version__
 from cdc.config import profile
 from cdc.kafka.broker_checks import Brokers
 from cdc.producer import pipeline
@@ -18,6 +17,7 @@ from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.pipeline import StartOptions
 from cdc.producer.skips import Skips
 from cdc.service import monitor, process
+from cdc.service.command_line import add_common_options
 from cdc.service.logs import event, setup_logging
 from cdc.service.process import process_name
 from cdc.service.retry import Retry
@@ -32,6 +32,11 @@ exit status:
   2  something must be changed first: profile, server setting, grant
   3  stopped because the next event cannot be replicated faithfully
   4  a server is gone and all retries failed
+"""
+_EXAMPLES = """
+cdc-producer producer_profile.toml
+cdc-producer producer_profile.toml --dry-run
+cdc-producer producer_profile.toml --copy 'shop.*'
 """
 
 
@@ -54,7 +59,6 @@ def _parser() -> argparse.ArgumentParser:
         prog="cdc-producer",
         description="Read a MySQL leader's binlog and write each change into Kafka, exactly once.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("profile", type=Path, metavar="PROFILE", help="TOML file: server, filters, topic")
     parser.add_argument(
@@ -73,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         help="do not copy what the filters include now, whose earlier rows are not in the topic",
     )
     _add_commands(parser)
-    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
+    add_common_options(parser, examples=_EXAMPLES)
     return parser
 
 
@@ -143,7 +147,7 @@ def _run(path: Path, options: StartOptions, skip: list[str]) -> int:
         topics=settings.kafka.topics().first,
         heartbeat_seconds=settings.producer.heartbeat_seconds,
     )
-    with monitor.shown(metrics, metrics=settings.metrics, line=line, log=log):
+    with monitor.shown(metrics, program="cdc-producer", profile=settings, line=line, log=log):
         pipeline.run(
             settings,
             options=replace(options, skips=Skips(skip, log=log)),

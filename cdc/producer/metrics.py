@@ -6,13 +6,14 @@ Nothing here is called per record. Other threads read the attributes without a l
 import time
 from collections.abc import Callable, Collection, Iterator
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from cdc.kafka.broker_checks import Brokers
 from cdc.model.commit_entry import Entry
 from cdc.model.position import file_number
 from cdc.producer.binlog.source import BinlogSource
 from cdc.producer.copy.progress_log import Copying
+from cdc.service.histogram import Histogram
 from cdc.service.http_endpoint import Check
 from cdc.service.retry import Retry
 from cdc.service.seconds_behind import Behind
@@ -43,8 +44,7 @@ class ProducerMetrics:
         self._copied = self._known_copied = (0, 0)  # rows, bytes
         self._tables_left = 0
         self._copying: Callable[[], Copying | None] = lambda: None
-        self._commits = self._delays = 0
-        self._commit_seconds = self._delay_seconds = 0.0
+        self._commits, self._delays = Histogram(), Histogram()
         self._committed_at = 0.0
         self._bytes = self._transactions = self._filtered = 0
         self.records = 0
@@ -71,15 +71,13 @@ class ProducerMetrics:
         before = self._entry.next_sequence if self._entry else 0
         self.records += entry.next_sequence - before
         if through_us is not None and entry.next_sequence > before and transactions > self._known_transactions:
-            self._delays += 1
-            self._delay_seconds += max(0.0, time.time() - through_us / 1_000_000)
+            self._delays.observe(max(0.0, time.time() - through_us / 1_000_000))
         self._transactions += transactions - self._known_transactions
         self._filtered += filtered - self._known_filtered
         self._known_transactions, self._known_filtered = transactions, filtered
         self._bytes += size
         self._entry = entry
-        self._commits += 1
-        self._commit_seconds += seconds
+        self._commits.observe(seconds)
         self._committed_at = time.monotonic()
         if through_us is not None:
             self._behind.through_us = through_us
@@ -107,15 +105,10 @@ class ProducerMetrics:
         yield _count("filtered_events", "Rows events and statements that the filters left out.", self._filtered)
         yield from self._copies()
         yield _count("reconnects", "Times that both servers were connected again.", max(0, self._connections - 1))
-        yield SummaryMetricFamily(
-            "cdc_producer_commit_seconds", "Kafka transactions, and how long their commits took.",
-            count_value=self._commits, sum_value=self._commit_seconds,
-        )  # fmt: skip
-        yield SummaryMetricFamily(
-            "cdc_producer_delay_seconds",
-            "From the leader's commit to readable in Kafka, of the newest transaction in each Kafka transaction.",
-            count_value=self._delays, sum_value=self._delay_seconds,
-        )  # fmt: skip
+        what = "Kafka transactions, and how long their commits took."
+        yield self._commits.metric("cdc_producer_commit_seconds", what)
+        what = "From the leader's commit to readable in Kafka, of the newest transaction in each Kafka transaction."
+        yield self._delays.metric("cdc_producer_delay_seconds", what)
         yield _value("waiting", "1 while the producer waits for a server that is away.", bool(self._retry.trouble))
         if self._entry is not None and self._source is not None:
             position = self._entry.position

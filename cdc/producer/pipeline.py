@@ -40,7 +40,7 @@ from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.table_map import CHARACTERS
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.filter_changes import Asked
-from cdc.producer.flavor import mariadb_columns, mariadb_leader, mariadb_statements
+from cdc.producer.flavor import mariadb_columns, mariadb_history, mariadb_statements
 from cdc.producer.flavor.inspection import inspect
 from cdc.producer.flavor.mariadb_events import Translator
 from cdc.producer.metrics import ProducerMetrics
@@ -123,7 +123,8 @@ def start_of(
     entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters, named=named)
     if leader.session is None:
         return entry
-    return mariadb_leader.with_history(profile.database.settings(), leader, newest, entry)
+    begins = newest is None or Pending.from_json(newest.copy).structure or Pending.from_json(entry.copy).structure
+    return mariadb_history.with_history(profile.database.settings(), leader, entry, begins=begins)
 
 
 def make_decoder(

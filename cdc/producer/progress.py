@@ -25,9 +25,9 @@ _QUIET_SECONDS = 5.0  # seconds between two commits of the position while no cha
 class Progress:
     """The progress from ``entry`` on.
 
-    ``alive_seconds``: an unchanged position is committed at this interval, as a sign of life. ``transactions`` counts
-    the transactions read to their end, ``through_us`` is the commit time of the newest of these transactions. ``copy``
-    is the state of table copies.
+    An unchanged position is committed every ``alive_seconds``, as a sign of life. ``transactions`` counts the
+    transactions read to their end, ``through_us`` is the commit time of the newest of these transactions. ``copy`` is
+    the state of table copies.
     """
 
     def __init__(self, entry: Entry, *, alive_seconds: float = 60.0) -> None:
@@ -55,8 +55,7 @@ class Progress:
             self._advance(file, end)
         elif isinstance(change, Begin):
             self._open = change
-            # With a GTID set that lacks transactions without GTIDs, the producer would request the wrong transactions
-            # from the leader.
+            # A transaction without a GTID is in no GTID set, so the next transactions can't be requested by GTIDs.
             self._gtids_complete = self._gtids_complete and change.gtid is not None
         elif isinstance(change, Commit):
             if self._open is not None:
@@ -91,8 +90,7 @@ class Progress:
     def _executed(self, gtid: str | None) -> None:
         """Adds the GTID of a transaction that is read to its end."""
         if gtid is None:
-            # With a GTID set that lacks transactions without GTIDs, the producer would request the wrong transactions
-            # from the leader.
+            # A transaction without a GTID is in no GTID set, so the next transactions can't be requested by GTIDs.
             self._gtids_complete = False
         else:
             self._gtids.add(gtid)
@@ -119,6 +117,11 @@ class Progress:
         or if some transactions have no GTID.
         """
         return self._gtids.without(gtid) if gtid and self._gtids_complete else None
+
+    @property
+    def prepared(self) -> frozenset[str]:
+        """The XA transactions that are prepared at this place, and not ended."""
+        return frozenset(self._prepared)
 
     @property
     def gtid_text(self) -> str:

@@ -23,6 +23,7 @@ from cdc.producer.decode.table_map import has_names
 __all__ = ["has_column_names", "require_same_names", "starting_entry", "why_copied"]
 
 _KEY = "profile key producer.start"
+_FIRST_OFFSET = 4
 _FRESH_COPY = "give the producer a new topic and the follower a fresh copy of this leader"
 
 
@@ -32,24 +33,45 @@ def starting_entry(
     *,
     start: str,
     filters: dict[str, list[str]],
-    named: Callable[[], bool] = lambda: True,
+    named: Callable[[Position], bool] = lambda _: True,
 ) -> Entry:
     """The entry to continue after: the commit log's ``entry``, or a first entry for ``start`` if there is no entry yet.
 
-    ``filters`` are the profile's filters, in the form of ``Filters.listed``; ``named`` is called to find out whether
-    the leader's first rows were logged with the names of their columns. Raises UserError if the leader cannot continue
-    there without losing or repeating changes.
+    ``filters`` are the profile's filters, in the form of ``Filters.listed``; ``named(position)`` is called to find out
+    whether the leader's first rows after a position were logged with the names of their columns. Raises UserError if
+    the leader cannot continue there without losing or repeating changes. A topic without records begins with a copy
+    instead, if ``start`` is "auto".
     """
     if entry is None or Pending.from_json(entry.copy).structure:
         return _first_entry(leader, start=start, named=named)
-    _require_same_history(leader, entry)
+    if start == AUTO and _may_begin_again(leader, entry, filters) and not _goes_on(leader, entry, named):
+        return _first_entry(leader, start=COPY, named=named)
+    is_mariadb, is_same = leader.session is not None, entry.server_uuid == leader.server_uuid
+    if not is_mariadb or (is_same and entry.position.offset):
+        _require_same_history(leader, entry)
     if entry.partial:
         _require_countable(entry.partial, entry.filters, filters)
-    if entry.server_uuid == leader.server_uuid and _has(leader, entry.position):
+    # A MariaDB leader's history is compared where its binlog is queried (``flavor.mariadb_history``).
+    if is_mariadb or (is_same and _has(leader, entry.position)):
         return entry
     # The leader was replaced by a server with the same history, or its files were renumbered: only the GTIDs show where
     # to continue.
     return replace(entry, server_uuid=leader.server_uuid, position=Position(leader.logs[0][0], 4))
+
+
+def _may_begin_again(leader: Leader, entry: Entry, filters: dict[str, list[str]]) -> bool:
+    """Whether the stream can begin again with a copy: nothing that it has read so far is in a record."""
+    is_empty = not (entry.next_sequence or entry.partial or entry.prepared)
+    return is_empty and entry.filters == filters and leader.shows_visible
+
+
+def _goes_on(leader: Leader, entry: Entry, named: Callable[[Position], bool]) -> bool:
+    """Whether the leader has the changes after ``entry``, and the next rows with the names of their columns."""
+    if entry.server_uuid != leader.server_uuid or entry.position.offset < _FIRST_OFFSET:
+        return True  # a server with another history is refused
+    if entry.position.file not in dict(leader.logs):
+        return False
+    return not _has(leader, entry.position) or named(entry.position)
 
 
 def require_same_names(leader: Leader, entry: Entry | None) -> None:
@@ -84,13 +106,15 @@ def _require_countable(partial: Partial, before: dict[str, list[str]] | None, fi
         )
 
 
-def has_column_names(leader: Leader, dumps: Dumps, stop: threading.Event) -> bool:
-    """Whether the first rows in the leader's binlogs were logged with the names of their columns; true if there are no
-    rows.
+def has_column_names(leader: Leader, dumps: Dumps, stop: threading.Event, position: Position) -> bool:
+    """Whether the first rows after ``position`` in the leader's binlogs were logged with the names of their columns;
+    true if there are no rows.
 
     Reads the binlogs up to the first rows. Raises the errors of ``BinlogSource``.
     """
-    with dumps.beside(Position(leader.logs[0][0], 4)) as source:
+    if position.place >= leader.position.place:
+        return True
+    with dumps.beside(position) as source:
         for chunk in source.chunks(stop):
             for event in _with_unpacked(chunk):
                 if event.type == TABLE_MAP:
@@ -107,14 +131,16 @@ def _with_unpacked(chunk: Iterable[RawEvent | SimpleTransaction]) -> Iterator[Ra
         yield event
 
 
-def _first_entry(leader: Leader, *, start: str, named: Callable[[], bool]) -> Entry:
+def _first_entry(leader: Leader, *, start: str, named: Callable[[Position], bool]) -> Entry:
     """The first entry of a producer without a commit log, for the profile's ``start``.
 
     Raises UserError if the leader has purged transactions after the start, or has not executed the transactions before
     it.
     """
     position, executed = Position(leader.logs[0][0], 4), leader.purged
-    copies = start == COPY or (start == AUTO and leader.gtid_on and not (_has_beginning(leader) and named()))
+    copies = start == COPY
+    if start == AUTO and leader.shows_visible:
+        copies = not (_has_beginning(leader) and named(position))
     if start == NOW or copies:
         position, executed = leader.position, leader.executed
     elif start in (AUTO, BEGINNING):
@@ -124,15 +150,17 @@ def _first_entry(leader: Leader, *, start: str, named: Callable[[], bool]) -> En
     else:
         given = parsed_start(start)
         if isinstance(given, GtidSet):
-            _require_copy(leader, given)
-            executed = given
+            if leader.session is None:
+                _require_copy(leader, given)
+            # A MariaDB leader is asked for the events after its GTIDs: see ``flavor.mariadb_history``.
+            executed, position = given, position if leader.session is None else Position(position.file, 0)
         else:
             _require_position(leader, given)
             position = given
     return Entry(
         next_sequence=0,
         position=position,
-        gtid_set=str(executed) if leader.gtid_on else "",
+        gtid_set=str(executed) if leader.gtid_on or not position.offset else "",
         server_uuid=leader.server_uuid,
         gtids_complete=leader.gtid_on,
         origin=str(executed) if leader.gtid_on else None,

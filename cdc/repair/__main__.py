@@ -9,7 +9,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cdc import __version__
 from cdc.config import profile
 from cdc.config.filters import Filters
 from cdc.config.profile import Profile
@@ -24,6 +23,7 @@ from cdc.producer.copy.selection import base_tables, definitions, require_copyab
 from cdc.repair.plan import Plan, planned, requests, statement_of
 from cdc.repair.report import DriftedTable, Report, read_report
 from cdc.service import process
+from cdc.service.command_line import add_common_options
 from cdc.service.logs import setup_logging
 from cdc.spark.report.printable import cut, differing, value_text
 
@@ -82,6 +82,10 @@ exit status:
   2  something must be changed first: the report, the profile, a grant
   4  Kafka or the leader can't be reached
 """
+_EXAMPLES = """
+cdc-repair producer_profile.toml --report report --dry-run
+cdc-repair producer_profile.toml --report report
+"""
 
 
 def main() -> int:
@@ -90,12 +94,11 @@ def main() -> int:
         prog="cdc-repair",
         description="Have the rows that cdc-audit found drifted copied again, through the stream.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("profile", type=Path, metavar="PROFILE", help="TOML file of the leader's cdc-producer")
     parser.add_argument("--report", type=Path, required=True, metavar="DIR", help="folder that cdc-audit wrote")
     parser.add_argument("--dry-run", action="store_true", help="show the rows side by side, and ask for nothing")
-    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
+    add_common_options(parser, examples=_EXAMPLES)
     arguments = parser.parse_args()
     return process.exit_status(
         lambda: _run(arguments.profile, arguments.report, dry_run=arguments.dry_run), program="cdc-repair"

@@ -5,9 +5,9 @@ import os
 import sys
 from pathlib import Path
 
-from cdc import __version__
 from cdc.sandbox.demo import demo
 from cdc.sandbox.servers import Servers
+from cdc.service.command_line import add_common_options
 from cdc.service.process import exit_status
 
 __all__ = ["main"]
@@ -18,6 +18,11 @@ exit status: 0 done, 1 not all of the servers run (status), 2 something on this 
 
 MySQL comes from a mysqld on PATH (8.0 or newer), else from Debian's packages, unpacked; Kafka comes from Maven Central.
 Downloads are kept in $CDC_CACHE (default ~/.cache/cdc). A JDK 17 or newer is needed."""
+_EXAMPLES = """
+cdc-sandbox demo
+cdc-sandbox up --leader mariadb
+cdc-sandbox down --wipe
+"""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -36,9 +41,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="cdc-sandbox",
         description=__doc__,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
+    add_common_options(parser, examples=_EXAMPLES)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     up = commands.add_parser("up", help="start the servers; they keep running until `down`, and keep their data")
     for name, port in (("leader", 3080), ("follower", 3090), ("kafka", 9092)):

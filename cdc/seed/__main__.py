@@ -10,9 +10,9 @@ from importlib import util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdc import __version__
 from cdc.config.profile import BOTH_SERVERS, KAFKA_ONLY, load
 from cdc.errors import UserError
+from cdc.service.command_line import add_common_options
 from cdc.service.java import require_java, with_spark
 from cdc.service.logs import event, print_error, setup_logging
 from cdc.service.private_files import MASK
@@ -32,6 +32,10 @@ it. Then cdc-consumer goes on. Stopped or killed at any time, cdc-seed goes on w
 exit status: 0 the follower is as the leader was then; 2 something must be changed first, or it was stopped; 3 the
 follower refuses a row or a statement; 4 a server is unreachable for longer than consumer.retry_seconds
 """
+_EXAMPLES = """
+cdc-seed --leader producer_profile.toml --follower consumer_profile.toml
+cdc-seed --leader producer_profile.toml --follower consumer_profile.toml --at 2026-03-01T12:30:00+01:00
+"""
 
 
 def main() -> int:
@@ -40,7 +44,6 @@ def main() -> int:
         prog="cdc-seed",
         description="Make an empty follower equal to the leader, of the topics alone, with Spark.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--leader", type=Path, required=True, metavar="PROFILE", help="profile of cdc-producer")
     parser.add_argument("--follower", type=Path, required=True, metavar="PROFILE", help="profile of cdc-consumer")
@@ -49,7 +52,7 @@ def main() -> int:
         metavar="SEQUENCE|GTID|TIME",
         help="as the leader was then; a time without a zone is UTC (default: as it is now)",
     )
-    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
+    add_common_options(parser, examples=_EXAMPLES)
     arguments = parser.parse_args()
     try:
         return exit_status(lambda: _run(arguments), program="cdc-seed")

@@ -1,11 +1,11 @@
-"""Serves ``/metrics`` and ``/healthz`` over HTTP, from daemon threads."""
+"""Serves ``/metrics``, ``/livez``, ``/readyz`` and ``/healthz`` over HTTP, from daemon threads."""
 
 import json
 import logging
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
@@ -13,7 +13,7 @@ from socketserver import TCPServer, ThreadingMixIn
 from typing import Any, Self
 
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import InfoMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
 from cdc import __version__
@@ -25,17 +25,21 @@ __all__ = ["Check", "Endpoint", "verdict"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of a health check: the check's name, whether it succeeded, and ``says``, a description for the
-    operator."""
+    """A check's name and whether it is ok; ``says`` describes the result to the operator.
+
+    ``/readyz`` leaves out checks that are not about the servers with which the program works (``of_servers``).
+    """
 
     name: str
     ok: bool
     says: str
+    of_servers: bool = True
 
 
 def verdict(checks: Iterable[Check]) -> tuple[bool, bytes]:
-    """Whether all checks succeeded, and the results as the JSON of ``/healthz``. Without any check, the verdict is
-    negative."""
+    """Whether every check is ok, and the results as the JSON of ``/healthz`` and ``/readyz``. No checks at all count as
+    failing.
+    """
     results = list(checks)
     healthy = bool(results) and all(check.ok for check in results)
     body = {
@@ -52,10 +56,15 @@ _REQUEST_SECONDS = 5  # a client must send its request within this time
 class _Collector:
     """Collects a program's metrics at the time of each request, so that the program itself spends no time on them."""
 
-    def __init__(self, metrics: Callable[[], Iterable[Metric]]) -> None:
+    def __init__(self, metrics: Callable[[], Iterable[Metric]], info: Mapping[str, str]) -> None:
         self._metrics = metrics
+        self._info = {**info, "version": __version__}
 
     def collect(self) -> Iterator[Metric]:
+        what = "1; the labels name the program that answers, and what it works on."
+        labelled = GaugeMetricFamily("cdc_info", what, labels=list(self._info))
+        labelled.add_metric(list(self._info.values()), 1)
+        yield labelled
         yield InfoMetricFamily("cdc_build", "The version of the program that answers.", value={"version": __version__})
         yield from self._metrics()
 
@@ -76,19 +85,21 @@ class _Server(ThreadingMixIn, TCPServer):
         *,
         metrics: Callable[[], Iterable[Metric]],
         checks: Callable[[], Iterable[Check]],
+        info: Mapping[str, str],
     ) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, _Requests)
         self.registry = CollectorRegistry()
-        self.registry.register(_Collector(metrics))
+        self.registry.register(_Collector(metrics, info))
         ProcessCollector(registry=self.registry)
         self._checks = checks
         self._checking = threading.Lock()
 
-    def health(self) -> tuple[bool, bytes]:
-        # Only one health check runs at a time, so that threads do not pile up while a server does not answer.
+    def health(self, *, of_servers: bool = False) -> tuple[bool, bytes]:
+        """The verdict of all checks, or of those of the servers only."""
+        # Only one check runs at a time: threads must not pile up while a server does not answer.
         with self._checking:
-            return verdict(self._checks())
+            return verdict(check for check in self._checks() if check.of_servers or not of_servers)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Logs a failed request: the client disconnected during the answer, or cdc has a defect. The program
@@ -106,12 +117,16 @@ class _Requests(BaseHTTPRequestHandler):
         if path == "/metrics":
             encode, kind = choose_encoder(self.headers.get("Accept", ""))
             self._answer(HTTPStatus.OK, kind, encode(self.server.registry))
-        elif path == "/healthz":
-            healthy, body = self.server.health()
+        elif path == "/livez":
+            # No check of servers, and none of time: a statement on the follower may rightly take hours. A supervisor
+            # that restarted a program which waits for a server would end the wait, and change nothing.
+            self._answer(HTTPStatus.OK, "application/json", b'{"status": "ok"}\n')
+        elif path in ("/healthz", "/readyz"):
+            healthy, body = self.server.health(of_servers=path == "/readyz")
             status = HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE
             self._answer(status, "application/json", body)
         else:
-            self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"there are /metrics and /healthz\n")
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"there are /metrics, /livez, /readyz and /healthz\n")
 
     def _answer(self, status: HTTPStatus, kind: str, body: bytes) -> None:
         self.send_response(status)
@@ -145,10 +160,11 @@ class Endpoint:
         *,
         metrics: Callable[[], Iterable[Metric]],
         checks: Callable[[], Iterable[Check]],
+        info: Mapping[str, str],
     ) -> Self:
-        """Begins to listen on ``host``:``port``. Raises UserError if that fails."""
+        """Listens on ``host``:``port``; ``info`` are the labels of ``cdc_info``. Raises UserError if that fails."""
         try:
-            return cls(_Server((host, port), metrics=metrics, checks=checks))
+            return cls(_Server((host, port), metrics=metrics, checks=checks, info=info))
         except OSError as error:
             raise UserError(
                 f"cannot listen: {error.strerror or error}",

@@ -1,4 +1,4 @@
-"""Shows the progress of a program over HTTP, in a line on a terminal, and once a minute in the log."""
+"""Shows a program's progress over HTTP, as a line on a terminal, to systemd, and once a minute in the log."""
 
 import threading
 import time
@@ -9,15 +9,17 @@ from typing import Protocol
 
 from prometheus_client.core import Metric
 
-from cdc.config.profile import Metrics
+from cdc.config.profile import Profile
 from cdc.service.http_endpoint import Check, Endpoint
 from cdc.service.logs import LastLine
+from cdc.service.systemd import Systemd
 
-__all__ = ["Activity", "shown"]
+__all__ = ["Activity", "info", "shown"]
 
 _DRAW_SECONDS = 0.5
 _LOG_SECONDS = 60.0
-_RATE_SAMPLES = 5  # the rate on the terminal is computed from these samples, which cover two seconds
+_REPORT_SECONDS = 1.0  # to systemd
+_RATE_SAMPLES = 5  # the rate on the terminal covers the last two seconds
 
 
 class Activity(Protocol):
@@ -40,18 +42,33 @@ class Activity(Protocol):
         """The fields of the periodic log message; empty until the program has done something."""
 
 
-@contextmanager
-def shown(activity: Activity, *, metrics: Metrics, line: LastLine | None, log: Callable[..., None]) -> Iterator[None]:
-    """Shows ``activity`` while the ``with`` block runs, and logs its totals at the end of the block.
+def info(program: str, profile: Profile) -> dict[str, str]:
+    """The labels of ``cdc_info``, which distinguish the programs of several leaders and followers."""
+    database = profile.database
+    return {
+        "program": program,
+        "leader": profile.mysql_resource_name,
+        "topic": profile.kafka.topic,
+        "server": f"{database.ip_or_host}:{database.port}",
+    }
 
-    Raises UserError if the address in ``metrics`` cannot be used.
+
+@contextmanager
+def shown(
+    activity: Activity, *, program: str, profile: Profile, line: LastLine | None, log: Callable[..., None]
+) -> Iterator[None]:
+    """Shows the ``activity`` of ``program`` inside the context, and logs its totals at its end.
+
+    Raises UserError if the address in the profile's ``metrics`` cannot be used.
     """
+    host, port = profile.metrics.host, profile.metrics.port
     with ExitStack() as open_things:
-        if metrics.port:
-            endpoint = Endpoint.open(metrics.host, metrics.port, metrics=activity.metrics, checks=activity.checks)
+        if port:
+            labels = info(program, profile)
+            endpoint = Endpoint.open(host, port, metrics=activity.metrics, checks=activity.checks, info=labels)
             open_things.callback(endpoint.close)
-            log("listening", host=metrics.host, port=metrics.port)
-        reporter = Reporter(activity, line=line, log=log)
+            log("listening", host=host, port=port)
+        reporter = Reporter(activity, line=line, log=log, systemd=Systemd.from_environment())
         open_things.callback(_log_totals, activity, log)
         open_things.callback(reporter.close)
         yield
@@ -63,7 +80,10 @@ def _log_totals(activity: Activity, log: Callable[..., None]) -> None:
 
 
 class Reporter:
-    """A thread that draws the progress line on the terminal twice a second, and logs the totals once a minute."""
+    """A thread that draws the terminal's line twice a second, logs the totals once a minute, and reports to systemd.
+
+    The program has started when its servers have answered, which is when it has totals.
+    """
 
     def __init__(
         self,
@@ -72,9 +92,11 @@ class Reporter:
         line: LastLine | None,
         log: Callable[..., None],
         say_seconds: float = _LOG_SECONDS,
+        systemd: Systemd | None = None,
     ) -> None:
         self._activity = activity
         self._line = line
+        self._systemd = systemd
         self._log = log
         self._say_seconds = say_seconds
         self._stop = threading.Event()
@@ -82,26 +104,41 @@ class Reporter:
         self._thread.start()
 
     def close(self) -> None:
-        """Stops the thread, and removes the progress line from the terminal."""
+        """Stops the thread, removes the line from the terminal, and reports the end to systemd."""
         self._stop.set()
         self._thread.join()
+        if self._systemd:
+            # A short run has ended before the thread's first report.
+            self._systemd.report(ready=bool(self._activity.totals()), status=self._activity.line(rate=0))
+            self._systemd.stopping()
         if self._line:
             self._line.show("")
 
     def _run(self) -> None:
         samples: deque[tuple[float, int]] = deque(maxlen=_RATE_SAMPLES)
         logged_at, logged_records = time.monotonic(), self._activity.records
-        while not self._stop.wait(_DRAW_SECONDS if self._line else self._say_seconds):
+        while not self._stop.wait(self._interval()):
             now, records = time.monotonic(), self._activity.records
             samples.append((now, records))
-            if self._line:
-                self._line.show(self._activity.line(rate=_rate(samples[0], (now, records))))
+            self._draw(_rate(samples[0], (now, records)))
             if now - logged_at > self._say_seconds - _DRAW_SECONDS and (totals := self._activity.totals()):
                 rate = _rate((logged_at, logged_records), (now, records))
                 behind = self._activity.seconds_behind()
                 known = {} if behind is None else {"seconds_behind": round(behind, 1)}
                 self._log("at work", **totals, records_per_second=round(rate), **known)
                 logged_at, logged_records = now, records
+
+    def _interval(self) -> float:
+        if self._line:
+            return _DRAW_SECONDS
+        return _REPORT_SECONDS if self._systemd else self._say_seconds
+
+    def _draw(self, rate: float) -> None:
+        """Shows the line on the terminal and to systemd."""
+        if self._line:
+            self._line.show(self._activity.line(rate=rate))
+        if self._systemd:
+            self._systemd.report(ready=bool(self._activity.totals()), status=self._activity.line(rate=rate))
 
 
 def _rate(start: tuple[float, int], end: tuple[float, int]) -> float:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from shutil import get_terminal_size
 
 from cdc.service.logs import print_error, setup_logging
+from cdc.service.monitor import info
 from cdc.service.process import exit_status, printed
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.job.accept_file import accepted_drift
@@ -71,7 +72,8 @@ def _run(options: argparse.Namespace, started: Callable[[Mapping[str, str]], Non
         lines.append(f"report: {(options.report / HTML).resolve()}")
         status = printed(lines, program="cdc-audit", status=audit.exit_status)
     else:
-        status = watched(audited, interval=options.watch, listen=options.metrics, cancel=lambda: cancel_jobs(spark))
+        labels, listen = info("cdc-audit", profiles[LEADER]), options.metrics
+        status = watched(audited, interval=options.watch, listen=listen, info=labels, cancel=lambda: cancel_jobs(spark))
     if state:
         state.close()
     stop(spark)

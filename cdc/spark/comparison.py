@@ -114,8 +114,8 @@ class Comparison:
     """The result of comparing rows. ``rows`` are the rows that were compared one by one, None if digests showed that
     all rows are equal; ``tally`` counts all rows.
 
-    ``listed`` are the rows that the report lists, None if there are none. ``touched``: ``rows`` are only the rows that
-    were changed after the state was kept, or that were listed then.
+    ``listed`` are the rows that the report lists, None if there are none. ``touched`` is true if ``rows`` are only the
+    rows that were changed after the state was kept, or that were listed then.
     """
 
     rows: DataFrame | None
@@ -185,7 +185,7 @@ def compared_rows(
 ) -> Comparison:
     """Compares the rows of both histories, and of the state ``held``. ``for_state`` is true if a state needs all rows.
 
-    ``exact``: all rows are compared one by one, without digests, including the rows of ``held``.
+    If ``exact`` is true, all rows, including the rows of ``held``, are compared one by one, without digests.
     """
     touched = False
     if for_state or held or exact:
@@ -211,7 +211,7 @@ def _few_touched(both: Sides, streams: Streams, held: Held, *, exact: bool) -> b
     """Whether only few rows were changed after ``held``, and no change affects a table's other rows; configures Spark
     for either case.
 
-    ``exact``: all rows are compared nevertheless.
+    If ``exact`` is true, all rows are compared nevertheless.
     """
     lineage = [each for history in both.sides.values() for each in history.lineage]
     names = {line.name for line in held.tally.lines} | both.copied.tables.keys()

@@ -291,7 +291,7 @@ def progress(streams: Streams, topics: Topics, *, for_state: bool) -> tuple[Prog
     """Builds the section on the follower's position, and computes the transit times of the leader's transactions up to
     the watermark.
 
-    The transit times are None without transactions. ``for_state``: they are cached.
+    The transit times are None without transactions. If ``for_state`` is true, they are cached.
     """
     assert streams.watermark.sequence is not None  # without a watermark, ``judge`` has returned already
     times = _transit_times(streams, topics, upto=streams.watermark.sequence)

@@ -81,8 +81,8 @@ class Streams:
 
 
 def inspected(topics: Topics, replication: Replication, *, for_state: bool = False) -> Streams:
-    """Inspects both streams, and configures Spark for the number of new records. ``for_state``: a state will be
-    kept."""
+    """Inspects both streams, and configures Spark for the number of new records. ``for_state`` is true if a state will
+    be kept."""
     new, held = topics.records, topics.held
     # The records are not put into one part yet: two tasks read and parse both topics while the records are counted.
     everything = new.unionByName(held.records) if held else new

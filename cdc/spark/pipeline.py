@@ -84,7 +84,7 @@ def judge(
 ) -> Judgement:
     """Compares both ``topics``, and writes drifted rows and foreign writes to ``folder``.
 
-    ``for_state``: the covered part will be kept in a state.
+    ``for_state`` is true if the covered part will be kept in a state.
     """
     scope, held = replication.scope, topics.held
 

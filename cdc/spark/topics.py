@@ -84,8 +84,8 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
     files of the state are missing or damaged.
     """
     profiles = replication.profiles
-    # The follower's end is read first. All records before it were applied from records that were in the leader's topic
-    # by then, so these records of the leader come before the leader's end, which is read later.
+    # The end of the follower's topic is read first, so that the leader's records that led to the follower's records are
+    # before the end of the leader's topic.
     spans = {side: span(profiles[side].kafka) for side in (FOLLOWER, LEADER)}
     if folds_names := any(each.folds_names for each in spans.values()):
         replication = replication.folded()

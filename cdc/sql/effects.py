@@ -37,16 +37,16 @@ __all__ = [
 
 class Effect(NamedTuple):
     """The effect of a statement. ``action`` is Create, Alter, Drop, Rename, Truncate or Maintain, followed by the kind
-    of object; ``to`` is the new (database, name). Skip, followed by the kind of object, stands for an object that was
-    possibly changed by an event that the producer left out.
+    of object; ``to`` is the new (database, name). Skip, followed by the kind of object, means that an event that the
+    producer left out may have changed the object.
 
     ``like`` is the table whose definition CREATE TABLE … LIKE copies. ``unfaithful`` is the reason why a follower that
-    executes the statement would differ from the leader; mostly empty. ``numbered``: the statement adds an
-    AUTO_INCREMENT column, whose numbers have the order of the primary key that it replaces, if the engine is InnoDB and
-    the numbers grow by 1. ``filled`` is a column that the statement makes AUTO_INCREMENT, so that its zeros and NULLs
-    are replaced by numbers. ``any_order``: each server numbers the rows in its own order, so the numbers are certain
-    only if the table has at most one row. If ``numbered``, ``filled`` or ``any_order`` is set, ``dropped`` lists the
-    columns that the statement drops.
+    executes the statement would differ from the leader; it is empty for most statements. ``numbered`` is true if the
+    statement replaces the primary key by a new AUTO_INCREMENT column. Its numbers follow the order of the old primary
+    key if the engine is InnoDB and the numbers grow by 1. ``filled`` is a column that the statement makes
+    AUTO_INCREMENT, so that its zeros and NULLs are replaced by numbers. ``any_order`` is true if each server numbers
+    the rows in its own order, so that the numbers are certain only if the table has at most one row. If ``numbered``,
+    ``filled`` or ``any_order`` is set, ``dropped`` lists the columns that the statement drops.
     """
 
     action: str

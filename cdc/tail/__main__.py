@@ -10,7 +10,6 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException
 
-from cdc import __version__
 from cdc.browse.entries import KINDS
 from cdc.browse.filters import Filter, parsed_kinds, parsed_time
 from cdc.config import profile
@@ -20,11 +19,12 @@ from cdc.errors import Disconnected
 from cdc.kafka.errors import question_error
 from cdc.kafka.first_partition import require_first_only
 from cdc.model.record import Record
+from cdc.reader.tailed_topics import Passes, TailedTopic, TailedTopics
+from cdc.service.command_line import add_common_options
 from cdc.service.logs import LIBRDKAFKA, setup_logging
 from cdc.service.process import exit_status, stop_on_signals
 from cdc.tail.all_messages import AllMessages, message_json, message_line
 from cdc.tail.lines import line
-from cdc.tail.newest_records import Passes, TailedTopic, TailedTopics
 
 __all__ = ["main"]
 
@@ -33,15 +33,15 @@ _GROUP = "cdc-tail"
 _LAST = 10
 
 
+_EXAMPLES = """
+cdc-tail producer_profile.toml -f                        the last ten records, and then each new one
+cdc-tail producer_profile.toml --table 'shop.*' -n 50    the last 50 records of the database shop
+cdc-tail producer_profile.toml --table shop.orders --key 4711    the last changes of one row
+cdc-tail producer_profile.toml --since 2026-11-27T10:15 --upto 2026-11-27T10:20 --kind Delete,Query
+cdc-tail producer_profile.toml --gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 -B
+cdc-tail producer_profile.toml --all -n 5                messages of all topics, with headers and timestamps
+"""
 _EPILOG = """\
-examples:
-  cdc-tail producer_profile.toml -f                        the last ten records, and then each new one
-  cdc-tail producer_profile.toml --table 'shop.*' -n 50    the last 50 records of the database shop
-  cdc-tail producer_profile.toml --table shop.orders --key 4711    the last changes of one row
-  cdc-tail producer_profile.toml --since 2026-11-27T10:15 --upto 2026-11-27T10:20 --kind Delete,Query
-  cdc-tail producer_profile.toml --gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 -B
-  cdc-tail producer_profile.toml --all -n 5                messages of all topics, with headers and timestamps
-
 A key is its columns' values: 4711, or 7,north. A time without a zone is UTC. --since begins at the first message with
 a timestamp from then on: where a topic does not take the leader's times, that may be another one than the commit's."""
 
@@ -52,7 +52,6 @@ def main() -> int:
         prog="cdc-tail",
         description="Print a leader's records, one line each.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("profile", type=Path, metavar="PROFILE", help="TOML file that names the topics")
     parser.add_argument("-B", "--beginning", action="store_true", help="from the first record on, not the last ones")
@@ -75,7 +74,7 @@ def main() -> int:
         action="store_true",
         help="all messages of all the leader's topics, with headers and timestamps; -n counts in each partition",
     )
-    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
+    add_common_options(parser, examples=_EXAMPLES)
     arguments = parser.parse_args()
     if arguments.all and (arguments.table or arguments.key or arguments.gtid or arguments.kind or arguments.upto):
         parser.error("--all shows messages that are no records, too: only --since goes with it")

@@ -6,13 +6,14 @@ from shutil import which
 from cdc.sandbox.server.ports import is_free
 from tests.checks.document_commands import ALL
 
-__all__ = ["BLOCKS", "CONTAINERS", "IMAGE", "PROJECT", "docker", "hindrance", "left_behind", "remove"]
+__all__ = ["BLOCKS", "CONTAINERS", "IMAGE", "PROGRAMS", "PROJECT", "docker", "hindrance", "left_behind", "remove"]
 
 IMAGE = "cdc-mysql"
+PROGRAMS = "cdc-test-programs"  # in the place of the image cdc
 LABEL = f"label=org.opencontainers.image.title={IMAGE}"
 PROJECT = "cdc-test"  # the compose file's own name may be that of a user's servers, with their data
 CONTAINERS = ("mysql-leader", "mysql-follower", "cdc-test-one", "cdc-test-two")  # of the documents, and of our own
-PORTS = (3080, 3090, 9092)  # of the repository's profiles
+PORTS = (3080, 3090, 9092, 9090)  # of the repository's profiles, and Prometheus's
 BLOCKS = [block for block in ALL if block.comment == "not run: needs Docker; make test-docker runs it"]
 _PROJECT_LABEL = f"label=com.docker.compose.project={PROJECT}"
 _SECONDS = 600  # only against hangs
@@ -60,5 +61,6 @@ def remove(*, image_before: str) -> None:
         docker("tag", image_before, IMAGE)
     else:
         docker("image", "rm", "--force", IMAGE, check=False)
+    docker("image", "rm", "--force", PROGRAMS, f"{PROGRAMS}-spark", check=False)
     # compose builds it for each service, and only the last one keeps the name.
     docker("image", "prune", "--force", "--filter", LABEL)

@@ -21,7 +21,7 @@ from cdc.producer.copy.chunk_reader import ReadChunk
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.definition import CopiedColumn, TableDefinition
 from cdc.producer.copy.keys import Keys
-from cdc.producer.copy.reader import Answer, Wanted
+from cdc.producer.copy.reader import Answer, Read, Wanted
 from cdc.producer.copy.requests import Request
 from cdc.producer.copy.state import Pending, Table
 from cdc.producer.decode.changes import (
@@ -39,6 +39,7 @@ from cdc.producer.progress import Progress
 from cdc.sql.ddl import classify
 
 T, U = ("d", "t"), ("d", "u")
+NOTHING = Read("", Position("binlog.000001", 4), frozenset())  # what a stream has read at its beginning
 SHAPE = TableShape("d", "t", '"columns":["id"]', {}, 1)
 DEFINITION = TableDefinition("d", "t", (CopiedColumn("id", "int", False),), ("id",), "PRIMARY", '"columns":["id"]', "")
 WHOLE = TableDefinition("d", "t", (CopiedColumn("id", "int", True),), (), "", '"columns":["id"]', "", whole=True)

@@ -47,6 +47,12 @@ def scrape(port: int) -> Samples:
     return Samples({sample.name: sample.value for family in families for sample in family.samples})
 
 
+def labels(port: int, name: str) -> list[dict[str, str]]:
+    """The labels of each sample of this name."""
+    families = text_string_to_metric_families(get(port, "/metrics")[1])
+    return [sample.labels for family in families for sample in family.samples if sample.name == name]
+
+
 def health(port: int) -> tuple[int, dict[str, Any]]:
     """The status of /healthz and its checks by name."""
     status, body = get(port, "/healthz")

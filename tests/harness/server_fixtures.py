@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
-from cdc.sandbox.fetch.mysql_programs import mysql_programs_80
+from cdc.sandbox.fetch.mysql_programs import mariadb_programs, mariadb_programs_118, mysql_programs_80
 from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mariadb import maria_db
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.keeper import FEW_THREADS, jvm, kept, shared_broker
+from tests.harness.long_runs import in_long_runs
 from tests.harness.server_pool import KILLED_AT_MOST, ServerPool
 from tests.harness.topic import Stage
 
+MARIADB_PROGRAMS = {"10.11": mariadb_programs, "11.8": mariadb_programs_118}
 _SHARED = ("leader", "follower", "leader_80", "follower_80")
 _KEEPER = pytest.StashKey[int]()
 MySqlFactory = Callable[..., MySql]
@@ -77,6 +80,16 @@ def follower_80(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
     """A follower of MySQL 8.0, shared like ``follower``. Tests that use it are in the xdist_group "8.0"."""
     with started(tmp_path_factory.mktemp("follower"), server_id=4, find=mysql_programs_80) as server:
         yield server
+
+
+@pytest.fixture(scope="session", params=["10.11", in_long_runs("11.8")])
+def mariadb(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
+    """A MariaDB leader that all tests of a worker share; each begins a new binlog."""
+    server = maria_db(tmp_path_factory.mktemp("mariadb"), server_id=7, find=MARIADB_PROGRAMS[request.param])
+    try:
+        yield server.start()
+    finally:
+        server.kill()
 
 
 @pytest.fixture(scope="session")

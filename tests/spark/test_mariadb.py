@@ -7,15 +7,16 @@ from pyspark.sql import SparkSession
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mariadb import maria_db
+from cdc.spark import table
+from tests.harness.mariadb import TYPES, VALUES, logged_gtids, on, rows
 from tests.harness.pair import Pair
-from tests.harness.programs import own_name
+from tests.harness.programs import own_name, run_well
 from tests.harness.server_fixtures import MySqlFactory
-from tests.integration.pair.test_mariadb import TYPES, VALUES
 
 pytestmark = pytest.mark.integration
 
 
-def test_rows_of_all_types_are_equal_and_a_foreign_write_is_found(
+def test_copied_rows_of_all_types_are_equal_and_a_foreign_write_is_found_and_repaired(
     spark: SparkSession, kafka: Kafka, mysql_server: MySqlFactory, tmp_path: Path
 ) -> None:
     leader = maria_db(tmp_path / "maria", server_id=7).start()
@@ -27,6 +28,15 @@ def test_rows_of_all_types_are_equal_and_a_foreign_write_is_found(
             "SET sql_mode = ''",
             TYPES,
             VALUES,
+            "FLUSH BINARY LOGS",
+        )
+        with on(leader) as cursor:
+            cursor.execute("SHOW MASTER STATUS")
+            cursor.execute(f"PURGE BINARY LOGS TO '{cursor.fetchone()[0]}'")
+        pair.replicate()  # the stream begins with a copy
+        pair.on_leader(
+            "USE maria",
+            "SET sql_mode = ''",
             "CREATE TABLE t (id INT PRIMARY KEY, j JSON)",
             """INSERT INTO t VALUES (1, '{"a":  1}'), (2, '[]')""",
             "ALTER TABLE t ADD x INT DEFAULT 3",
@@ -37,9 +47,16 @@ def test_rows_of_all_types_are_equal_and_a_foreign_write_is_found(
         pair.replicate()
         pair.on_follower("UPDATE maria.t SET x = 77 WHERE id = 1")
         found = pair.audit(spark, tmp_path / "report")
+        run_well("cdc-repair", pair.source, "--report", tmp_path / "report")
+        pair.replicate()
+        again = pair.audit(spark, tmp_path / "again")
+        assert rows(pair.follower) == rows(pair.leader)
+        gtid = logged_gtids(leader)[-3]  # before the last two transactions
+        assert table(spark, pair.source, "maria.t", at=gtid).count() == 2
     finally:
         leader.kill()
     assert found.reasons == []
     assert [(each.table, each.leader_rows, each.different) for each in found.tables] == [("t", 1, 1), ("types", 2, 0)]
     assert found.drifted_by_cause == {"foreign write": 1}
     assert (found.schema_drift, found.foreign_writes) == (0, 1)
+    assert (again.verdict, again.reasons, again.drifted_rows) == ("no drift", [], 0)

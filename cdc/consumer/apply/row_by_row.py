@@ -285,7 +285,7 @@ class RowByRow:
                 self._session.run([setting(STRICT)])
 
     def _run(self, statement: Statement) -> int:
-        # ``packets`` raises an error before a statement is sent that is too large for the server.
+        # ``packets`` raises an error if the statement is too large for the server; nothing is sent then.
         (packet,) = packets([statement], limit=self._session.max_packet)
         return self._session.run([part.sql for part in packet])[0]
 

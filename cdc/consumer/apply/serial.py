@@ -174,9 +174,9 @@ class SerialExecutor:
     def _retry_row_by_row(self, batch: PlannedBatch, reason: Exception) -> None:
         """Rolls a batch back, and executes it again row by row to find the row with a conflict.
 
-        The batch may also have failed without a conflict: changes of rows that refer to one another may not be possible
-        in one statement, and a table that is being copied may still contain any rows. So this retry is logged at the
-        level DEBUG only, while each conflict is logged with its row.
+        The batch may also have failed without a conflict: the follower may refuse a statement that changes rows which
+        refer to one another, and a table that is being copied may still contain any rows. So this retry is logged at
+        the level DEBUG only, while each conflict is logged with its row.
         """
         until = batch.batch.last.sequence
         event(_LOG, "batch failed, retrying row by row", level=logging.DEBUG, until=until, reason=reason)

@@ -1,4 +1,5 @@
-"""Compares the follower's rows with a chunk of a table, before the statements are planned that make them equal."""
+"""Compares the follower's rows with a chunk of a table, and plans the statements that make the rows equal to the
+chunk."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

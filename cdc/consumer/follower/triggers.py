@@ -20,7 +20,7 @@ _LOG = logging.getLogger("cdc.consumer")
 
 
 class Triggers:
-    """Checks a table before its first rows, and again after ``forget``, since a statement may have created a trigger.
+    """Checks that a table has no triggers and its database no active events, before rows are applied to the table.
 
     If ``drop`` is true, triggers are dropped instead of refused. ``passes(uri)`` decides which tables are replicated.
     """

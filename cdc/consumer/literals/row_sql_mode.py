@@ -69,11 +69,11 @@ def permissive(modes: str, *, adds: bool) -> str:
 
 
 def guesses() -> Iterator[str]:
-    """Yields all combinations of the modes that may change a computed value, for the case that the leader's session has
-    changed its modes after the BEGIN that contains them.
+    """Yields the sql_mode for each combination of the modes that can change a computed value. Needed if the leader's
+    session changed its sql_mode after BEGIN, since the binlog contains the sql_mode only at BEGIN.
 
-    A row that was written under such modes must be compared with the leader's row. Under a padding mode an existing row
-    may not be found.
+    A row that is written under a guessed sql_mode must be compared with the leader's row. Under
+    PAD_CHAR_TO_FULL_LENGTH, an existing row is possibly not found.
     """
     others = [*_DECIDING, _PADDED]
     for count in range(len(others) + 1):

@@ -31,7 +31,7 @@ _LITERALS = SCALARS | {"Json": document, "JsonTyped": typed_document}
 _EMPTY_MEMBER: Value = {"Enum": ""}
 # Stands for the default of a column. It is not a value of a record, and is recognised by its identity.
 DEFAULT: Value = {"Default": None}
-_SIGN = 1 << 63  # the server compares a SET with its 64th member as a negative number
+_SIGN = 1 << 63  # in comparisons, a SET value that contains the 64th member is negative
 
 
 def identifier(name: str) -> str:

@@ -216,8 +216,8 @@ def _is_net(records: Sequence[Record], schema: TableSchema) -> bool:
             return False
     elif not schema.matches(first.columns, first.key):
         return False
-    # On the follower a foreign key changes no rows if it is not checked, or if the leader logged the changes that it
-    # made.
+    # On the follower a foreign key changes no rows if foreign keys are not checked, or if the leader logged the rows
+    # that the foreign key changed there.
     if schema.related and not all(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) for record in records):
         return False
     if schema.computes and any(record.sql_mode != first.sql_mode for record in records):
@@ -279,10 +279,11 @@ def _net_images(records: Sequence[Record], flags: int) -> Iterator[Step]:
 
 
 def _by_operation(effects: Iterable[NetEffect], unique: Sequence[int] | None) -> dict[str, list[Change]]:
-    """Groups the changes by the operation of their step, in the order in which the steps are executed.
+    """Groups the net effects by the operation of the step that will apply them; the groups are in the order of the
+    steps' execution.
 
-    ``unique`` are the indexes of columns of unique keys: a row with another value in one of them is deleted and
-    inserted. If ``unique`` is None, each changed row is deleted and inserted.
+    ``unique`` are the indexes of the columns in unique keys: a row whose value in one of these columns changes is
+    deleted and inserted. If ``unique`` is None, each changed row is deleted and inserted.
     """
     kinds: dict[str, list[Change]] = {kind: [] for kind in ("Delete", "Absent", "Upsert", "Add")}
     for record, before, after, image in effects:

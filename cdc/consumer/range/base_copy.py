@@ -18,7 +18,7 @@ from cdc.consumer.state.checkpoint import Checkpoint, select_leader
 from cdc.consumer.state.seeds import seed_of
 from cdc.errors import Disconnected, UserError
 from cdc.model.commit_entry import Commits
-from cdc.model.gtid import GtidSet
+from cdc.model.gtid import GtidSet, lacking
 from cdc.model.record import COPY
 from cdc.service.logs import event
 
@@ -92,7 +92,7 @@ class Attachment:
         """The checkpoint's sequence, if the checkpoint's transaction is not in the base copy; otherwise None."""
         rows = session.rows(select_leader(self._resource, schema=session.schema))
         gtid = rows[0][2] if rows else None
-        if gtid is None or gtid in held:
+        if gtid is None or BaseCopy(held).has_gtid(gtid):
             return None
         (row,) = session.rows(Checkpoint.select(self._resource, schema=session.schema))
         return Checkpoint.from_rows(row, schema=session.schema).sequence
@@ -146,7 +146,7 @@ def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], C
         )
     if newest.origin is None:
         _check_older_log(held, oldest() or newest)
-    elif missing := GtidSet.parse(newest.origin).minus(held):
+    elif missing := lacking(GtidSet.parse(newest.origin), held):
         raise UserError(
             f"the topic begins after transactions that the copy lacks: {missing}",
             code="CDC-BASE-COPY-TOPIC-LATE",
@@ -166,7 +166,7 @@ def _check_older_log(held: GtidSet, oldest: Commits) -> None:
             where=COPY_KEY,
             hint="start over with a new topic: producer.start takes the position of the copy",
         )
-    missing = GtidSet.parse(oldest.gtid_set).minus(held)
+    missing = lacking(GtidSet.parse(oldest.gtid_set), held)
     if missing:
         raise UserError(
             f"the topic may begin after transactions that the copy lacks, which are among {missing}: its commit log, "

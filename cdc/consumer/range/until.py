@@ -12,7 +12,7 @@ from typing import Any, Self
 from cdc.consumer.source.assembler import Transaction
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.errors import UserError
-from cdc.model.gtid import gtid_parts, is_gtid
+from cdc.model.gtid import given_gtid, gtid_parts, is_gtid
 from cdc.model.record import Record
 
 __all__ = ["OPTION", "Place", "Reached", "Until"]
@@ -38,9 +38,8 @@ class Place:
         """Parses the value of the option. Raises UserError."""
         if re.fullmatch(r"\d{1,18}", text, re.ASCII):
             return cls(text, sequence=int(text))
-        # a date without time zone looks like a GTID of MariaDB
-        if is_gtid(text.lower()) and not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
-            return cls(text, gtid=text.lower())
+        if gtid := given_gtid(text):
+            return cls(text, gtid=gtid)
         try:
             time = datetime.fromisoformat(text)
         except ValueError:

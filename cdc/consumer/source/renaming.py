@@ -1,6 +1,6 @@
 """Replaces the leader's database names in records by the follower's names (the profile's ``[renames]``).
 
-In the text of a statement, only words are renamed that are certain to be names of databases. A name before a dot may be
+In the text of a statement, only words that are certain to be names of databases are renamed. A name before a dot may be
 a database, a table or an alias, and only the server knows which. It is certain to be a database if
 
 - it comes before the first bracket or query of a statement on tables or indexes, where only objects are named;

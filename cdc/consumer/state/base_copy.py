@@ -8,7 +8,7 @@ after each crash, even if the profile was changed in the meantime.
 from cdc.config.start_position import COPY_KEY
 from cdc.consumer.state.own_table import OwnTable
 from cdc.errors import UserError
-from cdc.model.gtid import GtidSet, is_gtid
+from cdc.model.gtid import GtidSet, is_gtid, newest_of_each_domain
 from cdc.model.record import Record
 
 __all__ = ["COPIES", "BaseCopy"]
@@ -35,6 +35,7 @@ class BaseCopy:
         self.held = held or GtidSet()
         self.new_from = new_from
         self._any = bool(self.held)
+        self._last = newest_of_each_domain(self.held)  # of MariaDB's domains
 
     def covers(self, chunk: Record) -> bool:
         """Whether the base copy already contains the rows of a chunk (``Record.of_copy``).
@@ -51,7 +52,14 @@ class BaseCopy:
 
     def has(self, record: Record) -> bool:
         """Whether the base copy contains the record's transaction, so that the record must be ignored."""
-        return self._any and record.transaction in self.held
+        return self._any and self.has_gtid(record.transaction)
+
+    def has_gtid(self, gtid: str) -> bool:
+        """Whether the base copy contains the transaction ``gtid``."""
+        domain, mark, number = gtid.partition("-")[0], *gtid.rpartition("-")[1:]
+        if ":" not in gtid and mark and is_gtid(gtid):
+            return int(number) <= self._last.get(domain, (0, ""))[0]
+        return gtid in self.held
 
     def require_gtid(self, record: Record) -> None:
         """Raises UserError if it can't be known whether the base copy contains the record's transaction."""

@@ -48,9 +48,9 @@ __all__ = [
 ]
 
 
-# The note of statements that are not executed until the follower is promoted to a leader.
+# The ``note`` in the rows of statements that are not executed until the follower is promoted to a leader.
 ACTS_ON_LEADER = "triggers and events act on the leader; what they do arrives as rows"
-# The note of statements that are not executed because the follower's base copy contains their effects.
+# The ``note`` in the rows of statements that are not executed because the follower's base copy contains their effects.
 IN_COPY = "the copy that the follower began from has it (consumer.start)"
 BYTES = "bytes"  # key in the context: the exact bytes of a statement, in base64
 _NUMBER = "CAST(SUBSTRING_INDEX(gtid, ':', -1) AS UNSIGNED)"
@@ -119,7 +119,7 @@ def last_executed(schema: str, resource: str, *, after: int) -> str:
 
 
 def insert_intent(schema: str, record: Record, *, gtid: str) -> str:
-    """Writes the statement that stores an intent: the record's statement is about to be executed under ``gtid``."""
+    """Writes the INSERT of an intent: the record's statement is about to be executed under ``gtid``."""
     # An existing row without a GTID means that the statement was not executed, and that the checkpoint was later moved
     # back to before it.
     again = "ON DUPLICATE KEY UPDATE state=VALUES(state), gtid=VALUES(gtid)"
@@ -127,7 +127,7 @@ def insert_intent(schema: str, record: Record, *, gtid: str) -> str:
 
 
 def insert_not_run(schema: str, record: Record, *, state: str, note: str, statement: str | None = None) -> str:
-    """Writes the statement that stores that the record's statement is not executed.
+    """Writes the INSERT of a ledger row for a statement that the follower does not execute.
 
     ``statement`` replaces the text of the record, in case the record has no text. If the follower has refused the
     statement, there is an intent already; the number in its GTID is not used again.
@@ -139,7 +139,7 @@ def insert_not_run(schema: str, record: Record, *, state: str, note: str, statem
 
 
 def finish(schema: str, record: Record) -> str:
-    """Writes the statement that stores that a statement with an intent was executed."""
+    """Writes the UPDATE that changes the state of the record's statement from ``intent`` to ``done``."""
     return f"UPDATE {LEDGER.within(schema)} SET state='done', finished_at=NOW(6) WHERE {_is(record)} AND state='intent'"
 
 

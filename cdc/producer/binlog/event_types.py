@@ -34,6 +34,10 @@ HANDLED = frozenset(
     | {EXECUTE_LOAD_QUERY, *OF_A_STATEMENT}
 )
 
+# MariaDB from version 11.3 on logs these events inside of a transaction without their positions. The types from 160 on
+# are MariaDB's own.
+INSIDE_TRANSACTIONS = frozenset({QUERY, TABLE_MAP, *ROWS, *OF_A_STATEMENT, 23, 24, 25, 160, 165, 166, 167, 168})
+
 HARMLESS = {
     STOP: "the server shut down cleanly; the next file starts with a new format description",
     IGNORABLE: "marked by the server as safe to ignore",

@@ -93,6 +93,12 @@ class Leader:
     folds_names: bool = False
     session: Any = None  # the settings of a MariaDB leader that are not in its events; None for MySQL
 
+    @property
+    def shows_visible(self) -> bool:
+        """Whether the server shows which transactions a SELECT sees, so that its tables can be copied: MySQL with
+        GTIDs, and any MariaDB."""
+        return self.gtid_on or self.session is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Objects:
@@ -109,7 +115,7 @@ def inspect(
     settings: dict[str, Any], *, name: str, partial_json: bool = False, problems: list[UserError] | None = None
 ) -> Leader:
     """Queries the server's state; ``settings`` are pymysql's arguments, ``name`` is the server's name in errors.
-    ``partial_json``: the server may log partial updates of JSON documents.
+    ``partial_json`` is true if the server may log partial updates of JSON documents.
 
     Raises Disconnected if the server cannot be reached, and UserError with everything that must be changed, and the SQL
     that changes it. If the state can be queried nevertheless, the UserError is appended to ``problems`` instead, if

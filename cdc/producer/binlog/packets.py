@@ -344,6 +344,9 @@ class Packets:
 
     def _end_of(self, kind: int, header: ev.Header) -> int:
         """The position after the event in its file; 0 for events that the leader generates for the connection only."""
+        if header.next_event_position == 0 and kind in et.INSIDE_TRANSACTIONS:
+            self._end += header.event_length
+            return self._end
         if kind in et.HEARTBEATS or header.next_event_position == 0:
             return 0
         end = self._end & ~0xFFFFFFFF | header.next_event_position

@@ -24,7 +24,7 @@ from pymysqlreplication import BinLogStreamReader, binlogstream
 
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.model.commit_entry import Entry, PreparedXa
-from cdc.model.gtid import GtidSet
+from cdc.model.gtid import GtidSet, mariadb_position
 from cdc.model.position import Position
 from cdc.model.statement_gtid import ddl_uuid
 from cdc.producer.binlog import event_types as et
@@ -34,20 +34,20 @@ from cdc.producer.binlog.leader import Leader
 from cdc.producer.binlog.packets import Packets, SimpleTransaction, flat
 from cdc.service.mysql_connection import connected
 
-__all__ = ["BinlogSource", "Dumps", "Replica", "Translate"]
+__all__ = ["LARGEST_OFFSET", "BinlogSource", "Dumps", "Replica", "Translate"]
 
 _CHUNK_BYTES = 1 << 16  # number of bytes read at once: a larger chunk would not stay in the processor's cache
 _PACKET_LENGTH_BYTES = 3
 _TIMEOUTS = {"read_timeout": 30, "write_timeout": 30}  # seconds; in force until the dump begins
 _SELECT_SECONDS = 0.2
-_SESSION = {
+_SESSION = (
     # MariaDB sends its GTID events only to replicas with this capability.
-    "init_command": "SET @mariadb_slave_capability=4, "
+    "SET @mariadb_slave_capability=4, "
     # CRC32 works for binlog files with and without checksums: a file's format description names its algorithm.
     "@source_binlog_checksum='CRC32', @master_binlog_checksum='CRC32', "
     # The timeout is long, since the connection is not read while the stream waits for the copy of a table.
     "SESSION net_write_timeout=86400"
-}
+)
 Translate = Callable[[Iterable[RawEvent | SimpleTransaction]], list[RawEvent | SimpleTransaction]]
 
 
@@ -101,15 +101,17 @@ class BinlogSource:
         position: Position,
         gtid_set: GtidSet | None,
         translate: Translate | None = None,
+        after: str = "",
     ) -> Self:
-        """Starts the dump after ``gtid_set`` if it is given and not empty, else at ``position``. ``translate`` converts
-        the events of another kind of server to MySQL's events.
+        """Starts the dump after ``gtid_set`` if it is given and not empty, or after ``after``, a GTID
+        position of MariaDB, else at ``position``. ``translate`` converts the events of another kind of server to
+        MySQL's events.
 
         ``settings`` are pymysql's connection arguments, ``name`` is the server's name in errors. Raises Disconnected if
         the server cannot be reached.
         """
         reader = BinLogStreamReader(
-            connection_settings=settings | _TIMEOUTS | _SESSION,
+            connection_settings=settings | _TIMEOUTS | _session(after),
             server_id=replica.server_id,
             blocking=True,
             resume_stream=True,
@@ -216,6 +218,14 @@ class BinlogSource:
                 )
 
 
+def _session(after: str) -> dict[str, Any]:
+    more = ""
+    if after:
+        # The server refuses a position with a GTID that is not in its binlog.
+        more = f", @slave_connect_state='{after}', @slave_gtid_strict_mode=1"
+    return {"init_command": _SESSION + more}
+
+
 def _connect(reader: BinLogStreamReader, *, name: str, position: Position) -> None:
     try:
         reader._BinLogStreamReader__connect_to_stream()
@@ -234,6 +244,8 @@ def _connect(reader: BinLogStreamReader, *, name: str, position: Position) -> No
 
 
 _FIND_SECONDS = 60.0
+_FIRST_OFFSET = 4
+LARGEST_OFFSET = 0xFFFFFFFF  # of a position in a request for a dump
 _MADE_UP_SERVER_ID = 1 << 31  # this bit is set in server ids that are derived from a name
 _NO_CHANGE = frozenset({et.ROTATE, et.FORMAT_DESCRIPTION, *et.HEARTBEATS, *et.HARMLESS})
 _XA_START_OR_END = re.compile(rb"XA (?:START|END) X'[0-9A-Fa-f]*',X'[0-9A-Fa-f]*',\d+\Z")
@@ -267,9 +279,17 @@ class Dumps:
         self._heartbeat_seconds = heartbeat_seconds
 
     def follow(self, entry: Entry) -> BinlogSource:
-        """Opens a dump of the events after ``entry``: after its GTIDs if they are complete, else after its position."""
+        """Opens a dump of the events after ``entry``: after its GTIDs if they are complete, else after its position.
+
+        A MariaDB leader sends the events after GTIDs if the position is the beginning of a file before its first event,
+        or can't be requested since it has more than 32 bits.
+        """
         gtid_set = GtidSet.parse(entry.gtid_set) if self._leader.gtid_on and entry.gtids_complete else None
-        return self._open(self._name, entry.position, gtid_set, server_id=self._server_id)
+        file, offset = entry.position
+        by_gtids = self._leader.session is not None and not _FIRST_OFFSET <= offset <= LARGEST_OFFSET
+        after = mariadb_position(GtidSet.parse(entry.gtid_set)) if by_gtids else ""
+        position = Position(file, _FIRST_OFFSET) if by_gtids else entry.position
+        return self._open(self._name, position, gtid_set, server_id=self._server_id, after=after)
 
     def beside(self, position: Position) -> BinlogSource:
         """Opens a second dump, of the events from ``position`` on. It does not end the dump that follows the binlog."""
@@ -287,7 +307,15 @@ class Dumps:
         with source:
             yield from _events_of(xa, source, stop=stop)
 
-    def _open(self, name: str, position: Position, gtid_set: GtidSet | None, *, server_id: int) -> BinlogSource:
+    def _open(
+        self,
+        name: str,
+        position: Position,
+        gtid_set: GtidSet | None,
+        *,
+        server_id: int,
+        after: str = "",
+    ) -> BinlogSource:
         server_id = server_id or _MADE_UP_SERVER_ID | zlib.crc32(name.encode())
         return BinlogSource.open(
             self._settings,
@@ -297,6 +325,7 @@ class Dumps:
             position=position,
             gtid_set=gtid_set,
             translate=self._translator() if self._translator is not None else None,
+            after=after,
         )
 
 

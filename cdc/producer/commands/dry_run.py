@@ -162,7 +162,7 @@ class _Look:
 def _place(leader: Leader, newest: Entry | None, entry: Entry, start: str) -> str:
     gtids = f", GTIDs {entry.gtid_set}" if entry.gtid_set else ""
     at = f"at {entry.position}{gtids}"
-    if newest is None or Pending.from_json(newest.copy).structure:
+    if newest is None or Pending.from_json(newest.copy).structure or Pending.from_json(entry.copy).structure:
         reason = f'producer.start = "{start}"'
         if Pending.from_json(entry.copy).structure and start != "copy":
             reason += f", and the leader {why_copied(leader)}"

@@ -29,6 +29,8 @@ from cdc.producer.binlog.leader import end_of_binlog
 from cdc.producer.copy.definition import ALL_SHOWN, TableDefinition, identifier, reading_failed, table_text
 from cdc.producer.copy.keys import key_literals
 from cdc.producer.copy.row_text import ColumnText, column_text, constants
+from cdc.producer.flavor.copy_settings import copy_settings, speaks_mariadb
+from cdc.producer.flavor.mariadb_visibility import begin_snapshot
 from cdc.service.mysql_connection import connected
 from cdc.sql.key_range import keys_condition, range_condition
 
@@ -175,9 +177,8 @@ _RAW = {"charset": "utf8mb4", "use_unicode": False, "conv": {}, "autocommit": No
 # and every date that can be stored.
 _SESSION = (
     "SET SESSION autocommit = 0, character_set_results = NULL, time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES', "
-    "sql_select_limit = 18446744073709551615, sql_big_selects = 1, max_execution_time = 0, "
-    "group_concat_max_len = 4294967295, range_optimizer_max_mem_size = 0, net_write_timeout = 600, "
-    "lock_wait_timeout = 60, transaction_isolation = 'REPEATABLE-READ', transaction_read_only = 1"
+    "sql_select_limit = 18446744073709551615, sql_big_selects = 1, group_concat_max_len = 4294967295, "
+    "net_write_timeout = 600, lock_wait_timeout = 60"
 )
 CHANGED = frozenset({1049, 1054, 1146, 1176, 1356, 1412})  # 1356: an invalid view has the table's name now
 _LARGEST_PAYLOAD = 0xFFFFFF
@@ -322,7 +323,8 @@ def reading_connection(settings: dict[str, Any]) -> Any:
     """Opens a connection for reading rows, without an open transaction; ``settings`` are pymysql's arguments."""
     connection = connected(**settings | _TIMEOUTS | _RAW)
     with connection.cursor() as cursor:
-        cursor.execute(_SESSION)
+        own = copy_settings(connection)
+        cursor.execute(f"{_SESSION}, {own.unlimited_time}, {own.unlimited_ranges}, {own.reading}")
         cursor.execute(ALL_SHOWN)
     return connection
 
@@ -467,9 +469,9 @@ class SnapshotReader:
         self._table: TableDefinition | None = None
         self.connection: Any = None
 
-    def open(self, table: TableDefinition) -> tuple[str, Position]:
+    def open(self, table: TableDefinition, executed: str = "") -> tuple[str, Position]:
         """Takes a snapshot. Returns the GTIDs of transactions that it certainly sees, and a position after all other
-        transactions that it may see.
+        transactions that it may see. ``executed`` are GTIDs of transactions that a SELECT sees already.
 
         Raises TableChanged, Disconnected; UserError for a missing grant.
         """
@@ -484,9 +486,12 @@ class SnapshotReader:
                     # The order is essential. The snapshot sees all transactions that were executed before it. All
                     # transactions that it sees were logged before it, and so before the end of the binlog that is read
                     # afterwards.
-                    cursor.execute("SELECT @@GLOBAL.gtid_executed")
-                    seen = cursor.fetchone()[0].decode()
-                    cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+                    if speaks_mariadb(self.connection):
+                        seen = begin_snapshot(cursor, executed)
+                    else:
+                        cursor.execute("SELECT @@GLOBAL.gtid_executed")
+                        seen = cursor.fetchone()[0].decode()
+                        cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
                     file, offset = _decoded(end_of_binlog(cursor))
                     cursor.execute(_SNAPSHOT_SESSION)
                 require_unchanged(self.connection, table)

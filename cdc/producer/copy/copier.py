@@ -9,7 +9,7 @@ from cdc.producer.copy.chunk_request import ChunkRequest, ChunkRequests, Overrun
 from cdc.producer.copy.definition import CopiedColumn, TableDefinition
 from cdc.producer.copy.keys import has_key
 from cdc.producer.copy.progress_log import Copying, ProgressLog, Speed, named
-from cdc.producer.copy.reader import Answer, Reader, Wanted
+from cdc.producer.copy.reader import Answer, Read, Reader, Wanted
 from cdc.producer.copy.requests import RequestQueue, Requests
 from cdc.producer.copy.state import Pending, concerns
 from cdc.producer.copy.structure import Creations
@@ -20,8 +20,7 @@ from cdc.sql.effects import ANY_DATABASE, Effect
 __all__ = ["Copier"]
 
 _AHEAD = 2  # number of chunks that are requested before the first of these chunks is written
-# Limits how long the stream waits for a snapshot of a table that changes too often: a lock on the table can delay the
-# snapshot for hours.
+# The stream waits for a snapshot at most this long, because a lock on the table can delay the snapshot for hours.
 _PATIENCE_SECONDS = 0.2
 _POLL_SECONDS = 0.05
 _TELL_SECONDS = 30.0
@@ -32,9 +31,9 @@ class Copier:
 
     ``requests`` contain further tables to copy; tables that the filters (``wants_table``) leave out are not copied.
     ``open_reader`` starts the thread that reads chunks; ``log(event, **fields)`` is called when the copy of a table
-    begins or ends, and for each table that can't be copied. ``speed`` counts the copied rows. ``widened``: changed
-    filters include more objects. These objects are created first, at the place of the stream from which the new filters
-    hold, and then copied.
+    begins or ends, and for each table that can't be copied. ``speed`` counts the copied rows. ``widened`` is set if
+    changed filters include more objects: these objects are created first, at the place of the stream from which the new
+    filters hold, and then copied.
     """
 
     def __init__(
@@ -201,7 +200,9 @@ class Copier:
             if place is None or (creates and last):
                 return
             changed = self._creations.ask(time.monotonic()) if creates else ()
-            self._chunk_requests.ask(Wanted(*place[:2], progress.gtid_text, place[2], changed))
+            table, after, keys = place
+            read = Read(progress.gtid_text, progress.position, progress.prepared)
+            self._chunk_requests.ask(Wanted(table, after, read, keys, changed))
 
     def _due(self, asked: ChunkRequest, answer: Answer) -> Chunk | Beginning | None:
         """Builds the chunk or the statements from an answer; None if the answer contains nothing to write, if the rows

@@ -16,7 +16,7 @@ type turns into texts. In servers before MySQL 9 these rows have another type.
 import re
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pymysql
@@ -26,6 +26,9 @@ from cdc.model.charset import text_decoder
 from cdc.producer.binlog.leader import different, translated
 from cdc.producer.decode.table_cache import columns_json
 from cdc.producer.equal_members import asking
+from cdc.producer.flavor.copy_settings import copy_settings, speaks_mariadb
+from cdc.producer.flavor.mariadb_definitions import refusal_of_column
+from cdc.producer.flavor.mariadb_leader import is_mariadb
 from cdc.sql.column_types import character_type, members_type, types_json
 
 __all__ = [
@@ -63,7 +66,7 @@ def exact_members(
     number = "n + 1" if kind == "enum" else "1 << n"
     # CONVERT is not used for ascii: it would return question marks for bytes that are not ASCII.
     value = "e" if charset in ("ascii", "utf8mb4") else "CONVERT(e USING utf8mb4)"
-    cursor.execute(f"SET SESSION cte_max_recursion_depth = {len(shown) + 10}")
+    cursor.execute(f"SET SESSION {copy_settings(cursor.connection).recursion} = {len(shown) + 10}")
     try:
         cursor.execute(
             f"WITH RECURSIVE m (n, e) AS (SELECT 0, t.{column} FROM (SELECT 1) AS d LEFT JOIN {table} AS t "
@@ -119,7 +122,8 @@ def unlogged_cascades(cursor: Any) -> dict[Table, set[Table]]:
     cursor.execute("SHOW GLOBAL VARIABLES WHERE variable_name IN ('version', 'innodb_native_foreign_keys')")
     variables = dict(cursor.fetchall())
     version = tuple(map(int, re.findall(r"\d+", variables["version"])[:2]))
-    if version >= _LOGGED_SINCE and variables.get("innodb_native_foreign_keys", "OFF") != "ON":
+    is_mysql = not is_mariadb(variables["version"])  # MariaDB never logs them, and its versions are higher
+    if is_mysql and version >= _LOGGED_SINCE and variables.get("innodb_native_foreign_keys", "OFF") != "ON":
         return {}
     cursor.execute(
         "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME "
@@ -157,6 +161,8 @@ _KNOWN = _IN_KEY | _MEMBERS | _GEOMETRY | {"float", "double", "bit", "json", "ve
 # Shows generated invisible primary keys, which servers before 8.0.30 do not support.
 ALL_SHOWN = "/*!80030 SET SESSION show_gipk_in_create_table_and_information_schema = ON */"
 GONE = "the leader has no such table"  # why a table that was dropped or renamed is not copied
+_OF_MARIADB = frozenset({"SEQUENCE", "SYSTEM VERSIONED"})  # tables with rows in the binlog that MySQL does not have
+_ENGINES_OF_MARIADB = frozenset({"Aria", "Columnstore", "CONNECT", "OQGRAPH", "ROCKSDB", "S3", "SPHINX", "SPIDER"})
 _MISSING_GRANT = frozenset({1142, 1143})
 _NO_TABLE = frozenset({1049, 1146})
 _INVALID_VIEW = 1356
@@ -170,8 +176,8 @@ class CopiedColumn:
     """One column of a table to copy. ``type`` is MySQL's name of its type, ``digits`` is the number of digits after the
     decimal point or of the fraction of a second.
 
-    ``rounded``: the column is a FLOAT(M,D) or DOUBLE(M,D). ``members`` are the members of an ENUM or SET, empty if
-    records contain their numbers instead. ``sql_type`` is the type name used in records.
+    ``rounded`` is true for a FLOAT(M,D) or DOUBLE(M,D). ``members`` are the members of an ENUM or SET, empty if records
+    contain their numbers instead. ``sql_type`` is the type name used in records.
     """
 
     name: str
@@ -195,9 +201,9 @@ class TableDefinition:
 
     ``columns_json`` is part of its records, ``types_json`` is added to the first record. ``created`` is the definition
     that the leader shows; if it shows another definition later, the table was changed. ``key_index`` is the name of the
-    key's index. ``whole``: the table has no key or can't be copied in ranges of its key, but it can be copied as a
-    whole from one snapshot. ``inexact``: the leader does not show the definition exactly. ``respelled`` are pairs: a
-    part of ``created`` with question marks, and its exact text, empty if unknown.
+    key's index. ``whole`` is true if the table has no key or can't be copied in ranges of its key, but can be copied as
+    a whole from one snapshot. ``inexact`` is true if the leader does not show the definition exactly. ``respelled`` are
+    pairs: a part of ``created`` with question marks, and its exact text, empty if unknown.
     """
 
     database: str
@@ -222,8 +228,8 @@ class TableDefinition:
 
 @dataclass(frozen=True, slots=True)
 class TableKey:
-    """A key from SHOW KEYS. ``columns`` are the names of its columns, None for an expression; ``whole``: no column is
-    limited to its first characters."""
+    """A key from SHOW KEYS. ``columns`` are the names of its columns, None for an expression; ``whole`` is true if no
+    column is limited to its first characters."""
 
     name: str
     columns: tuple[str | None, ...]
@@ -308,6 +314,8 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
         (database, table),
     )
     kind, engine = cursor.fetchone() or (None, None)
+    if kind in _OF_MARIADB:
+        return replace(_refused(database, table, f"it is a {kind} of MariaDB"), inexact=True)
     if kind is not None and kind != "BASE TABLE":
         return _refused(database, table, f"it is no table but a {kind}")
     # The server refuses SHOW CREATE TABLE to a user with grants on only some columns: such a user would not see the
@@ -316,7 +324,9 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     refusals: list[str] = []
     respelled: list[tuple[str, str]] = []
     columns = tuple(_columns(cursor, database, table, refusals, respelled))
-    inexact = not all(exact for _, exact in respelled)
+    own = _own_columns(cursor, database, table)
+    refusals += own
+    inexact = bool(own) or engine in _ENGINES_OF_MARIADB or not all(exact for _, exact in respelled)
     key = _chosen_key(table_keys(cursor, full_name), {column.name for column in columns if column.virtual})
     names = tuple(name or "" for name in key.columns) if key else ()
     if engine != "InnoDB":
@@ -335,6 +345,19 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     return TableDefinition(
         database, table, columns, names, index, shown, created, refusal, whole, told, inexact, tuple(respelled)
     )  # fmt: skip
+
+
+def _own_columns(cursor: Any, database: str, table: str) -> list[str]:
+    """Why columns of types that only MariaDB has can't be copied; empty for a MySQL leader."""
+    if not speaks_mariadb(cursor.connection):
+        return []
+    cursor.execute(
+        "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE FROM information_schema.COLUMNS "
+        "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
+        (database, table),
+    )
+    found = [refusal_of_column(name, kind.lower(), full) for name, kind, full in cursor.fetchall()]
+    return [refusal for refusal in found if refusal is not None]
 
 
 def shown_exactly(cursor: Any, statement: str) -> list[str]:

@@ -19,16 +19,14 @@ from cdc.producer.copy.definition import (
     reading_failed,
     table_keys,
 )
+from cdc.producer.flavor.copy_settings import copy_settings
 from cdc.service.mysql_connection import connected
 from cdc.sql.key_range import misplaced_rows
 
 __all__ = ["MisplacedRows"]
 
 # The queries have no time limit: one statement searches a whole partition, and returns nothing until it is done.
-_SESSION = (
-    "SET SESSION max_execution_time = 0, sql_select_limit = DEFAULT, sql_big_selects = 1, sql_mode = '', "
-    "lock_wait_timeout = 60"
-)
+_SESSION = "SET SESSION sql_select_limit = DEFAULT, sql_big_selects = 1, sql_mode = '', lock_wait_timeout = 60"
 _UNKNOWN_PARTITION = 1735
 
 
@@ -77,7 +75,7 @@ class MisplacedRows:
         """The first partition with a misplaced row, None if there is none."""
         self.connection = connected(**self._settings, autocommit=True)
         with closing(self.connection), self.connection.cursor() as cursor:
-            cursor.execute(_SESSION)
+            cursor.execute(f"{_SESSION}, {copy_settings(self.connection).unlimited_time}")
             cursor.execute(ALL_SHOWN)
             keys = _unique_keys(cursor, table)
             for partition in _partitions(cursor, table) if keys else []:

@@ -2,8 +2,8 @@
 
 A transaction is in the binlog before other sessions see its rows, and in ``gtid_executed`` after that. So a chunk is
 read once the leader has executed all transactions that the stream contained at the request: all transactions that the
-SELECT may not see come later in the stream. All transactions that it sees are in the binlog before the position that is
-read after the SELECT (DBLog, arXiv 2010.12597).
+SELECT possibly does not see come later in the stream. All transactions that it sees are in the binlog before the
+position that is read after the SELECT (DBLog, arXiv 2010.12597).
 
 A table that can't be read in ranges of its key is read from one snapshot: the first answer contains the GTIDs that the
 snapshot sees, and the answers to the next requests, whose key has no columns, contain its rows in pieces.
@@ -33,10 +33,12 @@ from cdc.producer.copy.state import Table
 from cdc.producer.copy.status import estimates
 from cdc.producer.copy.throttle import Throttles
 from cdc.producer.decode.changes import Structure
+from cdc.producer.flavor.copy_settings import speaks_mariadb
+from cdc.producer.flavor.mariadb_visibility import Visibility
 from cdc.service.mysql_connection import connected
 from cdc.sql.effects import Effect
 
-__all__ = ["Answer", "Reader", "Wanted"]
+__all__ = ["Answer", "Read", "Reader", "Wanted"]
 
 _FIRST_ROWS, _MOST_ROWS = 500, 20_000
 _CHUNK_BYTES = 800_000
@@ -47,9 +49,19 @@ _WAIT_SECONDS = 1  # seconds for which one query waits until the leader has exec
 
 
 @dataclass(frozen=True, slots=True)
+class Read:
+    """What the stream has read at a request: the GTIDs ``executed``, everything before ``position`` in the binlog, and
+    the XA transactions that are ``prepared`` there. With MySQL only the GTIDs matter."""
+
+    executed: str
+    position: Position
+    prepared: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
-    """A request for a chunk of ``table`` after the key ``after``, to be read once the leader has executed the GTIDs
-    ``executed``.
+    """A request for a chunk of ``table`` after the key ``after``, to be read once a SELECT sees all that the stream has
+    ``read``.
 
     Without ``table`` this is a request for the structure of the leader's databases; ``changed`` are the effects of the
     statements since the last request for it. An ``after`` without columns requests the next piece of the snapshot that
@@ -58,7 +70,7 @@ class Wanted:
 
     table: Table | None
     after: tuple[str, ...] | None
-    executed: str
+    read: Read
     keys: Keys | None = None
     changed: tuple[Effect, ...] = ()
 
@@ -117,6 +129,7 @@ class Reader:
         self._marks: Any = None
         self.wake, self._awake = os.pipe()
         self._stopped = threading.Event()
+        self._visibility = Visibility(name, self._stopped)
         self.hurried = threading.Event()
         self._thread = threading.Thread(target=self._run, name="copy", daemon=True)
         self._thread.start()
@@ -193,19 +206,21 @@ class Reader:
         self._snapshots.close()
         with marks.cursor() as cursor:
             self._throttles.await_turn(cursor)
-            self._await_executed(cursor, wanted.executed)
+            visible = self._await_visible(cursor, wanted.read)
             if wanted.table is None:
                 structure = self._read_structure(wanted.changed)
                 return Answer(end_of_binlog(cursor), time.time_ns() // 1000, structure=structure)
             if wanted.keys is not None:
-                return self._read_keys(marks, reader, wanted.keys)
+                return self._read_keys(marks, reader, wanted.keys, visible=visible)
             follows = above(wanted.table, unlogged_cascades(cursor))
             definition = read_definition(marks, *wanted.table)
+            if not visible and definition.refusal is None:
+                return Answer(end_of_binlog(cursor), time.time_ns() // 1000, follows, definition=definition)
             if wanted.after is None:
                 definition = self._misplaced.refused(definition)
             estimated = self._estimate(cursor, wanted.table)
             if definition.whole and definition.refusal is None and wanted.after is None:
-                return self._open_snapshot(definition, follows, estimated)
+                return self._open_snapshot(definition, wanted.read.executed, follows, estimated)
             chunk = self._read_chunk(reader, definition, wanted.after)
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
         if chunk is not None:
@@ -220,9 +235,10 @@ class Reader:
             self._estimated = table, found and found.rows
         return self._estimated[1]
 
-    def _read_keys(self, marks: Any, reader: ChunkReader, wanted: Keys) -> Answer:
-        definition = self._misplaced.refused(read_definition(marks, *wanted.table))
-        definition, chunk, keys = _rows_of(definition, reader, wanted, max_bytes=_CHUNK_BYTES)
+    def _read_keys(self, marks: Any, reader: ChunkReader, wanted: Keys, *, visible: bool) -> Answer:
+        definition, chunk, keys = self._misplaced.refused(read_definition(marks, *wanted.table)), None, wanted.values
+        if visible or definition.refusal is not None:
+            definition, chunk, keys = _rows_of(definition, reader, wanted, max_bytes=_CHUNK_BYTES)
         with marks.cursor() as cursor:
             follows = above(wanted.table, unlogged_cascades(cursor))
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
@@ -242,10 +258,12 @@ class Reader:
         except TableChanged:
             return None
 
-    def _open_snapshot(self, definition: TableDefinition, follows: frozenset[Table], estimated: int | None) -> Answer:
+    def _open_snapshot(
+        self, definition: TableDefinition, executed: str, follows: frozenset[Table], estimated: int | None
+    ) -> Answer:
         # Until the snapshot's rows are read, no query may wait for a statement that waits for the snapshot.
         try:
-            seen, end = self._snapshots.open(definition)
+            seen, end = self._snapshots.open(definition, executed)
         except TableChanged:
             return Answer(self._end(), time.time_ns() // 1000, follows, definition=definition)
         ts_us, known = time.time_ns() // 1000, GtidSet.parse(seen)
@@ -265,11 +283,15 @@ class Reader:
         with self._marks.cursor() as cursor:
             return end_of_binlog(cursor)
 
-    def _await_executed(self, marks: Any, gtids: str) -> None:
+    def _await_visible(self, marks: Any, read: Read) -> bool:
+        """Waits until a SELECT sees all that the stream has ``read``. Returns False if it is not known when that will
+        be: then the rows must be requested again, at a later place of the stream."""
+        if speaks_mariadb(marks.connection):
+            return self._visibility.await_all(marks, read.position, read.prepared)
         while not self._stopped.is_set():
-            marks.execute("SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)", (gtids, _WAIT_SECONDS))
+            marks.execute("SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)", (read.executed, _WAIT_SECONDS))
             if marks.fetchone()[0] == 0:
-                return
+                return True
         raise Disconnected("stopped while a table was copied", code="CDC-STOPPED-IN-COPY", where=self._name)
 
 

@@ -274,8 +274,8 @@ class RequestQueue:
     def add(self, requests: Iterable[Request]) -> None:
         """Adds new requests, except requests that an earlier run has taken up."""
         self._waiting += [request for request in requests if not _is_taken(request, self._before)]
-        # Only the first requests are compared with ``_before``: in a state without topic ids, the low offsets of a
-        # topic that was created again would look processed.
+        # Only the first requests are compared with ``_before``. If the topic was created again, later requests have low
+        # offsets, and in comparison with a state without topic ids they would count as taken up.
         self._before = Pending()
 
     def next_state(self, pending: Pending, wants_table: Callable[[str, str], bool], log: ProgressLog) -> Pending | None:

@@ -73,8 +73,8 @@ def base_tables(settings: dict[str, Any], name: str, filters: Filters | FilterCh
     try:
         with closing(connected(**settings)) as connection, connection.cursor() as cursor:
             cursor.execute(
-                "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
-                "ORDER BY TABLE_SCHEMA, TABLE_NAME"
+                "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES "
+                "WHERE TABLE_TYPE IN ('BASE TABLE', 'SEQUENCE', 'SYSTEM VERSIONED') ORDER BY TABLE_SCHEMA, TABLE_NAME"
             )
             found = [(row[0], row[1]) for row in cursor.fetchall()]
             cursor.execute(
@@ -121,17 +121,8 @@ def definitions(settings: dict[str, Any], name: str, tables: Sequence[Table]) ->
 
 
 def require_gtids(leader: Leader) -> None:
-    """Raises UserError if the leader's GTID settings prevent copying its tables, or if the leader is a MariaDB
-    server."""
-    if leader.session is not None:
-        raise UserError(
-            "tables of a MariaDB leader can't be copied into the stream yet",
-            code="CDC-COPY-NO-GTIDS",
-            where=leader.name,
-            hint="copy them by hand, with mariadb-dump --single-transaction --master-data=2, and set producer.start to "
-            "the file and position in that dump (docs/deployment.md)",
-        )
-    if not leader.gtid_on:
+    """Raises UserError if the leader's GTID settings prevent copying its tables."""
+    if not leader.shows_visible:
         raise UserError(
             "tables can only be copied from a leader with GTIDs, whose gtid_executed tells what a SELECT sees",
             code="CDC-COPY-NO-GTIDS",

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from cdc.producer.copy.requests import Request
 from cdc.producer.copy.state import Pending, Table
+from cdc.producer.flavor.copy_settings import copy_settings
 
 __all__ = ["Estimate", "State", "estimates", "follower_lines", "lines"]
 
@@ -23,9 +24,10 @@ class Estimate(NamedTuple):
 
 def estimates(cursor: Any, tables: Iterable[Table]) -> dict[Table, Estimate]:
     """The estimates for the ``tables`` that exist. Raises pymysql's errors."""
-    # Makes the server compute the estimates now: by default it stores estimates in its dictionary, and returns the
-    # stored estimates for a day.
-    cursor.execute("SET SESSION information_schema_stats_expiry = 0")
+    # Makes MySQL compute the estimates now: by default it stores estimates in its dictionary, and returns the stored
+    # estimates for a day.
+    if setting := copy_settings(cursor.connection).fresh_estimates:
+        cursor.execute(f"SET SESSION {setting}")
     wanted, found = list(tables), {}
     for first in range(0, len(wanted), _AT_ONCE):
         some = wanted[first : first + _AT_ONCE]

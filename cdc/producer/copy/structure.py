@@ -20,6 +20,8 @@ from cdc.producer.copy.definition import ALL_SHOWN, TableDefinition, identifier,
 from cdc.producer.copy.selection import base_tables, definitions, require_gtids
 from cdc.producer.copy.state import Table
 from cdc.producer.decode.changes import Creation, Structure
+from cdc.producer.flavor.copy_settings import speaks_mariadb
+from cdc.producer.flavor.mariadb_definitions import creation_for_mysql
 from cdc.service.mysql_connection import connected
 from cdc.sql.ddl import classify
 from cdc.sql.effects import ANY_DATABASE, Effect
@@ -180,7 +182,10 @@ def _shown_now(
             if not table.inexact:
                 known[table.database, table.name] = _table(cursor, table)
         invalid: list[Table] = []
-        return Structure(tables, list(_creations(cursor, tables, filters, invalid, known)), invalid)
+        creations = _creations(cursor, tables, filters, invalid, known)
+        if speaks_mariadb(connection):
+            creations = map(creation_for_mysql, creations)
+        return Structure(tables, list(creations), invalid)
 
 
 def _creations(
@@ -226,13 +231,21 @@ def _views(
 ) -> Iterator[Creation]:
     """Reads the views; ``missing`` are tables that are not created. Adds invalid views, which are left out, to
     ``invalid``."""
-    cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEWS")
-    views = {(row[0], row[1]) for row in cursor.fetchall() if filters.wants_table(row[0], row[1])}
-    cursor.execute("SELECT VIEW_SCHEMA, VIEW_NAME, TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEW_TABLE_USAGE")
+    cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION FROM information_schema.VIEWS")
+    texts = {(row[0], row[1]): row[2] for row in cursor.fetchall() if filters.wants_table(row[0], row[1])}
+    views = set(texts)
     needs: dict[Table, set[Table]] = {view: set() for view in views}
-    for database, view, source_database, source in cursor.fetchall():
-        if (database, view) in views and (source_database, source) in views | missing:
-            needs[database, view].add((source_database, source))
+    if speaks_mariadb(cursor.connection):
+        # MariaDB lists no tables of views, but its texts have each table with its database.
+        usage = [(each, source) for each in views for source in views | missing if _quoted(source) in texts[each]]
+    else:
+        cursor.execute(
+            "SELECT VIEW_SCHEMA, VIEW_NAME, TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEW_TABLE_USAGE"
+        )
+        usage = [((row[0], row[1]), (row[2], row[3])) for row in cursor.fetchall()]
+    for user, source in usage:
+        if user in views and source in views | missing:
+            needs[user].add(source)
     for database, view in _in_order(needs):
         if (database, view) in missing:
             continue

@@ -149,8 +149,7 @@ class Ahead:
     """Decides which follower a copy waits for. It knows the written chunks, and up to which sequence each follower has
     applied the stream.
 
-    ``limit``: the next chunk is read only if each follower that counts has at most this number of bytes of chunks to
-    apply.
+    The next chunk is read only if each follower that counts has at most ``limit`` bytes of chunks to apply.
     """
 
     def __init__(self, limit: int, *, now: float) -> None:

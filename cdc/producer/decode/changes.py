@@ -293,8 +293,8 @@ class Statement:
     """One Query event that changes objects: its text, its effects and the session context it needs.
 
     ``unreadable`` is the reason why the text can't be sent to followers; else it is empty. If there is such a reason,
-    names may have lost bytes (``cdc.sql.text``). ``exact``: the statement's bytes in the character set of the context,
-    if ``text`` is not enough to restore them.
+    names may have lost bytes (``cdc.sql.text``). ``exact`` contains the statement's bytes in the character set of the
+    context, if ``text`` is not enough to restore them.
     """
 
     event: RawEvent
@@ -311,8 +311,8 @@ class Refused:
     """An event that can't be replicated, with the ``effects`` that it may have had.
 
     ``error`` stops the stream if any of these effects passes the filters. The operator can skip the event; the events
-    after it are decoded as usual. ``text`` is the part of a statement that may be logged. ``fires``: triggers on the
-    tables that a statement wrote have run, and their rows are not in the binlog.
+    after it are decoded as usual. ``text`` is the part of a statement that may be logged. ``fires`` is true if triggers
+    on the tables that a statement wrote have run, and their rows are not in the binlog.
     """
 
     event: RawEvent
@@ -429,7 +429,7 @@ class CopyState(NamedTuple):
 
     ``entry`` is the state as the commit log's entries contain it. ``incomplete`` are the tables whose copy has not
     ended: the records of these tables are marked. ``filters`` hold from here on; None means that the former filters
-    still hold. ``at_once``: the state is committed without waiting for more records.
+    still hold. If ``at_once`` is true, the state is committed without waiting for more records.
     """
 
     entry: dict[str, Any] | None

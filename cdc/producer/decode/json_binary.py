@@ -55,8 +55,8 @@ def json_value(data: bytes) -> str:
 
 
 class _Document:
-    """Reads one document from its bytes. ``typed``: the document is written as a tree with tags for members of SQL
-    types."""
+    """Reads one document from its bytes. If ``typed`` is true, the document is written as a tree with tags for members
+    of SQL types."""
 
     __slots__ = ("_array", "_data", "_left", "_object", "_typed")
 

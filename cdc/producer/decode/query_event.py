@@ -32,9 +32,9 @@ class LoggedStatement:
     """A statement of the binlog. ``kind`` is a kind that ``cdc.sql.ddl.classify`` returns; ``shown`` is its text
     without secrets.
 
-    ``unreadable`` is the reason why the ``text`` can't be sent to followers; else it is empty. ``failed``: the error of
-    a statement that the leader executed only in part. ``changed`` are the objects that may have changed, as its text
-    and the log show. ``exact``: the statement's bytes, if ``text`` is not enough to restore them.
+    ``unreadable`` is the reason why the ``text`` can't be sent to followers; else it is empty. ``failed`` is the error
+    of a statement that the leader executed only in part. ``changed`` are the objects that may have changed, as its text
+    and the log show. ``exact`` contains the statement's bytes, if ``text`` is not enough to restore them.
     """
 
     kind: str

@@ -32,7 +32,7 @@ _SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}  # maps the bytes of a value
 
 class Column(NamedTuple):
     """One column: ``type`` is MySQL's field type, ``meta`` is its metadata. An ENUM or SET has ``members``, and
-    ``collation`` is the name of their collation; ``equal_members``: some members are equal in this collation.
+    ``collation`` is the name of their collation; ``equal_members`` is true if some members are equal in this collation.
     """
 
     name: str
@@ -112,7 +112,8 @@ def table_map(
             code="CDC-EVENT-ROW-METADATA",
             where=where,
             hint="on the leader: SET PERSIST binlog_row_metadata = FULL (MariaDB: SET GLOBAL); rows logged before stay "
-            'unreadable, so begin a new topic with a copy: producer.start = "copy" (MariaDB: "now" and a copy by hand)',
+            'unreadable: while the topic has no record, start again with producer.start = "auto", which copies the '
+            'leader then; else begin a new topic with a copy: producer.start = "copy"',
         )
     if unknown := sorted(optional.keys() - _FIELDS):
         raise PromiseError(f"unknown field {unknown[0]} of a table map", code="CDC-EVENT-UNKNOWN", where=where)

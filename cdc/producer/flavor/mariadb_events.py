@@ -31,7 +31,7 @@ from cdc.producer.binlog.events import (
 )
 from cdc.producer.binlog.packets import SimpleTransaction
 
-__all__ = ["Session", "Translator", "sql_mode"]
+__all__ = ["Session", "Translator", "mode_bits", "sql_mode"]
 
 _ANNOTATE_ROWS, _BINLOG_CHECKPOINT, _GTID_LIST = 160, 161, 163
 _LEFT_OUT = frozenset({_ANNOTATE_ROWS, _BINLOG_CHECKPOINT, _GTID_LIST})
@@ -59,7 +59,17 @@ _DROPPED_MODES = 1 << 13 | 1 << 14 | 1 << 15 | 1 << 28  # NO_KEY_OPTIONS and sim
 _SAME_MODES = sum(1 << bit for bit in (0, 1, 2, 3, 5, 6, 7, *range(18, 28), 29, 30, 31))
 _OWN_MODES = dict(zip((4, 8, 9, 10, 11, 12, 16, 17, 32, 33), sorted(MARIADB_MODES), strict=True))
 _ROUND_FRACTIONAL, _TRUNCATE_FRACTIONAL = 34, 32  # the bit of MariaDB's mode, and of MySQL's mode
-_SECONDS_PART, _DDL_XID = 128, 129
+# The names of MariaDB's modes in the order of their bits.
+_MODES = (
+    "REAL_AS_FLOAT", "PIPES_AS_CONCAT", "ANSI_QUOTES", "IGNORE_SPACE", "IGNORE_BAD_TABLE_OPTIONS",
+    "ONLY_FULL_GROUP_BY", "NO_UNSIGNED_SUBTRACTION", "NO_DIR_IN_CREATE", "POSTGRESQL", "ORACLE", "MSSQL", "DB2",
+    "MAXDB", "NO_KEY_OPTIONS", "NO_TABLE_OPTIONS", "NO_FIELD_OPTIONS", "MYSQL323", "MYSQL40", "ANSI",
+    "NO_AUTO_VALUE_ON_ZERO", "NO_BACKSLASH_ESCAPES", "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "NO_ZERO_IN_DATE",
+    "NO_ZERO_DATE", "ALLOW_INVALID_DATES", "ERROR_FOR_DIVISION_BY_ZERO", "TRADITIONAL", "NO_AUTO_CREATE_USER",
+    "HIGH_NOT_PRECEDENCE", "NO_ENGINE_SUBSTITUTION", "PAD_CHAR_TO_FULL_LENGTH", "EMPTY_STRING_IS_NULL",
+    "SIMULTANEOUS_ASSIGNMENT", "TIME_ROUND_FRACTIONAL",
+)  # fmt: skip
+_SECONDS_PART, _DDL_XID, _COLLATIONS = 128, 129, 131
 # Maps the codes of the status variables that are passed on unchanged to the sizes of their values.
 _SIZES = {3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4}
 _MICROSECONDS, _EXPLICIT, _UTF8MB4, _REQUIRE_KEY = 13, 16, 18, 19  # MySQL's numbers of these variables
@@ -188,6 +198,13 @@ def _begin_head(modes: int) -> bytes:
     )  # fmt: skip
 
 
+def mode_bits(modes: str) -> int:
+    """The bits of an sql_mode of MariaDB that is given by names. A name that no server has gets a bit that
+    ``sql_mode`` refuses."""
+    unknown = len(_MODES)
+    return sum(1 << (_MODES.index(mode) if mode in _MODES else unknown) for mode in set(modes.split(",")) - {""})
+
+
 def sql_mode(bits: int) -> int:
     """Converts the bits of an sql_mode of MariaDB to MySQL's bits; modes that MySQL does not have get the bits in
     ``MARIADB_MODES``.
@@ -231,6 +248,8 @@ def _variables(data: bytes) -> bytes:
         elif code == _SECONDS_PART:
             others += bytes([_MICROSECONDS]) + data[at : at + 3]
             at += 3
+        elif code == _COLLATIONS and not data[at]:
+            at += 1  # the session has no collations of its own for character sets
         elif code == _DDL_XID:  # left out: MySQL's DDL XID has another meaning
             at += 8
         else:

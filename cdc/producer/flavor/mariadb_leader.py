@@ -1,24 +1,20 @@
 """Queries a MariaDB leader's settings, GTIDs and binlog files; refuses a leader that can't be followed faithfully.
 
-A MariaDB server has no UUID. Its identity is its ``server_id``, and its history is compared at each start:
-``BINLOG_GTID_POS`` returns the GTIDs at a position, and NULL if no event begins there. With ``gtid_strict_mode`` the
-sequence numbers of a domain grow, so that the last GTID of a domain stands for all its earlier GTIDs.
+A MariaDB server has no UUID: its identity is its ``server_id``. With ``gtid_strict_mode`` the sequence numbers of a
+domain grow, so that the last GTID of a domain stands for all its earlier GTIDs.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pymysql
 
 from cdc.errors import UserError
-from cdc.model.commit_entry import Entry
-from cdc.model.gtid import GtidSet, gtid_parts
+from cdc.model.gtid import executed_before
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import (
     Leader,
-    connected_cursor,
     first_known,
     inspected,
     missing_grant,
@@ -27,11 +23,11 @@ from cdc.producer.binlog.leader import (
     settings_problems,
     unlogged_replica,
 )
-from cdc.producer.flavor.mariadb_events import Session, sql_mode
+from cdc.producer.flavor.mariadb_events import Session, mode_bits, sql_mode
 
-__all__ = ["executed_before", "inspect", "is_mariadb", "newest_of_each_domain", "with_history"]
+__all__ = ["gtids_at", "inspect", "is_mariadb"]
 
-_TESTED = (10, 11)
+_TESTED = ((10, 11), (11, 8))
 _DENIED = frozenset({1142, 1227})
 _NO_BINARY_LOG = 1381
 _PROBES = (
@@ -50,6 +46,8 @@ _SETTINGS = {
     # earlier GTIDs.
     "gtid_strict_mode": ("ON", f"SET GLOBAL gtid_strict_mode = ON, {_PERMANENT}"),
     "binlog_alter_two_phase": ("OFF", f"SET GLOBAL binlog_alter_two_phase = OFF, {_PERMANENT}"),
+    # From version 11 on; by default a text without a collation has one that MySQL does not have.
+    "character_set_collations": ("", f"SET GLOBAL character_set_collations = '', {_PERMANENT}"),
     "lower_case_table_names": ("0", "only a new server can have another value"),
     # The effect of CREATE TABLE on a follower must not depend on settings that MariaDB does not log.
     "default_storage_engine": ("InnoDB", f"SET GLOBAL default_storage_engine = InnoDB, {_PERMANENT}"),
@@ -57,7 +55,6 @@ _SETTINGS = {
 }  # fmt: skip
 _IDENTITY = ("version", "server_id", "sql_mode")
 _UTF8MB4_DEFAULT = "utf8mb4_general_ci"
-_FRESH_COPY = "give the producer a new topic and the follower a fresh copy of this leader"
 
 
 def is_mariadb(version: str) -> bool:
@@ -72,12 +69,13 @@ def inspect(cursor: Any, *, name: str, problems: list[UserError] | None) -> Lead
 
 
 def _require_version(version: str, name: str) -> None:
-    if tuple(map(int, re.findall(r"\d+", version)[:2])) != _TESTED:
+    known = " and ".join(f"{major}.{minor}" for major, minor in _TESTED)
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) not in _TESTED:
         raise UserError(
             f"the server is MariaDB {version}",
             code="CDC-LEADER-VERSION",
             where=name,
-            hint=f"of MariaDB, {_TESTED[0]}.{_TESTED[1]} is supported; the leader may also be MySQL 8.0 or newer",
+            hint=f"of MariaDB, {known} are supported; the leader may also be MySQL 8.0 or newer",
         )
 
 
@@ -120,16 +118,15 @@ def _ask(cursor: Any, name: str) -> Leader:
     file, offset, only, ignored = first_known(cursor, "SHOW MASTER STATUS")[0]
     require_all_logged(only, ignored, name)
     position = Position(file, int(offset))
-    cursor.execute("SELECT @@GLOBAL.sql_mode + 0")
-    session = Session(sql_mode(int(cursor.fetchone()[0])), _default_of_utf8mb4(cursor)[0])
+    session = Session(sql_mode(mode_bits(variables["sql_mode"])), _default_of_utf8mb4(cursor)[0])
     return Leader(
         name=name,
         version=variables["version"],
         server_uuid=f"MariaDB server_id {variables['server_id']}",
         server_id=int(variables["server_id"]),
         gtid_on=False,
-        executed=executed_before(_gtids_at(cursor, position) or ""),
-        purged=executed_before(_gtids_at(cursor, Position(logs[0][0], 4)) or ""),
+        executed=executed_before(_binlog_state(cursor)),
+        purged=executed_before(gtids_at(cursor, Position(logs[0][0], 4)) or ""),
         position=position,
         logs=logs,
         collations=collations,
@@ -154,63 +151,14 @@ def _default_of_utf8mb4(cursor: Any) -> tuple[int, str]:
     return int(number), collation
 
 
-def _gtids_at(cursor: Any, position: Position) -> str | None:
+def gtids_at(cursor: Any, position: Position) -> str | None:
     """The last GTID of each domain before the position; None if no event of the leader's binlog begins there."""
     cursor.execute("SELECT BINLOG_GTID_POS(%s, %s)", (position.file, position.offset))
     found = cursor.fetchone()[0]
     return None if found is None else str(found)
 
 
-def executed_before(position: str) -> GtidSet:
-    """Converts a GTID position of MariaDB, which lists the last GTID of each domain, to the set of all transactions up
-    to this position.
-    """
-    gtids = [gtid_parts(gtid.strip()) for gtid in position.split(",") if gtid.strip()]
-    return GtidSet.parse(",".join(f"{source}:1-{number}" for source, number in gtids))
-
-
-def newest_of_each_domain(executed: GtidSet) -> dict[str, tuple[int, str]]:
-    """Maps each domain to the highest sequence number in ``executed`` and to the server that logged it."""
-    found: dict[str, tuple[int, str]] = {}
-    for source, intervals in executed.intervals():
-        domain, _, server = source.partition("-")
-        found[domain] = max(found.get(domain, (0, "")), (intervals[-1][1], server))
-    return found
-
-
-def with_history(settings: dict[str, Any], leader: Leader, newest: Entry | None, entry: Entry) -> Entry:
-    """Returns ``entry``. If the commit log is empty, adds the set of the leader's GTIDs before the entry's position.
-    ``newest`` is the newest entry of the commit log, None if the log is empty.
-
-    Raises UserError if the leader's GTIDs before this position differ from the GTIDs in the entry, or if no event
-    begins there; raises Disconnected.
-    """
-    with connected_cursor(settings, leader.name) as cursor:
-        gtids = _gtids_at(cursor, entry.position)
-    where = f"{leader.name}, position {entry.position}"
-    if gtids is None and newest is None:
-        raise UserError(
-            "no event of the leader's binlog begins at this position",
-            code="CDC-LEADER-NO-POSITION",
-            where=where,
-            hint="write the file and position that the copy names, or take a newer copy",
-        )
-    if gtids is None:
-        raise UserError(
-            "the leader lost binlogs or was replaced: no event of its binlog begins where we have read up to",
-            code="CDC-LEADER-REPLACED",
-            where=where,
-            hint=f"point the profile at the old leader, or {_FRESH_COPY}",
-        )
-    there = executed_before(gtids)
-    if newest is None:
-        return replace(entry, gtid_set=str(there))
-    ours = GtidSet.parse(entry.gtid_set)
-    if newest_of_each_domain(ours) != newest_of_each_domain(there):
-        raise UserError(
-            f"the leader lost binlogs or was replaced: it has {gtids or 'no GTID'} here, we have replicated {ours}",
-            code="CDC-LEADER-REPLACED",
-            where=where,
-            hint=f"point the profile at the old leader, or {_FRESH_COPY}",
-        )
-    return entry
+def _binlog_state(cursor: Any) -> str:
+    """The last GTID of each domain and server in the leader's binlog."""
+    cursor.execute("SELECT @@GLOBAL.gtid_binlog_state")
+    return str(cursor.fetchone()[0])

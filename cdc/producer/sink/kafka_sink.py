@@ -104,11 +104,11 @@ class KafkaSink:
         reopening: bool,
         stop: threading.Event,
     ) -> Self:
-        """Takes over ``topics`` from any producer that wrote there before; ``instance`` names this process.
+        """Takes over ``topics`` from any producer that wrote to them before; ``instance`` names this process.
 
-        ``reopening``: this process has written there before. Raises PromiseError if another process has taken over
-        since then, Disconnected if the brokers do not answer, UserError if topics and commit log do not belong
-        together.
+        ``reopening`` is true if this process has written to the topics before. Raises PromiseError if another process
+        has taken over since then, Disconnected if the brokers do not answer, UserError if topics and commit log do not
+        belong together.
         """
         topic = topics.names.topic
         try:

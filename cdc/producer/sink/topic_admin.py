@@ -112,7 +112,7 @@ class TopicAdmin:
 
     The object lives as long as the process. ``suspects`` are topics in which messages were found before this producer's
     first record: a transaction without an end, which the recovery of the next sink rolls back, or records that no entry
-    counts. ``transactional``: records are written in Kafka transactions (profile key kafka.transactions).
+    counts. ``transactional`` is true if records are written in Kafka transactions (profile key kafka.transactions).
     """
 
     def __init__(

@@ -5,14 +5,17 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from cdc.errors import UserError
 from cdc.sandbox.fetch.cache import cached, run_fetch
 
-__all__ = ["NoDebian", "Packages", "mirror", "unpacked", "unpacked_mariadb", "unpacked_mysql", "unpacked_mysql_80"]
+__all__ = [
+    "NoDebian", "Packages", "mirror", "unpacked", "unpacked_mariadb", "unpacked_mariadb_118", "unpacked_mysql",
+    "unpacked_mysql_80",
+]  # fmt: skip
 
 _KEYRINGS = Path("/usr/share/keyrings")
 _APT = Path("/etc/apt")
@@ -73,6 +76,9 @@ _MARIADB = Packages(
 )
 
 
+_IN_118 = "set CDC_MARIADB_118 to the folder of a MariaDB 11.8, with bin/mariadbd or usr/sbin/mariadbd in it"
+
+
 def unpacked_mysql() -> Path:
     """Unpacks the MySQL packages; returns their root folder, which contains ``usr/sbin/mysqld`` and all libraries that
     it needs.
@@ -90,6 +96,12 @@ def unpacked_mysql_80() -> Path:
 def unpacked_mariadb() -> Path:
     """Unpacks the packages of MariaDB 10.11; see ``unpacked_mysql``."""
     return unpacked("mariadb-10.11", _MARIADB)
+
+
+def unpacked_mariadb_118() -> Path:
+    """The root folder of the unpacked packages of MariaDB 11.8; see ``unpacked_mysql``."""
+    newer = replace(_MARIADB, label="MariaDB 11.8 server and client", suite="trixie", hint=_IN_118)
+    return unpacked("mariadb-11.8", newer)
 
 
 def unpacked(name: str, packages: Packages) -> Path:

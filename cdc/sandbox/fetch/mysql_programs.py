@@ -1,18 +1,19 @@
-"""Finds the programs of MySQL and of MariaDB. They may be installed on this machine, or in a folder in an environment
-variable; otherwise they come from Debian's packages."""
+"""Finds the programs of MySQL and of MariaDB. They may be installed on this machine, or be in a folder that an
+environment variable names; otherwise they come from Debian's packages."""
 
 import functools
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from cdc.errors import UserError
-from cdc.sandbox.fetch.debian import unpacked_mariadb, unpacked_mysql, unpacked_mysql_80
+from cdc.sandbox.fetch.debian import unpacked_mariadb, unpacked_mariadb_118, unpacked_mysql, unpacked_mysql_80
 
-__all__ = ["MySqlPrograms", "mariadb_programs", "mysql_programs", "mysql_programs_80"]
+__all__ = ["MySqlPrograms", "mariadb_programs", "mariadb_programs_118", "mysql_programs", "mysql_programs_80"]
 
 _OLDEST = (8, 0)
 
@@ -69,10 +70,23 @@ def mariadb_programs() -> MySqlPrograms:
 
     Raises UserError if the programs cannot be found or fetched.
     """
-    if named := os.environ.get("CDC_MARIADB"):
-        found = _in_folder(named, "CDC_MARIADB", "mariadbd", "mariadb")
+    return _mariadb("CDC_MARIADB", unpacked_mariadb)
+
+
+@functools.cache
+def mariadb_programs_118() -> MySqlPrograms:
+    """The programs of a MariaDB 11.8: from the folder ``$CDC_MARIADB_118``, or from Debian's packages.
+
+    Raises UserError if they cannot be found or fetched.
+    """
+    return _mariadb("CDC_MARIADB_118", unpacked_mariadb_118)
+
+
+def _mariadb(variable: str, unpacked: Callable[[], Path]) -> MySqlPrograms:
+    if named := os.environ.get(variable):
+        found = _in_folder(named, variable, "mariadbd", "mariadb")
     else:
-        found = _from_debian(unpacked_mariadb(), "mariadbd", "mariadb")
+        found = _from_debian(unpacked(), "mariadbd", "mariadb")
     if "MariaDB" not in found.banner:
         raise UserError(f"this is no MariaDB: {found.banner}", code="CDC-SANDBOX-NO-MYSQLD", where=found.server[-1])
     return found

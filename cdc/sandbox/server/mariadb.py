@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +27,23 @@ _SETTINGS = (
     "--binlog-row-metadata=FULL",
     "--binlog-row-image=FULL",
     "--log-bin-trust-function-creators=ON",
+    "--loose-character-set-collations=",  # from version 11 on
 )
-_TABLES = ("mysql_system_tables.sql", "mysql_performance_tables.sql", "mysql_system_tables_data.sql")
+_TABLES = ("system_tables.sql", "performance_tables.sql", "system_tables_data.sql")
+_PREFIXES = ("mysql_", "mariadb_")  # of these files, up to version 10.11 and in later versions
 _SHARED = ("share/mysql", "share/mariadb", "share")
 
 
 def maria_db(folder: Path, **options: Any) -> MySql:
     """Returns a MariaDB server with its data in ``folder``; ``options`` are further arguments of ``MySql``."""
-    return MySql(folder, find=mariadb_programs, dialect=MARIADB, **options)
+    return MySql(folder, **{"find": mariadb_programs} | options, dialect=MARIADB)
 
 
 def _initialise(programs: MySqlPrograms, folder: Path, chosen: Sequence[str]) -> None:
     data = folder / "data"
     data.mkdir()
-    shared = _shared_files(programs)
     statements = ["CREATE DATABASE mysql;", "USE mysql;"]
-    statements += [(shared / name).read_text() for name in _TABLES]
+    statements += [path.read_text() for path in _shared_files(programs)]
     # FLUSH PRIVILEGES makes the server read the tables of privileges; without that, no account can be created.
     statements += ["FLUSH PRIVILEGES;", MARIADB.grants.read_text()]
     command = [*server_command(programs, data), *chosen, "--bootstrap", "--skip-log-bin"]
@@ -50,11 +52,12 @@ def _initialise(programs: MySqlPrograms, folder: Path, chosen: Sequence[str]) ->
         raise UserError(f"mariadbd cannot initialise its data: {done.stderr[-300:]}", code="CDC-SANDBOX-START")
 
 
-def _shared_files(programs: MySqlPrograms) -> Path:
+def _shared_files(programs: MySqlPrograms) -> list[Path]:
     base = Path(programs.options[0].partition("=")[2])
-    for name in _SHARED:
-        if (base / name / _TABLES[0]).exists():
-            return base / name
+    for name, prefix in product(_SHARED, _PREFIXES):
+        found = [base / name / f"{prefix}{table}" for table in _TABLES]
+        if found[0].exists():
+            return found
     raise UserError("MariaDB's system tables are missing", code="CDC-SANDBOX-START", where=str(base))
 
 

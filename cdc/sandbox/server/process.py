@@ -46,7 +46,7 @@ class Process:
         self, command: Sequence[str | Path], *, outlive: bool = False, environment: Mapping[str, str] | None = None
     ) -> None:
         """Starts ``command``. Without ``outlive``, the program ends when this process ends. Raises UserError if the
-        program runs already.
+        program is already running.
         """
         self._forget_guard()
         # The program inherits the lock. After this block only the program holds the lock.

@@ -51,8 +51,8 @@ class Entry:
         return TableGlobs.of([self.name], key="accept.name", names_database=True).match(database, name)
 
     def accepts(self, drift: SchemaDrift) -> bool:
-        """Whether the entry accepts ``drift``: an object that is defined differently, or an object that an event may
-        have changed which an operator skipped.
+        """Whether the entry accepts ``drift``: an object that is defined differently, or an object that an event which
+        an operator skipped may have changed.
         """
         wanted = SKIPPED_EVENT if drift.cause == SKIPPED_EVENT else DEFINITION
         if wanted not in self.what or not self.names(drift.database, drift.name):

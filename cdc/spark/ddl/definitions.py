@@ -34,7 +34,8 @@ Statements = Mapping[int, tuple[Act, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """A statement that only one side ran; ``evidence`` describes it. ``skipped``: an operator skipped it."""
+    """A statement that only one side ran; ``evidence`` describes it. ``skipped`` is true if an operator skipped the
+    statement on the follower."""
 
     side: str
     sequence: int

@@ -48,9 +48,9 @@ class Act:
     """One effect of a statement: ``action`` (such as DropTable) on the object ``uri``.
 
     ``sequence`` is the sequence of the statement's record, and ``place`` is the index of the effect in the statement.
-    ``to`` is the new name in a rename, and ``like`` is the table whose definition is copied. ``copying``: the table
-    that the statement creates is incomplete until its rows were copied. The other fields describe the statement: its
-    transaction, its binlog position, its commit time (µs since 1970) and its first TEXT characters.
+    ``to`` is the new name in a rename, and ``like`` is the table whose definition is copied. ``copying`` is true if the
+    table that the statement creates is incomplete until its rows are copied. The other fields describe the statement:
+    its transaction, its binlog position, its commit time (µs since 1970) and its first TEXT characters.
     """
 
     sequence: int

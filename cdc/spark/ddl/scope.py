@@ -91,7 +91,7 @@ class Scope:
         return f"the follower's topic has no records of {names}: if the filters of cdc-consumer leave them out, {_HINT}"
 
 
-NOT_REPLICATED = 0  # the number of each entry for an object that is left out
+NOT_REPLICATED = 0  # ``number`` of the entries that ``LeftOut.entries`` returns
 _WHY = "not replicated"
 
 

@@ -21,8 +21,8 @@ class TableCopy:
     """The progress of a table's copy.
 
     ``since`` is the sequence of the record that announces the copy; ``began`` is the sequence of the first chunk, None
-    if the copy has not begun. ``altered``: an earlier ALTER TABLE may have changed rows, and the columns of the key,
-    without a record. ``alters`` is the number of ALTERs after the copy was complete.
+    if the copy has not begun. ``altered`` is true if an earlier ALTER TABLE may have changed rows, and the columns of
+    the key, without a record. ``alters`` is the number of ALTERs after the copy was complete.
     """
 
     since: int

@@ -62,8 +62,8 @@ class Folder(Protocol):
         ...
 
     def make(self, name: str, *, private: bool = False) -> None:
-        """Creates a folder and its parents; ``private``: only its owner may read it. An existing folder is not
-        changed."""
+        """Creates a folder and its parents; if ``private`` is true, only the owner may read the folder. An existing
+        folder is not changed."""
         ...
 
     def replace(self, name: str, text: str, *, private: bool = False) -> None:

@@ -78,7 +78,7 @@ class HadoopFolder:
             return [Entry(str(each.getPath().getName()), each.isDirectory(), each.getLen()) for each in found]
 
     def make(self, name: str, *, private: bool = False) -> None:
-        """Creates a folder and its parents; ``private``: only its owner may read it."""
+        """Creates a folder and its parents; if ``private`` is true, only the owner may read the folder."""
         path = self._path(name)
         with _as_os_error():
             if not self._files.exists(path):

@@ -56,7 +56,7 @@ class LocalFolder:
         return [Entry(each.name, each.is_dir() and not each.is_symlink(), each.lstat().st_size) for each in found]
 
     def make(self, name: str, *, private: bool = False) -> None:
-        """Creates a folder and its parents; ``private``: only its owner may read it."""
+        """Creates a folder and its parents; if ``private`` is true, only the owner may read the folder."""
         if private:
             make_folder(self.path / name)
         else:

@@ -146,8 +146,8 @@ def table(
     time zone if the text names no zone); a time means the newest transaction that was complete then. docs/tables.md
     lists the Spark type of each MySQL type. ``choices`` are the options in ``typed.Options``, such as ``zero_dates``.
 
-    Raises UserError if there is no such table then, or if the stream does not contain all of its rows and columns. If a
-    value can't be converted, Spark raises an error that names the row.
+    Raises UserError if the table does not exist at that moment, or if the stream does not contain all of its rows and
+    columns. If a value can't be converted, Spark raises an error that names the row.
     """
     options = Options(**choices)
     source = _source(spark, profile)
@@ -179,7 +179,7 @@ def changes(
     ``stream`` the result is a stream for Structured Streaming, without ``upto``, with the table's present columns;
     Spark raises an error at rows that have other columns. ``choices`` are the options of ``table``.
 
-    Raises UserError if there is no such table then, or if its columns are not known.
+    Raises UserError if the table does not exist at ``upto``, or if its columns are not known.
     """
     options = Options(**choices)
     source = _source(spark, profile)
@@ -211,7 +211,7 @@ def schema(
     """Lists the columns of the table ``name`` as of ``at``, by default now. Each row contains position, column,
     mysql_type, spark_type and key_position.
 
-    Raises UserError if there is no such table then, or if its columns are not known.
+    Raises UserError if the table does not exist at ``at``, or if its columns are not known.
     """
     source = _source(spark, profile)
     table_name = source.stored(_name(name))

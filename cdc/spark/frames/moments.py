@@ -1,19 +1,17 @@
 """Finds the sequence of a moment: the last sequence of the newest transaction that the leader had committed by then."""
 
-import re
 from datetime import UTC, datetime
 
 from pyspark.sql import functions as F
 
 from cdc.errors import UserError
+from cdc.model.gtid import given_gtid
 from cdc.spark.frames.messages import Source
 
 __all__ = ["Moment", "sequence_at"]
 
 Moment = int | str | datetime | None
 """A moment of the stream: a sequence, a GTID, a time as text in the session's time zone, or None for now."""
-
-_GTID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}:(?:[a-z_][a-z0-9_]*:)?[0-9]+")
 
 
 def sequence_at(source: Source, at: Moment) -> int:
@@ -30,7 +28,7 @@ def sequence_at(source: Source, at: Moment) -> int:
     if isinstance(at, int) and at < 0:
         raise UserError(f"no moment of the stream: {at}", code="CDC-TABLE-ARGUMENT", hint="the first sequence is 0")
     heads = source.heads().where("last")
-    if isinstance(at, str) and _GTID.fullmatch(at):
+    if isinstance(at, str) and given_gtid(at):
         # ``lower`` is not used, since its first call in a JVM takes 1.4 s.
         found = heads.where(F.col("transaction").rlike(f"(?i)^{at}$")).agg(F.max("sequence")).first()
         if found is None or found[0] is None:

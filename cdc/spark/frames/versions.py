@@ -66,7 +66,7 @@ class Plan:
 def plan(history: History, name: Name, sequence: int, *, cut: bool) -> Plan:
     """Plans how to read the table ``name`` as of ``sequence``. ``cut`` is true if the stream lacks its oldest records.
 
-    Raises UserError if there is no such table then, or its rows or columns are not certain.
+    Raises UserError if the table does not exist at ``sequence``, or its rows or columns are not certain.
     """
     where = f"table {'.'.join(name)}, sequence {sequence}"
     acts = history.upto(sequence)
@@ -83,9 +83,9 @@ def plan(history: History, name: Name, sequence: int, *, cut: bool) -> Plan:
 
 
 def plan_of_changes(history: History, name: Name, sequence: int) -> Plan:
-    """Plans how to read everything logged for the table ``name`` since it was created, also before a TRUNCATE or a new
-    copy, with its columns as of ``sequence``. Raises UserError if there is no such table then, or its columns are not
-    known."""
+    """Plans how to read all changes of the table ``name`` from its creation through ``sequence``, including the changes
+    before a TRUNCATE or a new copy, with the columns that it has at ``sequence``. Raises UserError if the table does
+    not exist at ``sequence``, or its columns are not known."""
     where = f"table {'.'.join(name)}, sequence {sequence}"
     acts = [act for act in history.upto(sequence) if act.action not in ("TruncateTable", BEGINS_COPY)]
     segments = _segments(history, acts, name, sequence, where)

@@ -21,9 +21,9 @@ def early_reasons(
 ) -> Iterator[str]:
     """Finds reasons in the producers' ``profiles`` and their topics' ``spans``, both by side.
 
-    ``own`` is the consumer's own database. ``kept``: the state of an earlier audit may contain the records that
-    retention has deleted. The audit would find all these reasons itself, but only after minutes; the user can correct
-    their causes now. Raises UserError if the brokers don't answer.
+    ``own`` is the consumer's own database. ``kept`` is true if the state of an earlier audit may contain the records
+    that retention has deleted. The audit would find all these reasons itself, but only after minutes; the user can
+    correct their causes now. Raises UserError if the brokers don't answer.
     """
     *_, follower = profiles.values()
     yield from left_out_notes(follower.filters, own)

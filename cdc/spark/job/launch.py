@@ -1,8 +1,8 @@
 """Starts the JVM of a program's own Spark, with the jars that it needs on the class path, and its class archive.
 
 The JVM starts in parallel to this process, so that Python's modules load meanwhile. PySpark itself would start a JVM
-only when a session is created. If two environment variables are set, PySpark uses a JVM that runs already, as it does
-when spark-submit runs Python (``pyspark.java_gateway``).
+only when a session is created. If two environment variables are set, PySpark uses a JVM that is already running, as it
+does when spark-submit runs Python (``pyspark.java_gateway``).
 """
 
 import os

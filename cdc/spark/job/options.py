@@ -7,13 +7,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from cdc import __version__
 from cdc.config.profile import KAFKA_ONLY, Profile, load
 from cdc.errors import UserError
 from cdc.model.folding import folded
+from cdc.service.command_line import add_common_options
 from cdc.spark.ddl.accepted_drift import Entry
 
 __all__ = ["NO_TERMS", "SMALL", "Terms", "consumer_profile", "is_small", "parse_options", "side_profiles"]
+
+_EXAMPLES = """
+cdc-audit --leader producer_profile.toml --follower follower_profile.toml --report report
+cdc-audit --leader producer_profile.toml --follower follower_profile.toml --report report --watch 60
+"""
 
 _MANY_ROWS = 1_000_000
 SMALL = 200_000  # up to this number of records, Spark's optimizations for large audits cost more than they save
@@ -23,8 +28,9 @@ SMALL = 200_000  # up to this number of records, Spark's optimizations for large
 class Terms:
     """The conditions of a verdict.
 
-    If a producer's last sign of life is more than ``max_age`` seconds old, there is no verdict. ``exact``: rows are
-    compared one by one, not by digests of 64 bits. Drift that one of the ``accepted`` entries describes does not count.
+    If a producer's last sign of life is more than ``max_age`` seconds old, there is no verdict. If ``exact`` is true,
+    rows are compared one by one, not by digests of 64 bits. Drift that one of the ``accepted`` entries describes does
+    not count.
     """
 
     max_age: float | None = None
@@ -56,7 +62,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         epilog="Exit status: 0 no drift, 1 drift, 2 could not judge.",
     )
 
-    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
+    add_common_options(parser, examples=_EXAMPLES)
 
     def path(option: str, explained: str, *, required: bool = False, metavar: str | None = None) -> None:
         parser.add_argument(option, type=Path, required=required, metavar=metavar, help=explained)

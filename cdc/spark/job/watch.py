@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -77,7 +77,8 @@ class Verdicts:
         late = age > _LATE * self.interval + self.seconds
         yield Check("audits", not late, f"the last one ended {age:.0f} s ago" if self.ended else "none yet")
         waits = self.newest is not None and not self.failure and not self.newest.reasons
-        yield Check("verdict", waits or self.exit_status != 2, self.line() if self.ended else "none yet")
+        judged = waits or self.exit_status != 2
+        yield Check("verdict", judged, self.line() if self.ended else "none yet", of_servers=False)
 
     def metrics(self) -> Iterator[Metric]:
         """Yields the metrics for ``/metrics``."""
@@ -149,14 +150,20 @@ def _gauge(name: str, says: str, value: float) -> Metric:
 
 
 def watched(
-    audit: Callable[[], Audit], *, interval: float, listen: tuple[str, int] | None, cancel: Callable[[], None]
+    audit: Callable[[], Audit],
+    *,
+    interval: float,
+    listen: tuple[str, int] | None,
+    info: Mapping[str, str],
+    cancel: Callable[[], None],
 ) -> int:
     """Runs ``watch`` until SIGTERM or SIGINT, and returns its exit status.
 
-    ``listen`` is the host and port of /metrics and /healthz; ``cancel`` makes a running ``audit`` fail.
+    ``listen`` is the host and port of /metrics and /healthz, ``info`` are the labels of ``cdc_info``; ``cancel`` makes
+    a running ``audit`` fail.
     """
     verdicts, stop, ended = Verdicts(interval), stop_on_signals(), threading.Event()
-    endpoint = Endpoint.open(*listen, metrics=verdicts.metrics, checks=verdicts.checks) if listen else None
+    endpoint = Endpoint.open(*listen, metrics=verdicts.metrics, checks=verdicts.checks, info=info) if listen else None
 
     def cancelled() -> None:
         stop.wait()

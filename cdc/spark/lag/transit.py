@@ -45,9 +45,10 @@ class Transit:
     """The counted transit times of the leader's transactions that were committed from ``first_us`` to ``last_us``;
     ``transactions`` is their number.
 
-    ``bins`` has a row for each ``stage`` (its index in STAGES), ``bin``, and either ``stretch`` (the start of the
-    stretch divided by ``stretch_us``) or ``table``; the other column is NULL. ``count``, ``sum`` and ``max`` describe
-    the lengths in the bin, in µs. A state keeps all fields.
+    ``bins`` has one row for each bin of a stage in a stretch of time, and one for each bin of a stage and a table.
+    ``stage`` is the index in STAGES. ``stretch`` is the start of the stretch divided by ``stretch_us``, NULL in the
+    rows for tables; ``table`` is NULL in the rows for stretches. ``count``, ``sum`` and ``max`` describe the lengths in
+    the bin, in µs. The state of an audit contains all fields.
     """
 
     transactions: int
@@ -142,12 +143,12 @@ def _times(leader: DataFrame, applied: DataFrame, arrivals: DataFrame) -> DataFr
 
 
 def matched(items: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
-    """Adds the first mark of each kind that covers the sequence to each of ``items`` (sequence, item); NULL without a
-    mark.
+    """Adds to each of the ``items`` (sequence, item), for each kind of marks, the first mark that covers its sequence;
+    NULL if no mark covers the sequence.
 
-    Marks (since, upto, mark, where ``mark`` contains ``since`` and ``at_us`` too) cover the sequences after ``since``
-    up to ``upto``, and follow one another. Items and marks are sorted together in blocks of sequences. This needs
-    neither a join on ranges nor a row for each sequence.
+    ``marks`` have the columns since, upto and mark; ``mark`` is a struct that contains ``since`` and ``at_us``, too. A
+    mark covers the sequences after ``since`` up to ``upto``; marks of one kind follow one another. Items and marks are
+    sorted together in blocks of sequences. This needs neither a join on ranges nor a row for each sequence.
     """
     block = f"shiftright({{}}, {_BLOCK_BITS})"
     blocks = F.explode(F.expr(f"sequence({block.format('since + 1')}, {block.format('upto')})")).alias("block")

@@ -42,7 +42,7 @@ class Axis:
     """An axis that maps the values from ``low`` to ``high`` to positions from 0 to 1; ``marks`` are values with their
     texts.
 
-    ``logarithmic``: the values are durations, and the scale is logarithmic, but linear from -64 µs to 64 µs.
+    ``logarithmic`` is true for durations: the scale is then logarithmic, but linear from -64 µs to 64 µs.
     """
 
     low: float

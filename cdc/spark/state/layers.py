@@ -87,8 +87,8 @@ def newest_rows(layers: DataFrame) -> DataFrame:
 def rows_of(layers: DataFrame, hashes: DataFrame, *, few: bool) -> DataFrame:
     """Selects the newest version of each row in ``layers`` that has one of the ``hashes``, which are distinct.
 
-    ``few``: there are at most about ``_MOST_SEARCHED`` hashes. Then only those pages of the layers' files are read that
-    may contain one of the hashes.
+    ``few`` is true if there are at most about ``_MOST_SEARCHED`` hashes: then only those pages of the layers' files
+    that may contain one of the hashes are read.
     """
     layers = in_one_part(layers)
     if few:

@@ -106,7 +106,8 @@ def marks(
     """Builds each side's marks for ``marked``, with the sequences or transactions of the marked changes; None for a
     side without marks.
 
-    ``noted``: the consumer's tables contain conflicts or skipped records; ``foreign``: there are foreign transactions.
+    ``noted`` is true if the consumer's tables contain conflicts or skipped records, ``foreign`` if there are foreign
+    writes.
     """
     found: dict[str, DataFrame | None] = {LEADER: None, FOLLOWER: None}
     on_follower = []

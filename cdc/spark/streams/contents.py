@@ -44,12 +44,12 @@ class Contents:
     """Describes one topic's records: their number, the number of broken records, the first and last sequence (None in
     an empty topic), and the resources and tables that occur.
 
-    ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the topic contains the
-    consumer's ledger; ``conflicts``: the topic contains the consumer's table of conflicts; ``copied``: the topic
-    contains the consumer's note of the base copy. ``silent_keys``: the server does not log changes that its foreign
-    keys make. ``unchecked`` maps each table to the last sequence of rows that were changed with foreign key checks off.
-    ``own``: the topic contains records of a database with the name of the consumer's own database; ``chunks``: it
-    contains chunks of table copies. A state keeps these fields.
+    ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``, ``conflicts`` and ``copied``
+    are true if the topic contains, respectively, the consumer's ledger, its table of conflicts, and its note of the
+    base copy. ``silent_keys`` is true if the server does not log changes that its foreign keys make. ``unchecked`` maps
+    each table to the last sequence of rows that were changed with foreign key checks off. ``own`` is true if the topic
+    contains records of a database with the name of the consumer's own database, ``chunks`` if it contains chunks of
+    table copies. The state of an audit contains these fields.
 
     The number of ``rows``, the ``fingerprint`` of the sequences, and each table's ``shapes`` are only known for records
     that were read together. Except for collisions of 64 bits, the fingerprint is 0 only if each sequence from the first

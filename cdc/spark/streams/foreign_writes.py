@@ -1,5 +1,5 @@
-"""Lists the follower's transactions that did not come through the consumer (foreign writes), and counts them over
-time."""
+"""Lists the follower's transactions that did not come through the consumer (foreign writes; MySQL calls them errant
+transactions), and counts them over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ class ForeignWrite:
 
 
 def foreign_writes(transactions: DataFrame, *, limit: int) -> Query[list[ForeignWrite]]:
-    """Selects the first ``limit`` foreign transactions, in the follower's order."""
+    """Selects the first ``limit`` foreign writes, in the follower's order."""
     return Query(transactions.where(FOREIGN).orderBy("final").limit(limit), _listed)
 
 
 def all_foreign_writes(transactions: DataFrame) -> DataFrame:
-    """Selects all foreign transactions, with the fields of ForeignWrite, but with all tables and with the time as a
+    """Selects all foreign writes, with the fields of ForeignWrite, but with all tables and with the time as a
     timestamp.
     """
     return transactions.where(FOREIGN).select(
@@ -63,8 +63,8 @@ def _listed(foreign: Sequence[Row]) -> list[ForeignWrite]:
 
 
 def foreign_times(transactions: DataFrame, *, first_us: int, last_us: int) -> Query[list[tuple[int, int, int]]]:
-    """Counts the foreign transactions in parts of equal length between both times (µs since 1970). A part is (from, to,
-    count)."""
+    """Divides the time from ``first_us`` to ``last_us`` (µs since 1970) into intervals of equal length, and counts the
+    foreign writes in each interval. Returns (from, to, count) for each interval with foreign writes."""
     part_us = (last_us - first_us) // _PARTS + 1
     part = F.expr(f"(ts_us - {first_us}L) DIV {part_us}L")
     found = transactions.where(FOREIGN).groupBy(part.alias("part")).count()

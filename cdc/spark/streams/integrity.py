@@ -116,7 +116,8 @@ def _incomplete(transactions: DataFrame) -> DataFrame:
 
 
 def _repeated(transactions: DataFrame, earlier: DataFrame, *, few: bool) -> DataFrame:
-    """Finds the ``transactions`` that also occur in ``earlier``. ``few``: all of ``transactions`` fit into memory."""
+    """Finds the ``transactions`` that also occur in ``earlier``. ``few`` is true if all of ``transactions`` fit into
+    memory."""
     text = "transaction %s: it came before, and comes again with sequence %d to %d"
     known_by = ["side", "transaction"]
     before = earlier.select(known_by)

@@ -16,12 +16,13 @@ _MOVES_CHECKPOINT = "kind IN ('applied', 'moved')"
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """The leader ``sequence`` of the follower's last state: -1 if nothing is applied yet, None without a checkpoint.
+    """``sequence`` is the leader sequence up to which the follower has applied: -1 if it has applied nothing yet, None
+    without a checkpoint.
 
     ``highest`` is the highest sequence that the checkpoint ever had; ``begins`` is the checkpoint's sequence where the
-    follower's log begins. ``open_from`` is the follower's sequence at which a transaction begins that the topic's end
-    cuts in two. ``foreign`` is the number of foreign transactions, and ``torn`` is the number of incomplete
-    transactions on both sides.
+    follower's log begins. ``open_from`` is the follower sequence of the first record of a transaction whose last
+    records are not in the topic yet, else None. ``foreign`` is the number of the follower's transactions that did not
+    come through the consumer, and ``torn`` is the number of incomplete transactions in both topics.
     """
 
     sequence: int | None
@@ -61,10 +62,10 @@ def joined(before: Watermark, since: Watermark) -> Watermark:
 
 
 def unreached(transactions: DataFrame) -> Query[tuple[int, int] | None]:
-    """The lowest and the highest sequence at which an applied transaction starts and no transaction ended; None if
-    there is no such sequence.
+    """Finds the applied transactions that do not start where another transaction ended; returns the lowest and the
+    highest leader sequence at which they start, None if there is no such transaction.
 
-    In nearly all logs there is only one such sequence, at which the log begins; then there is no gap.
+    In nearly all logs this is only the first transaction; then there is no gap.
     """
     found = _starts(transactions).where("NOT reached").agg(F.min("at").alias("low"), F.max("at").alias("high"))
     return Query(found, lambda rows: None if rows[0]["low"] is None else (rows[0]["low"], rows[0]["high"]))

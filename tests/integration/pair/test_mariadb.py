@@ -1,22 +1,21 @@
 """A MariaDB leader and a MySQL follower: rows, transactions and statements, through kills, cell by cell."""
 
-import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import toml
 
+from cdc.config.profile import load
+from cdc.producer.flavor.inspection import inspect
 from cdc.sandbox.fetch.mysql_programs import mariadb_programs
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mariadb import maria_db
 from cdc.sandbox.server.mysql import MySql
-from tests.checks.exact import cell
 from tests.checks.sequences import broken_places
+from tests.harness.mariadb import VALUES, logged_gtids, maria_pair, on, rows, types_of
 from tests.harness.pair import Pair
 from tests.harness.programs import end_offset, own_name, records, refused, run_well, running
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -28,86 +27,11 @@ DATABASES = ["cdc_types", "Cdc_Mixed", "cdc schema-with.odd$chars", "схема"
 # MariaDB puts a question mark for a letter that the character set of an ENUM lacks, MySQL keeps the letter.
 DIFFERENT = {"t_ascii_members"}
 
-TYPES = """CREATE TABLE types (
-    id INT PRIMARY KEY, i8 TINYINT, u8 TINYINT UNSIGNED, i16 SMALLINT, u24 MEDIUMINT UNSIGNED, i24 MEDIUMINT,
-    u32 INT UNSIGNED, i64 BIGINT, u64 BIGINT UNSIGNED, b1 BOOL, z INT(8) ZEROFILL, de DECIMAL(30,10),
-    du DECIMAL(5,2) UNSIGNED, f FLOAT, d DOUBLE, bits BIT(13), y YEAR, dd DATE, t TIME, t3 TIME(3), dt DATETIME,
-    dt6 DATETIME(6), ts TIMESTAMP NULL, ts2 TIMESTAMP(2) NULL, c CHAR(10), c300 CHAR(100) CHARACTER SET utf8mb3,
-    v VARCHAR(300), l VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_german1_ci,
-    g GEOMETRY, tt TINYTEXT, tx TEXT, mt MEDIUMTEXT CHARACTER SET cp1251, lt LONGTEXT, bi BINARY(16), vb VARBINARY(20),
-    tb TINYBLOB, bb BLOB, lb LONGBLOB, e ENUM('x', 'ÿ'), s SET('p', 'q', 'r'), j JSON, w INT INVISIBLE DEFAULT 5,
-    vi INT AS (i8 + 1) VIRTUAL, st INT AS (i8 * 2) STORED, at VARCHAR(10) COLLATE utf8mb4_bin
-)"""
-VALUES = """INSERT INTO types (
-    id, i8, u8, i16, u24, i24, u32, i64, u64, b1, z, de, du, f, d, bits, y, dd, t, t3, dt, dt6, ts, ts2,
-    c, c300, v, l, g, tt, tx, mt, lt, bi, vb, tb, bb, lb, e, s, j, at
-) VALUES
-(1, -64, 255, -32768, 16777215, -8388608, 4294967295, -9223372036854775808, 18446744073709551615, TRUE, 42,
- -99999999999999999999.9999999999, 999.99, -1.5, 1.7976931348623157e308, b'1010101010101', 1901, '9999-12-31',
- '-838:59:59',
- '12:34:56.789', '2026-02-28 23:59:59', '1000-01-01 00:00:00.000001', '2038-01-19 03:14:07', '1970-01-01 12:00:01.25',
- 'ä  ', 'ю', REPEAT('ü', 300), 'ß', POINT(1, 2), 't', 'x\\ny', 'ж', REPEAT('l', 70000), 'sixteen bytes', x'00ff00',
- x'01', x'ff',
- REPEAT('b', 70000), 'ÿ', 'p,r', '{"b": 1,   "a": [1, 2.50]}', 'a'),
-(2, 0, 0, 0, 0, 0, 0, 0, 0, FALSE, 0, 0, 0, 0, 0, 0, 0, '0000-00-00', 0, 0, '0000-00-00', '2020-00-00', 0, 0,
- '', '', '', '', NULL, '', '', '', '', '', '', '', '', '', 'x', '', '[]', '')"""
-
-
-@pytest.fixture(scope="module")
-def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
-    server = maria_db(tmp_path_factory.mktemp("mariadb"), server_id=7)
-    try:
-        yield server.start()
-    finally:
-        server.kill()
-
 
 @pytest.fixture
-def pair(mariadb: MySql, follower: MySql, kafka: Kafka, tmp_path: Path) -> Iterator[Pair]:
+def pair(mariadb: MySql, follower: MySql, kafka: Kafka, tmp_path: Path) -> Pair:
     """A pair whose leader begins a new binlog with the database ``maria``."""
-    with on(mariadb) as cursor:
-        cursor.execute("DROP DATABASE IF EXISTS maria")
-        cursor.execute("RESET MASTER")
-        cursor.execute("CREATE DATABASE maria")
-    yield Pair.make(tmp_path, mariadb, follower, kafka, name=own_name(tmp_path))
-
-
-@contextmanager
-def on(server: MySql, database: str | None = None) -> Iterator[Any]:
-    with server.root(charset="utf8mb4", database=database) as connection, connection.cursor() as cursor:
-        yield cursor
-
-
-def rows(server: MySql, database: str = "maria") -> dict[str, list[Any]]:
-    """All rows of the database's tables, each cell as the server shows it exactly."""
-    found: dict[str, list[Any]] = {}
-    with on(server) as cursor:
-        cursor.execute("SET time_zone = '+00:00', sql_mode = ''")
-        cursor.execute(
-            "SELECT table_name, column_name, data_type, column_type, character_set_name "
-            "FROM information_schema.columns WHERE table_schema = %s ORDER BY table_name, ordinal_position",
-            (database,),
-        )
-        tables: dict[str, list[str]] = {}
-        for table, column, kind, full, charset in cursor.fetchall():
-            # UNIX_TIMESTAMP of a zero date is NULL in MariaDB.
-            shown = cell(column, "datetime" if kind == "timestamp" else kind, full, charset)
-            tables.setdefault(table, []).append(shown)
-        for table, cells in tables.items():
-            cursor.execute(f"SELECT {', '.join(cells)} FROM `{database}`.`{table.replace('`', '``')}`")
-            found[table] = sorted(cursor.fetchall(), key=repr)
-    return found
-
-
-def logged_gtids(server: MySql) -> list[str]:
-    """The GTIDs in the server's binlog, in order."""
-    found = []
-    with on(server) as cursor:
-        cursor.execute("SHOW BINARY LOGS")
-        for file, _ in cursor.fetchall():
-            cursor.execute(f"SHOW BINLOG EVENTS IN '{file}'")
-            found += [row[5] for row in cursor.fetchall() if row[2] == "Gtid"]
-    return [re.findall(r"GTID (\d+-\d+-\d+)", info)[0] for info in found]
+    return maria_pair(tmp_path, mariadb, follower, kafka)
 
 
 def transactions_of(found: Iterable[Any]) -> list[str]:
@@ -121,7 +45,7 @@ def prepared(xid: str, number: int) -> list[str]:
 
 
 def test_types_and_ordinary_statements(pair: Pair) -> None:
-    pair.on_leader("SET sql_mode = ''", TYPES, VALUES, database="maria")
+    pair.on_leader("SET sql_mode = ''", types_of(pair.leader), VALUES, database="maria")
     pair.on_leader(
         "UPDATE types SET v = 'changed', j = '{}', w = 6 WHERE id = 1",
         "CREATE TABLE made AS SELECT id, v, dt6 FROM types",  # one transaction of a statement and rows
@@ -267,7 +191,16 @@ def test_a_copy_made_by_hand_goes_on_at_its_position(pair: Pair, tmp_path: Path)
     pair.on_leader("UPDATE t SET a = 2", database="maria")
     pair.replicate()
     assert rows(pair.follower) == rows(pair.leader) == {"t": [(1, 2)]}
-    assert "can't be copied into the stream yet" in refused("cdc-producer", pair.source, "--copy", "maria.t")
+
+
+def test_the_modes_of_the_leader_are_those_of_its_rows(pair: Pair) -> None:
+    """MariaDB logs none with rows, and shows them by their names only."""
+    pair.on_leader("SET GLOBAL sql_mode = 'ANSI_QUOTES,TIME_ROUND_FRACTIONAL'")
+    try:
+        leader = inspect(load(pair.source).database.settings(), name="maria")
+    finally:
+        pair.on_leader("SET GLOBAL sql_mode = DEFAULT")
+    assert leader.session.modes == 1 << 2
 
 
 def test_a_leader_with_another_history_is_refused(pair: Pair) -> None:
@@ -285,7 +218,8 @@ def test_a_leader_with_another_history_is_refused(pair: Pair) -> None:
     assert "CDC-LEADER-REPLACED" in line
     pair.on_leader("SET GLOBAL server_id = 8")
     try:
-        assert "this is another server than before" in refused("cdc-producer", pair.source, "--until-current")
+        pair.on_leader("RESET MASTER", "INSERT INTO maria.t VALUES (5)")
+        assert "it has 0-8-1, we have replicated 0-7-3" in refused("cdc-producer", pair.source, "--until-current")
     finally:
         pair.on_leader("SET GLOBAL server_id = 7")
 

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from cdc import __version__
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
-from tests.harness.outside import get, health, on_terminal, scrape
-from tests.harness.programs import own_name, refused, run_well, running, write_profile
+from tests.harness.outside import get, health, labels, on_terminal, scrape
+from tests.harness.programs import own_name, refused, run, run_well, running, write_profile
 from tests.harness.relay import Relay
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -62,7 +63,8 @@ def test_the_producers_figures(tmp_path: Path, leader: MySql, kafka: Kafka, port
             )
         drained = {"cdc_producer_filtered_events_total": 7, "cdc_producer_behind_seconds": 0}
         until(lambda: drained.items() <= scrape(port).items(), what="all, and that there is no more")
-        found = scrape(port)
+        found, identified = scrape(port), labels(port, "cdc_info")
+        bounds = [each["le"] for each in labels(port, "cdc_producer_delay_seconds_bucket")]
         (file, offset, *_), *_ = execute(leader, "SHOW BINARY LOG STATUS")
     assert found["cdc_producer_records_total"] == 7
     assert found["cdc_producer_next_sequence"] == 7
@@ -76,7 +78,11 @@ def test_the_producers_figures(tmp_path: Path, leader: MySql, kafka: Kafka, port
     assert found["cdc_producer_commit_seconds_count"] >= 1
     assert found["cdc_producer_reconnects_total"] == found["cdc_producer_waiting"] == 0
     assert found["process_resident_memory_bytes"] > 1e6
-    assert found["cdc_build_info"] == 1
+    assert found["cdc_build_info"] == found["cdc_info"] == 1
+    server = f"127.0.0.1:{leader.port}"
+    identity = {"program": "cdc-producer", "leader": "figures", "topic": "figures", "server": server}
+    assert identified == [identity | {"version": __version__}]
+    assert (bounds[0], bounds[-1]) == ("0.001", "+Inf")
 
 
 def test_an_event_that_is_long_on_its_way_is_waiting(tmp_path: Path, leader: MySql, kafka: Kafka, port: int) -> None:
@@ -110,7 +116,7 @@ def test_the_consumers_figures(tmp_path: Path, leader: MySql, follower: MySql, k
         until(lambda: scrape(port).get("cdc_consumer_sequence") == 7, what="all applied")
         drained = {"cdc_consumer_lag_records": 0, "cdc_consumer_behind_seconds": 0}
         until(lambda: drained.items() <= scrape(port).items(), what="no lag")
-        found = scrape(port)
+        found, identified = scrape(port), labels(port, "cdc_info")
         with follower.root() as connection, connection.cursor() as cursor:
             cursor.execute("LOCK TABLES applied.a READ")
             execute(leader, "INSERT INTO applied.a VALUES (9, 'late', 1)", "INSERT INTO applied.a VALUES (10, 'l', 1)")
@@ -122,6 +128,8 @@ def test_the_consumers_figures(tmp_path: Path, leader: MySql, follower: MySql, k
         until(lambda: ails(port, "producer"), what="that nothing is heard of the producer")
         assert "nothing heard of the producer for" in health(port)[1]["producer"]["says"]
         assert scrape(port)["cdc_consumer_producer_silence_seconds"] > 3
+        # Its own servers answer: a restart of the consumer would not help.
+        assert (get(port, "/readyz")[0], get(port, "/healthz")[0]) == (200, 503)
         until(lambda: scrape(port)["cdc_consumer_sequence"] == 9, what="the rows that the lock held up")
     assert found["cdc_consumer_records_total"] == 3
     assert found["cdc_consumer_rows_total"] == 3
@@ -129,6 +137,9 @@ def test_the_consumers_figures(tmp_path: Path, leader: MySql, follower: MySql, k
     assert found["cdc_consumer_conflicts_total"] == 1
     assert found["cdc_consumer_statements_total"] == 1
     assert found["cdc_consumer_apply_seconds_count"] >= 2
+    assert found["cdc_consumer_delay_seconds_count"] == found["cdc_consumer_apply_seconds_count"]
+    assert 0 < found["cdc_consumer_delay_seconds_sum"] < LIMIT_SECONDS * found["cdc_consumer_delay_seconds_count"]
+    assert [each["program"] for each in identified] == ["cdc-consumer"]
     assert found["cdc_consumer_behind_seconds"] == found["cdc_consumer_retries_total"] == 0
 
 
@@ -186,6 +197,8 @@ def test_the_producers_health(
         until(lambda: healthy(port), what="health with the leader back")
         kafka.kill()
         until(lambda: ails(port, "stream", "kafka"), what="no health without the broker")
+        # It rightly waits: a supervisor that asks whether it lives must not restart it.
+        assert (get(port, "/livez")[0], get(port, "/readyz")[0]) == (200, 503)
         kafka.start()
         until(lambda: healthy(port), what="health with the broker back")
         execute(leader, "INSERT INTO health.a VALUES (1, 'x')")
@@ -223,6 +236,7 @@ def test_the_consumers_health(
         assert healthy(port)
         follower.kill()
         until(lambda: ails(port, "follower"), what="no health without the follower")
+        assert (get(port, "/livez")[0], get(port, "/readyz")[0]) == (200, 503)
         execute(leader, "INSERT INTO recovers.a VALUES (1, 'x')")
         run_well("cdc-producer", source, "--until-current")
         until(lambda: ails(port, "follower", "stream"), what="retries")
@@ -318,7 +332,18 @@ def test_a_terminals_last_line(tmp_path: Path, leader: MySql, follower: MySql, k
 def test_without_a_terminal_there_is_no_line(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
     path = producer_profile(tmp_path, leader, kafka, "piped", 0, log={"format": "json"})
     execute(leader, "INSERT INTO piped.a VALUES (1, 'x')")
-    lines = [json.loads(line) for line in run_well("cdc-producer", path, "--until-current").splitlines()]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(LIMIT_SECONDS)
+        under_systemd = dict(os.environ) | {"NOTIFY_SOCKET": str(tmp_path / "notify")}
+        done = run("cdc-producer", path, "--until-current", env=under_systemd)
+        reports = [systemd.recv(4096).decode()]
+        while reports[-1] != "STOPPING=1":
+            reports.append(systemd.recv(4096).decode())
+    assert done.returncode == 0, done.stderr
+    [ready] = [report for report in reports if report.startswith("READY=1\nSTATUS=")]
+    assert "sequence 3 " in ready or "sequence 3 " in reports[-2]
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert [line["event"] for line in lines] == ["replicating", "stopped"]
     assert lines[-1]["records"] == 3
     assert lines[-1]["next_sequence"] == 3

@@ -17,6 +17,7 @@ from cdc.producer.copy.reader import Answer, Reader, Wanted
 from cdc.producer.copy.throttle import Followers, LeaderLoad, Replicas, RowRate, Throttles
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from cdc.sandbox.server.ports import free_port
+from tests.harness.copying import NOTHING
 from tests.harness.programs import own_name
 from tests.harness.replica import Replica
 from tests.harness.server_fixtures import MySqlFactory
@@ -64,7 +65,7 @@ def test_no_more_rows_are_read_in_a_second(tmp_path: Path, leader: MySql) -> Non
     with _reading(leader, name, rows_per_second=400) as reading:
         started, after, sizes = time.monotonic(), None, []
         while not sizes or after is not None:
-            reading.ask(Wanted((name, "t"), after, ""))
+            reading.ask(Wanted((name, "t"), after, NOTHING))
             chunk = _answer(reading).chunk
             assert chunk is not None
             sizes.append(len(chunk.rows))
@@ -85,7 +86,7 @@ def test_no_more_rows_are_read_in_a_second(tmp_path: Path, leader: MySql) -> Non
 def test_nothing_is_read_behind_a_key_of_before_an_alter(tmp_path: Path, leader: MySql, after: tuple[str, ...]) -> None:
     name = own_name(tmp_path)
     with _reading(leader, name) as reading:
-        reading.ask(Wanted((name, "t"), after, ""))
+        reading.ask(Wanted((name, "t"), after, NOTHING))
         answer = _answer(reading)
         assert answer.definition is not None
         assert (answer.definition.key, answer.chunk) == (("id",), None)
@@ -103,7 +104,7 @@ def test_nothing_is_read_while_the_leader_is_busy(tmp_path: Path, leader: MySql)
             thread.start()
         with _reading(leader, name, threads_running=limit, log=lambda what, **_: said.append(what)) as reading:
             until(lambda: _running(leader) > limit, what="a busy leader")
-            reading.ask(Wanted((name, "t"), None, ""))
+            reading.ask(Wanted((name, "t"), None, NOTHING))
             until(lambda: said == ["the copy waits for the leader"], what="the reading waits")
             assert reading.answer() is None
             cursor.execute("SELECT RELEASE_LOCK(%s)", (name,))
@@ -127,7 +128,7 @@ def test_a_chunk_that_waits_for_a_follower_does_not_hold_up_the_end(
     followers.written(9, 100)
     with _reading(leader, name, followers=followers) as reading:
         for _ in range(2):  # the first look shows no follower that moves
-            reading.ask(Wanted((name, "t"), None, ""))
+            reading.ask(Wanted((name, "t"), None, NOTHING))
         until(lambda: reading.waits_for == "f", what="the wait")
         assert _answer(reading).chunk is not None
         assert reading.answer() is None
@@ -145,7 +146,7 @@ def test_nothing_is_read_while_a_replica_is_behind(tmp_path: Path, mysql_server:
 
     waits = "the copy waits for a replica"
     with _reading(leader, name, [server.port], log=log) as reading:
-        reading.ask(Wanted((name, "t"), None, ""))
+        reading.ask(Wanted((name, "t"), None, NOTHING))
         until(lambda: bool(said), what="the wait for a replica that is stopped")
         _execute(server, "CHANGE REPLICATION SOURCE TO SOURCE_DELAY = 3600", "START REPLICA")
         until(lambda: len(said) > 1, what="the wait for a replica that is behind")
@@ -163,7 +164,7 @@ def test_a_replica_that_is_away_is_waited_for_and_named(tmp_path: Path, leader: 
     with _reading(
         leader, name, [away], log=lambda _, *, replica, why, **__: said.append(f"{replica} {why}")
     ) as reading:
-        reading.ask(Wanted((name, "t"), None, ""))
+        reading.ask(Wanted((name, "t"), None, NOTHING))
         until(lambda: bool(said), what="the wait for a replica that is away")
         assert reading.answer() is None
     assert [text[: text.index(":", 20)] for text in said] == [f"127.0.0.1:{away} it can't be asked"]

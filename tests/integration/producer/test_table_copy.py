@@ -14,6 +14,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.long_runs import in_long_runs
 from tests.harness.programs import BIN, as_json, end_offset, own_name, refused, run, run_well, running, write_profile
+from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
@@ -241,3 +242,32 @@ def _state(leader: MySql, kafka: Kafka, name: str) -> tuple[Any, ...]:
         cursor.execute("SHOW BINARY LOG STATUS")
         topics = kafka.admin().list_topics(timeout=LIMIT_SECONDS).topics
         return cursor.fetchall(), sorted(topic for topic in topics if topic.startswith(name))
+
+
+def test_a_topic_without_records_begins_again_with_a_copy_if_it_can_not_go_on(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka
+) -> None:
+    """Where the next rows have no column names, and where the next binlog is purged."""
+    leader, name = mysql_server(server_id=1), own_name(tmp_path)
+    _run(leader, "mysql", "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, n INT)")
+
+    def profile(topic: str, start: str) -> Path:
+        shared = {"resource": topic, "topic": topic, "filters": {"include_dbs": ["d"]}}
+        return write_profile(tmp_path, leader, kafka, name=f"{topic}-{start}", producer={"start": start}, **shared)
+
+    for topic in (f"{name}_old", f"{name}_purged"):
+        run_well("cdc-producer", profile(topic, "now"), "--until-current")
+    for value, number in (("MINIMAL", 1), ("FULL", 2)):
+        _run(leader, "d", f"SET GLOBAL binlog_row_metadata = {value}")
+        _run(leader, "d", f"INSERT INTO t VALUES ({number}, {number})")
+    line = refused("cdc-producer", profile(f"{name}_old", "now"), "--until-current", status=3)
+    assert 'start again with producer.start = "auto", which copies the leader' in line
+    assert "copies the leader" in run("cdc-producer", profile(f"{name}_old", "auto"), "--dry-run").stdout
+    _run(leader, "d", "FLUSH BINARY LOGS", "PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY")
+    assert "CDC-LEADER-PURGED" in refused("cdc-producer", profile(f"{name}_purged", "now"), "--until-current")
+    for number, topic in enumerate((f"{name}_old", f"{name}_purged"), 3):
+        again = profile(topic, "auto")
+        run_well("cdc-producer", again, "--until-current")
+        _run(leader, "d", f"INSERT INTO t VALUES ({number}, 0)")
+        run_well("cdc-producer", again, "--until-current")
+        assert _folded(as_json(again), f"flv://{topic}/d/t") == _rows(leader, "d", "t"), topic

@@ -16,8 +16,8 @@ from cdc.errors import PromiseError
 from cdc.kafka.fragments import HEADER, cut
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
+from cdc.reader.tailed_topics import TailedTopics
 from cdc.sandbox.server.kafka import Kafka
-from cdc.tail.newest_records import TailedTopics
 from tests.harness.programs import BIN, run
 from tests.harness.wait import LIMIT_SECONDS, until
 

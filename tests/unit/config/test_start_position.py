@@ -44,3 +44,8 @@ def test_no_copy(text: str) -> None:
 
 def test_a_copy() -> None:
     assert str(parsed_copy(f" {UUID.upper()}:1-3:5,\n")) == f"{UUID}:1-3:5"
+
+
+def test_a_gtid_position_of_mariadb() -> None:
+    for parsed in (parsed_copy, parsed_start):
+        assert str(parsed("0-1-12, 3-7-5")) == "0-1:1-12,3-7:1-5"

@@ -24,7 +24,7 @@ def test_the_count_of_records_never_goes_back() -> None:
         counters.applied(applied(sequence, offsets={OTHER: sequence}), conflicts=3, statements=1, left_out=2)
     assert counters.records == 2 + 0 + 3
     assert counters.sequence == 8
-    assert (counters.rows, counters.filtered_rows, counters.commits, counters.apply_seconds) == (6, 3, 3, 1.5)
+    assert (counters.rows, counters.filtered_rows, counters.batches.count, counters.batches.seconds) == (6, 3, 3, 1.5)
     assert (counters.conflicts, counters.statements, counters.statements_left_out) == (3, 1, 2)
     assert counters.offsets == {PLACE: 10, OTHER: 8}
 

@@ -36,7 +36,7 @@ def test_a_first_run_may_take_hours_and_a_later_one_not(monkeypatch: pytest.Monk
     turns, stop, port = Turns(), threading.Event(), free_port()
     newest = iter(range(9))
     source = cast(Callable[[], Source], lambda: SimpleNamespace(newest=next(newest)))
-    following = Following(source, cast(Lake, turns), interval=0)
+    following = Following(source, cast(Lake, turns), interval=0, info={})
     runs = threading.Thread(target=lambda: following.run(stop, listen=("127.0.0.1", port)))
     runs.start()
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.errors import UserError
-from cdc.model.gtid import GtidSet, is_gtid
+from cdc.model.gtid import GtidSet, executed_before, given_gtid, is_gtid, lacking, mariadb_position
 
 A = "11111111-1111-1111-1111-111111111111"
 B = "22222222-2222-2222-2222-222222222222"
@@ -134,3 +134,29 @@ def test_gtids_of_mariadb_are_numbers_of_a_domain_and_a_server() -> None:
     assert str(held.without("0-1-3")) == "0-1:1-2:4-6,0-7:7,3-11:2"
     assert not is_gtid("0-1")
     assert not is_gtid("0-1-0")
+
+
+def test_a_gtid_position_of_mariadb_lists_the_last_of_each_domain() -> None:
+    assert mariadb_position(GtidSet.parse("0-1:1-6,0-7:1-9,3-11:2")) == "0-7-9,3-11-2"
+    assert mariadb_position(executed_before("3-11-2, 0-7-9")) == "0-7-9,3-11-2"
+    assert mariadb_position(GtidSet()) == ""
+
+
+@pytest.mark.parametrize(
+    ("needed", "held", "missing"),
+    [
+        ("0-1:1-5", "0-7:1-9", ""),  # of the same domain, whichever server logged it
+        ("0-1:1-9,3-1:1-2", "0-7:1-9", "3-1:1-2"),
+        ("0-1:1-10", "0-7:1-9", "0-1:1-10"),
+        (f"{A}:1-5", f"{B}:1-9", f"{A}:1-5"),
+    ],
+)
+def test_what_a_copy_lacks(needed: str, held: str, missing: str) -> None:
+    assert str(lacking(GtidSet.parse(needed), GtidSet.parse(held))) == missing
+
+
+@pytest.mark.parametrize(
+    ("text", "gtid"), [("0-1-12", "0-1-12"), (f"{A}:3", f"{A}:3"), ("2026-11-12", None), ("12:30", None)]
+)
+def test_a_date_is_no_gtid(text: str, gtid: str | None) -> None:
+    assert given_gtid(text) == gtid

@@ -13,7 +13,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "deployment.md"
     ("version", "tested"),
     [
         ("9.7.4-2", True), ("8.0.45-0ubuntu0.24.04.1", True), ("8.0.36", True), ("10.11.14-MariaDB-log", True),
-        ("8.4.3", False), ("9.6.0", False), ("10.0.1", False), ("11.8.2-MariaDB", False), ("unknown", False),
+        ("11.8.9-MariaDB-log", True),
+        ("8.4.3", False), ("9.6.0", False), ("10.0.1", False), ("11.4.2-MariaDB", False), ("unknown", False),
     ],
 )  # fmt: skip
 def test_the_series_counts(version: str, tested: bool) -> None:

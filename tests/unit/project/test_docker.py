@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
+from cdc.config.profile import BOTH_SERVERS, load
 from cdc.sandbox.server import kafka, mysql
 from tests.checks.document_commands import ALL
 
@@ -27,7 +28,11 @@ COMPOSE = DOCKER / "compose.yml"
 TRY_IT = (ROOT / "docs/try-it.md").read_text(encoding="utf-8")
 PROFILES = {name: tomllib.loads((ROOT / f"{name}_profile.toml").read_text()) for name in ("producer", "consumer")}
 SERVERS = ("leader", "follower")
-OURS = {"KAFKA_LISTENERS", "KAFKA_CONTROLLER_QUORUM_VOTERS", "KAFKA_LOG_DIRS"}  # where the sandbox has others
+# Where the sandbox has others.
+OURS = {
+    "KAFKA_LISTENERS", "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP", "KAFKA_CONTROLLER_QUORUM_VOTERS", "KAFKA_LOG_DIRS",
+}  # fmt: skip
+PROGRAMS = ("producer", "capture", "consumer", "audit")
 
 
 @cache
@@ -73,6 +78,9 @@ def test_the_compose_file_builds_the_image_of_the_install_script() -> None:
 def test_volumes_are_declared_and_used_and_no_file_is_missing() -> None:
     services = compose()["services"].values()
     mounted = [volume.partition(":")[0] for service in services for volume in service["volumes"]]
+    files = {name for name in mounted if name.startswith(".")}
+    assert [name for name in sorted(files) if not (DOCKER / name).exists()] == []
+    mounted = [name for name in mounted if name not in files]
     assert len(set(mounted)) == len(mounted)
     assert set(mounted) == set(compose()["volumes"])
     named = [name for each in services for key in ("env_file", "configs", "secrets") for name in each.get(key, ())]
@@ -85,7 +93,8 @@ def test_ports_are_those_of_the_profiles_and_open_to_this_machine_only() -> None
     assert published("leader") == (leader["ip_or_host"], leader["port"])
     assert published("follower") == (follower["ip_or_host"], follower["port"])
     assert published("kafka") == (broker.partition(":")[0], int(broker.partition(":")[2]))
-    assert compose()["services"]["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"] == f"PLAINTEXT://{broker}"
+    advertised = f"PLAINTEXT://{broker},INSIDE://{profile_inside('producer')['kafka']['bootstrap_servers']}"
+    assert compose()["services"]["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"] == advertised
     text = f"MySQL on {published('leader')[1]} and {published('follower')[1]}, Kafka on {published('kafka')[1]}"
     assert text in TRY_IT
     usage = installed("-h", path=os.environ["PATH"]).stdout
@@ -119,12 +128,75 @@ def test_servers_have_the_sandbox_s_settings() -> None:
     wanted = dict(option.removeprefix("--").split("=", 1) for option in mysql._REPLICATION)
     assert {name: given.get(name) for name in wanted} == wanted
     broker = compose()["services"]["kafka"]["environment"]
-    both = {name: broker[name] for name in broker if _property(name) in kafka._SETTINGS}
+    both = {name: broker[name] for name in broker if _property(name) in kafka._SETTINGS and name not in OURS}
     assert {name: str(value) for name, value in both.items()} == {
         name: kafka._SETTINGS[_property(name)] for name in both
     }
     # Of a name that is misspelt, the broker says nothing.
     assert set(broker) - set(both) == OURS | {"KAFKA_ADVERTISED_LISTENERS"}
+
+
+def test_each_listener_of_the_broker_has_its_protocol() -> None:
+    broker = compose()["services"]["kafka"]["environment"]
+    listeners, advertised, protocols = (
+        dict(each.split(":", 1) for each in broker[f"KAFKA_{name}"].split(","))
+        for name in ("LISTENERS", "ADVERTISED_LISTENERS", "LISTENER_SECURITY_PROTOCOL_MAP")
+    )
+    assert set(listeners) == set(protocols) == set(advertised) | {"CONTROLLER"}
+    assert (
+        protocols.items()
+        >= dict(each.split(":") for each in kafka._SETTINGS["listener.security.protocol.map"].split(",")).items()
+    )
+    assert {name: address.rpartition(":")[2] for name, address in advertised.items()} == {
+        name: address.rpartition(":")[2] for name, address in listeners.items() if name != "CONTROLLER"
+    }
+
+
+def profile_inside(name: str) -> dict[str, Any]:
+    """A profile of the containers; our own loader takes it."""
+    load(DOCKER / f"profiles/{name}.toml", servers=BOTH_SERVERS)
+    return tomllib.loads((DOCKER / f"profiles/{name}.toml").read_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "server"), [("producer", "leader"), ("consumer", "follower"), ("follower", "follower")]
+)
+def test_the_containers_profiles_differ_in_addresses_only(name: str, server: str) -> None:
+    inside, outside = profile_inside(name), tomllib.loads((ROOT / f"{name}_profile.toml").read_text())
+    assert inside.pop("metrics") == {"host": "0.0.0.0", "port": 9464}
+    assert (inside["database"]["ip_or_host"], inside["database"]["port"]) == (server, 3306)
+    for each in (inside, outside):
+        del each["database"]["ip_or_host"], each["database"]["port"], each["kafka"]["bootstrap_servers"]
+    assert inside == outside
+
+
+def test_without_the_profile_full_only_the_servers_start() -> None:
+    services = compose()["services"]
+    assert {name for name, each in services.items() if "profiles" not in each} == {*SERVERS, "kafka"}
+    assert {name for name, each in services.items() if each.get("profiles") == ["full"]} == {*PROGRAMS, "prometheus"}
+
+
+def test_each_program_is_scraped_and_reads_a_profile_that_is_there() -> None:
+    jobs = yaml.safe_load((DOCKER / "prometheus.yml").read_text())["scrape_configs"]
+    scraped = {target for job in jobs for each in job["static_configs"] for target in each["targets"]}
+    assert scraped == {f"{name}:9464" for name in PROGRAMS}
+    assert all(job["job_name"].startswith("cdc") for job in jobs), "CdcDown looks at these names"
+    for name in PROGRAMS:
+        command = compose()["services"][name]["command"]
+        assert (Path(sys.executable).parent / command[0]).exists()
+        profiles = [word.removeprefix("/etc/cdc/") for word in command if word.startswith("/etc/cdc/")]
+        assert [each for each in profiles if not (DOCKER / "profiles" / each).is_file()] == []
+
+
+def test_what_the_image_of_the_programs_copies_is_sent_to_the_builder() -> None:
+    text = (DOCKER / "programs.Dockerfile").read_text()
+    lines = re.findall(r"^COPY (?!--from)(.+)$", text, re.M)
+    sources = {source for line in lines for source in line.split()[:-1]}
+    assert [source for source in sources if not (ROOT / source).exists()] == []
+    ignored = (DOCKER / "programs.Dockerfile.dockerignore").read_text().splitlines()
+    assert {line.removeprefix("!") for line in ignored if line.startswith("!")} == sources
+    assert re.findall(r"^USER (\S+)", text, re.M)[-1] == "10001:10001"
+    assert re.findall(r"^FROM \S+ AS (\S+)", text, re.M)[-1] == "programs"
 
 
 def _property(variable: str) -> str:

@@ -10,7 +10,16 @@ import pytest
 from tests.checks.document_commands import ALL, MAKE, PAGES, ROOT, Block
 
 BIN = Path(sys.executable).parent
-PROGRAMS = ("cdc-producer", "cdc-consumer", "cdc-audit", "cdc-repair", "cdc-seed", "cdc-tail", "cdc-sandbox")
+PROGRAMS = (
+    "cdc-producer",
+    "cdc-consumer",
+    "cdc-audit",
+    "cdc-repair",
+    "cdc-seed",
+    "cdc-lake",
+    "cdc-tail",
+    "cdc-sandbox",
+)
 
 
 @pytest.mark.parametrize("block", ALL, ids=str)

@@ -7,9 +7,9 @@ import pytest
 from cdc.service.http_endpoint import Endpoint
 
 
-@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/other"])
+@pytest.mark.parametrize("path", ["/metrics", "/livez", "/readyz", "/healthz", "/other"])
 def test_head_is_get_without_the_body(path: str) -> None:
-    endpoint = Endpoint.open("127.0.0.1", 0, metrics=list, checks=list)
+    endpoint = Endpoint.open("127.0.0.1", 0, metrics=list, checks=list, info={})
     try:
         answers = []
         for method in ("GET", "HEAD"):

@@ -10,6 +10,7 @@ from cdc.model.position import Position
 from cdc.producer.copy.chunk_request import ChunkRequest, Snapshot
 from cdc.producer.copy.reader import Answer, Wanted
 from cdc.producer.decode.changes import Begin, Commit, Rows, RowsTransaction, TableShape
+from tests.harness.copying import NOTHING
 
 UUID = "5b2ad69c-0000-0000-0000-000000000001"
 T, U, PARENT = (TableShape("d", name, "", {}, 1) for name in ("t", "u", "parent"))
@@ -43,7 +44,7 @@ def _leaders(draw: st.DrawFn) -> dict[str, Any]:
 def test_what_is_exact_is_the_table_there(leader: dict[str, Any], nameless: bool, later: int) -> None:
     tables, seen, asked = leader["tables"], leader["seen"], leader["asked"]
     place = min(max(leader["logged"], asked) + later, len(tables))
-    question = ChunkRequest(Wanted(T.names, None, ""))
+    question = ChunkRequest(Wanted(T.names, None, NOTHING))
     named: list[str | None] = [f"{UUID}:{number + 1}" for number in range(len(tables))]
     if nameless and len(named) > _NAMELESS:
         named[_NAMELESS] = None
@@ -64,14 +65,14 @@ def test_what_is_exact_is_the_table_there(leader: dict[str, Any], nameless: bool
 def test_what_a_foreign_key_may_have_changed_is_in_doubt() -> None:
     answer = Answer(Position("b.1", 4), 0, follows=frozenset({PARENT.names}), seen=GtidSet())
     for flags, operation, exact in ((0, "Delete", False), (0, "Add", True), (ALL_LOGGED, "Delete", True)):
-        question = ChunkRequest(Wanted(T.names, None, ""))
+        question = ChunkRequest(Wanted(T.names, None, NOTHING))
         question.note(_rows(PARENT, flags=flags, operation=operation), f"{UUID}:1")
         assert question.is_exact(answer) == exact
 
 
 def test_a_transaction_without_a_name_is_in_doubt() -> None:
     for gtid, exact in ((None, False), (f"{UUID}:1", True), (f"{UUID}:2", False)):
-        question = ChunkRequest(Wanted(T.names, None, ""))
+        question = ChunkRequest(Wanted(T.names, None, NOTHING))
         question.note(_rows(T), gtid)
         assert question.is_exact(Answer(Position("b.1", 4), 0, seen=GtidSet.parse(f"{UUID}:1"))) == exact
 

@@ -8,7 +8,7 @@ import pytest
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import RawEvent, query
 from cdc.producer.decode.changes import Begin, Commit, Refused, Rows, RowsTransaction, Statement
-from cdc.producer.flavor.mariadb_events import Session, Translator, sql_mode
+from cdc.producer.flavor.mariadb_events import Session, Translator, mode_bits, sql_mode
 from tests.generators.binlog_events import event
 from tests.harness.decoding import Leader
 
@@ -141,6 +141,12 @@ def test_a_variable_that_is_not_known_stops_the_statement() -> None:
 )
 def test_modes_are_those_of_mysql(theirs: int, ours: int) -> None:
     assert sql_mode(theirs) == ours
+
+
+def test_modes_are_given_by_their_names() -> None:
+    assert mode_bits("") == 0
+    assert mode_bits("REAL_AS_FLOAT,ORACLE,TIME_ROUND_FRACTIONAL") == 1 | 1 << 9 | 1 << 34
+    assert sql_mode(mode_bits("A_NEW_ONE")) >> 63  # the decoder refuses it
 
 
 @pytest.mark.parametrize("bit", [4, 8, 9, 10, 11, 12, 16, 17, 32, 33])

@@ -2,8 +2,8 @@
 
 import pytest
 
+from cdc.model.gtid import executed_before, newest_of_each_domain
 from cdc.producer.decode.query_event import logged_statement
-from cdc.producer.flavor.mariadb_leader import executed_before, newest_of_each_domain
 from cdc.producer.flavor.mariadb_statements import rewritten
 from tests.generators.binlog_events import Log
 

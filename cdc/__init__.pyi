@@ -1,0 +1,3 @@
+from cdc.reader.records import records as records
+
+__version__: str

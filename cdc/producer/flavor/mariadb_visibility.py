@@ -1,0 +1,120 @@
+"""Finds out which transactions a SELECT on a MariaDB leader sees: MariaDB has no set of executed GTIDs.
+
+MariaDB writes a group of transactions into its binlog, and then makes the group visible. Outside of a snapshot the
+status variables ``Binlog_snapshot_file`` and ``Binlog_snapshot_position`` are the end of the newest group that is
+visible. Only an XA transaction becomes visible in a step of its own, after its XA COMMIT is in the binlog; until then
+XA RECOVER lists it.
+"""
+
+import threading
+import time
+from typing import Any
+
+from cdc.errors import Disconnected, UserError
+from cdc.model.gtid import executed_before
+from cdc.model.position import Position
+from cdc.producer.binlog.leader import end_of_binlog
+
+__all__ = ["Visibility", "begin_snapshot"]
+
+_TRIES, _WAIT_SECONDS = 100, 0.01
+_XA_SECONDS = 1.0
+_PATIENCE_SECONDS = 30.0
+
+
+class Visibility:
+    """Waits until a SELECT sees what the stream has read; ``stopped`` ends all waits. ``name`` is the leader's name in
+    errors."""
+
+    def __init__(self, name: str, stopped: threading.Event) -> None:
+        self._name = name
+        self._stopped = stopped
+        self._doubtful: dict[str, tuple[float, Position]] = {}
+
+    def await_all(self, cursor: Any, position: Position, prepared: frozenset[str]) -> bool:
+        """Waits until a SELECT sees all that the stream has read up to ``position``; ``prepared`` are the XA
+        transactions that are prepared there, and not ended.
+
+        Returns False if an XA transaction may have ended before ``position`` and be invisible for longer. Raises
+        UserError if the stream has passed the end of the binlog since, and that transaction is not in it; Disconnected
+        once ``stopped`` is set.
+        """
+        # After a failover, transactions may be behind the position that the stream has read on another server.
+        end = _logged_end(cursor)
+        while not self._stopped.is_set():
+            if _shows(cursor, end):
+                return self._await_xa(cursor, position, prepared)
+            self._stopped.wait(_WAIT_SECONDS)
+        raise Disconnected("stopped while a table was copied", code="CDC-STOPPED-IN-COPY", where=self._name)
+
+    def _await_xa(self, cursor: Any, position: Position, prepared: frozenset[str]) -> bool:
+        # An XA transaction that ended before the position, and is not visible yet, is listed from the beginning on.
+        doubtful, give_up = _prepared_xids(cursor) - prepared, time.monotonic() + _XA_SECONDS
+        while doubtful and time.monotonic() < give_up and not self._stopped.is_set():
+            self._stopped.wait(_WAIT_SECONDS)
+            doubtful &= _prepared_xids(cursor)
+        now, end = time.monotonic(), _logged_end(cursor)
+        self._doubtful = {xid: self._doubtful.get(xid, (now, end)) for xid in doubtful}
+        for xid, (since, logged) in self._doubtful.items():
+            if now > since + _PATIENCE_SECONDS and position.place >= logged.place:
+                raise UserError(
+                    f"nothing can be copied while the XA transaction {xid} is prepared, which the stream does not know",
+                    code="CDC-COPY-XA",
+                    where=self._name,
+                    hint=f"XA COMMIT or XA ROLLBACK {xid} on the leader; it was prepared before the stream began, or "
+                    "without a change in the binlog",
+                )
+        return not doubtful
+
+
+def _shows(cursor: Any, position: Position) -> bool:
+    """Whether a SELECT sees all transactions before ``position``, except XA transactions in ``_prepared_xids``."""
+    return _visible_end(cursor).place >= position.place
+
+
+def _prepared_xids(cursor: Any) -> frozenset[str]:
+    """The XA transactions that are prepared and not visible yet, in the form of ``decode.xa``."""
+    cursor.execute("XA RECOVER")
+    return frozenset(_xid(int(form), int(gtrid), data) for form, gtrid, _, data in cursor.fetchall())
+
+
+def begin_snapshot(cursor: Any, executed: str) -> str:
+    """Begins a transaction with a snapshot. Returns a GTID set whose transactions the snapshot certainly sees;
+    ``executed`` are transactions that it sees in any case."""
+    seen = _certainly_visible(cursor)
+    cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+    return executed if seen is None else seen
+
+
+def _certainly_visible(cursor: Any) -> str | None:
+    """The set of transactions in the binlog, once all of them are visible; None if some may not be visible soon."""
+    # The order is essential. All transactions of the state are logged before the end that is read afterwards. An XA
+    # transaction of the state that is not visible yet is listed afterwards.
+    cursor.execute("SELECT @@GLOBAL.gtid_binlog_state")
+    logged = executed_before(_text(cursor.fetchone()[0]))
+    end = _logged_end(cursor)
+    for _ in range(_TRIES):
+        if _shows(cursor, end):
+            return None if _prepared_xids(cursor) else str(logged)
+        time.sleep(_WAIT_SECONDS)
+    return None
+
+
+def _logged_end(cursor: Any) -> Position:
+    file, offset = end_of_binlog(cursor)
+    return Position(_text(file), int(offset))
+
+
+def _visible_end(cursor: Any) -> Position:
+    cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
+    found = {_text(name).lower(): _text(value) for name, value in cursor.fetchall()}
+    return Position(found["binlog_snapshot_file"], int(found["binlog_snapshot_position"]))
+
+
+def _xid(form: int, gtrid: int, data: bytes | str) -> str:
+    content = data.encode() if isinstance(data, str) else data
+    return f"X'{content[:gtrid].hex()}',X'{content[gtrid:].hex()}',{form}"
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value

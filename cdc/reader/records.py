@@ -1,0 +1,183 @@
+"""Iterates over a leader's records in Python, one by one or by whole transactions, each once and in order."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException
+
+from cdc.config import profile as profiles
+from cdc.config.profile import Kafka, Profile
+from cdc.config.topic_names import SINGLE
+from cdc.errors import Disconnected, PromiseError
+from cdc.kafka.errors import question_error
+from cdc.kafka.first_partition import require_first_only
+from cdc.model.record import SKIPPED, Record
+from cdc.reader.python_values import python_value
+from cdc.reader.tailed_topics import TailedTopic, TailedTopics
+from cdc.service.logs import LIBRDKAFKA
+
+__all__ = ["Change", "Records", "Transaction", "records"]
+
+Image = dict[str, Any]
+"""A row: the values of its columns by their names, as ``cdc.reader.python_values`` has them."""
+
+_GROUP = "cdc-records"
+_POLL_SECONDS = 0.2
+_KINDS = {"Query": "statement", "Add": "insert", "Update": "update", "Delete": "delete", SKIPPED: "skipped"}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A changed row, or a statement.
+
+    ``kind`` is "insert", "update", "delete", "statement", "copy" (a row as it was on the leader when its table was
+    copied) or "skipped" (an event that the producer was told to leave out). ``key`` are the columns of the table's key,
+    empty if it has none. ``before`` is None for an insert, a copy and a statement, ``after`` for a delete and a
+    statement. ``sequence`` is the number of the record, which may contain many rows.
+    """
+
+    sequence: int
+    kind: str
+    database: str
+    table: str | None
+    key: tuple[str, ...]
+    before: Image | None
+    after: Image | None
+    statement: str
+    record: Record = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A whole transaction of the leader. ``gtid`` is its id, ``committed`` the time of its commit on the leader."""
+
+    gtid: str
+    committed: datetime
+    records: tuple[Record, ...]
+
+    def changes(self) -> Iterator[Change]:
+        """Yields the changes in the order in which the leader made them."""
+        for record in self.records:
+            yield from changes_of(record)
+
+
+def changes_of(record: Record) -> Iterator[Change]:
+    """Yields the changes in a record: one for each of its rows, or one for its statement."""
+    kind = _KINDS.get(record.operation, "copy")
+    make = partial(Change, record.sequence, kind, record.uri.database, record.uri.table, record.key or ())
+    if kind in ("statement", "skipped"):
+        yield make(None, None, record.query, record)
+    for row in record.rows:
+        yield make(_image(record, row.before), _image(record, row.after), "", record)
+
+
+def _image(record: Record, values: list[Any] | None) -> Image | None:
+    if values is None:
+        return None
+    return dict(zip(record.columns, map(python_value, values), strict=True))
+
+
+class Records:
+    """The records of a leader's topics from a point on. Each iteration reads Kafka anew, and no offset is committed.
+
+    Iterating raises UserError if Kafka refuses a request or does not answer, Disconnected if it stops answering, and
+    PromiseError for a message that is no record or a gap in the sequences.
+    """
+
+    def __init__(self, profile: Profile, *, since: int | datetime | None, follow: bool) -> None:
+        self._profile, self._follow = profile, follow
+        self._first = since if isinstance(since, int) else None
+        self._from_us = round(_utc(since).timestamp() * 1_000_000) if isinstance(since, datetime) else None
+        self._stop = threading.Event()
+
+    def stop(self) -> None:
+        """Ends all iterations, from any thread or signal handler, within a fifth of a second."""
+        self._stop.set()
+
+    def __iter__(self) -> Iterator[Record]:
+        # The sequence before the next record, None if any record may come first.
+        last = None if self._first is None else self._first - 1
+        for value, where in _messages(self._profile.kafka, self._from_us, follow=self._follow, stop=self._stop):
+            record = Record.parse(value, where=where)
+            if last is None and record.ts_us < (self._from_us or 0):
+                continue
+            # Before ``since``, or once more: a producer that does not know whether a message has arrived repeats it.
+            if last is not None and record.sequence <= last:
+                continue
+            if last is not None and record.sequence > last + 1:
+                raise PromiseError(
+                    f"a gap: sequence {last + 1} is missing, {record.sequence} follows",
+                    code="CDC-TOPIC-GAP",
+                    where=where,
+                    hint="something has deleted from the topic; begin again with since= this sequence",
+                )
+            last = record.sequence
+            yield record
+
+    def changes(self) -> Iterator[Change]:
+        """Yields each changed row and each statement."""
+        for record in self:
+            yield from changes_of(record)
+
+    def transactions(self) -> Iterator[Transaction]:
+        """Yields each transaction once its last record is there; one that began before ``since`` is left out.
+
+        A transaction is held in memory as a whole.
+        """
+        held: list[Record] = []
+        for record in self:
+            if not held and record.index:
+                continue
+            held.append(record)
+            if record.last:
+                committed = datetime.fromtimestamp(record.ts_us / 1_000_000, UTC)
+                yield Transaction(record.transaction, committed, tuple(held))
+                held = []
+
+
+def records(
+    profile: str | PathLike[str] | Profile, *, since: int | datetime | None = None, follow: bool = False
+) -> Records:
+    """The records of the leader that ``profile`` (a file's path) names, in the leader's order.
+
+    ``since`` is the sequence of the first record, or the time of the first commit (without a zone: UTC); records before
+    that sequence are read and passed over, most records before that time are not read. Without it the first record is
+    the oldest one in the topics. With ``follow`` an iteration waits for new records; otherwise it ends after those that
+    are there. Raises UserError for a profile that can't be used.
+    """
+    if not isinstance(profile, Profile):
+        profile = profiles.load(Path(profile), servers=profiles.KAFKA_ONLY)
+    return Records(profile, since=since, follow=follow)
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _messages(kafka: Kafka, from_us: int | None, *, follow: bool, stop: threading.Event) -> Iterator[tuple[bytes, str]]:
+    """Yields the value and the place of each committed record in order."""
+    source: TailedTopic | TailedTopics | None = None
+    properties, names = kafka.properties(), kafka.topics()
+    since_ms = None if from_us is None else from_us // 1000
+    own = {"group.id": _GROUP, "enable.auto.commit": False, "isolation.level": "read_committed",
+           "enable.partition.eof": True, "fetch.wait.max.ms": 50}  # fmt: skip
+    try:
+        require_first_only(properties, names.first)
+        with closing(Consumer(properties | own, logger=LIBRDKAFKA)) as consumer:
+            kind = TailedTopic if kafka.layout == SINGLE else TailedTopics
+            source = kind(consumer, properties, names, last=None, since_ms=since_ms)
+            while not stop.is_set() and not (source.at_end and not follow):
+                yield from source.next(_POLL_SECONDS)
+    except KafkaException as error:
+        where = f"topic {kafka.topic} at {kafka.bootstrap_servers}"
+        problem = question_error(error.args[0], properties, where=where, group=_GROUP)
+        if source is not None and source.at_end:
+            raise Disconnected(problem.what, code=problem.code, where=problem.where, hint=problem.hint) from None
+        raise problem from None

@@ -1,0 +1,42 @@
+"""Reports a program's start, state and end to systemd, if systemd started it (``sd_notify``)."""
+
+import os
+import socket
+from contextlib import suppress
+from typing import Self
+
+__all__ = ["Systemd"]
+
+
+class Systemd:
+    """The socket of systemd at ``address``, the value of NOTIFY_SOCKET."""
+
+    def __init__(self, address: str) -> None:
+        self._address = "\0" + address[1:] if address.startswith("@") else address  # an abstract socket
+        self._ready, self._status = False, ""
+
+    @classmethod
+    def from_environment(cls) -> Self | None:
+        """None if systemd did not start this process, or if its unit is not of ``Type=notify``."""
+        # Removed, so that no child of this process reports in its place.
+        address = os.environ.pop("NOTIFY_SOCKET", "")
+        return cls(address) if address else None
+
+    def report(self, *, ready: bool, status: str) -> None:
+        """Reports READY once, and ``status`` each time that it changes."""
+        lines = [f"STATUS={status}"] if status != self._status else []
+        if ready and not self._ready:
+            lines.insert(0, "READY=1")
+        self._ready, self._status = self._ready or ready, status
+        self._send(lines)
+
+    def stopping(self) -> None:
+        """Reports that the program ends."""
+        self._send(["STOPPING=1"])
+
+    def _send(self, lines: list[str]) -> None:
+        # A program works without systemd as well: a report that can't be delivered is dropped.
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as notify:
+            if lines:
+                notify.setblocking(False)
+                notify.sendto("\n".join(lines).encode(), self._address)
