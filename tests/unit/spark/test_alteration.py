@@ -81,6 +81,7 @@ def test_which_columns_a_server_computes() -> None:
 
     create = "CREATE TABLE d.t (id INT, `x,(` INT GENERATED ALWAYS AS (id + (1)) STORED, CHECK (id < 3), y INT)"
     assert "x,(" in of(create) and of(create).isdisjoint({"id", "y"})
+    assert "x" in of("CREATE TABLE t (id INT, x DECIMAL(10, 2) AS (id))")
     assert "z" in of(create, "ALTER TABLE t RENAME COLUMN `x,(` TO Z")
     assert of("CREATE TABLE u (id INT, x INT AS (id))", "ALTER TABLE t ADD q INT") == frozenset()
     assert {"v", "w"} <= of("ALTER TABLE t MODIFY id INT, ADD COLUMN v INT AS (id), CHANGE v w INT AS (id)")

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, cast
 
@@ -204,7 +204,7 @@ def applied(follower: Follower, given: list[Batch | None], **options: Any) -> li
 
 
 def reported(
-    follower: Follower, given: list[Batch | None], *, plans: Plans | None = None, retry: Any = None,
+    follower: Follower, given: Iterable[Batch | None], *, plans: Plans | None = None, retry: Any = None,
     stop: threading.Event | None = None,
 ) -> Iterator[Applied | None]:  # fmt: skip
     session: Any = Connection(iter(()))
@@ -219,11 +219,14 @@ def some(*sizes: int) -> list[Batch | None]:
     return list(batches(list(sizes), after=-1, pauses=iter(())))
 
 
+CHUNK: Any = "the plan of a chunk"
+
+
 class Counts(Plans):
     """Plans with these rows, of which some are filtered out."""
 
     def prepare(self, batch: Batch, commit: object) -> PlannedBatch:
-        return replace(super().prepare(batch, commit), rows=7, filtered=2, started=time.monotonic())
+        return replace(super().prepare(batch, commit), rows=7, filtered=2, started=time.monotonic(), chunk=CHUNK)
 
 
 def test_a_commit_is_reported_with_its_rows() -> None:
@@ -231,12 +234,18 @@ def test_a_commit_is_reported_with_its_rows() -> None:
     assert batch is not None
     (found,) = filter(None, reported(Follower(iter(())), given, plans=Counts(iter(()))))
     assert (found.last, found.offsets, found.rows, found.filtered) == (batch.last, batch.offsets, 7, 2)
-    assert found.seconds >= 0 and found.chunk is None
+    assert found.seconds >= 0 and found.chunk is CHUNK
 
 
 def test_a_pause_is_passed_on_once_all_before_it_has_committed() -> None:
     follower = Follower(iter(()))
-    for each in reported(follower, some(1, 1)):
+
+    def given() -> Iterator[Batch | None]:
+        for number, batch in enumerate(some(1, 1)):
+            assert len(follower.committed) < max(number, 1)  # the newest batch waits for the next one, or for a pause
+            yield batch
+
+    for each in reported(follower, given()):
         assert each is not None or follower.committed == [0, 1]
 
 
