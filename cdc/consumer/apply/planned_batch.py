@@ -32,22 +32,22 @@ __all__ = ["PlannedBatch", "State", "ending"]
 class State(IntEnum):
     """The state of a batch on its way to the follower."""
 
-    PLANNED = 1  # the batch was not sent yet
-    SENT = 2  # the row counts of the last packet that was sent are not checked yet
+    PLANNED = 1  # the batch has not been sent yet
+    SENT = 2  # the last packet was sent, but its row counts have not been checked yet
     EXECUTED = 3  # all row counts are right; the rows and the new checkpoint are in the open transaction
-    COMMITTING = 4  # the COMMIT was sent, or is about to be sent
+    COMMITTING = 4  # the COMMIT has been sent, or is about to be sent
     COMMITTED = 5
 
 
 @dataclass(slots=True)
 class PlannedBatch:
-    """A batch with its plan. ``batch`` contains the leader's changes, and ``records`` are those of its records that
+    """A batch with its plan. ``batch`` contains the leader's changes, and ``records`` are the records of the batch that
     pass the filters.
 
-    ``steps`` are the plan, and ``statements`` yields the plan's SQL, each statement built when it is sent. ``shapes``
-    are the schemas of the tables in the plan. The statements ``tail`` end the transaction and set the checkpoint
-    ``target``. A part of a large transaction has a tail only if it is the last part; the other parts stay EXECUTED
-    until the last part commits. ``chunk`` is the plan of a chunk of a table copy.
+    ``steps`` are the plan, and ``statements`` yields the plan's SQL; each statement is built when it is sent.
+    ``shapes`` are the schemas of the tables in the plan. The statements ``tail`` end the transaction and set the
+    checkpoint ``target``. A part of a large transaction has a tail only if it is the last part; the other parts stay
+    EXECUTED until the last part commits. ``chunk`` is the plan of a chunk of a table copy.
 
     ``rows`` is the number of rows in the follower's transaction so far, and ``filtered`` is the number of these rows
     that the filters left out. ``started`` is the ``time.monotonic()`` at which the preparation of the batch began.
@@ -101,7 +101,7 @@ def ending(batch: Batch, before: Checkpoint, notes: Sequence[Statement]) -> tupl
     ``before`` is the follower's checkpoint before the batch.
 
     The statements ``notes`` write rows about the batch's DDL statements and left out events to the ledger. The
-    checkpoint commits in the same transaction as the rows, so that after a crash either both exist or neither.
+    checkpoint commits in the same transaction as the rows, so that after a crash both are stored or neither is.
     """
     if not batch.ends:
         return [], before

@@ -39,8 +39,8 @@ class RowDifferences:
         return self._tables.shape(table).columns - self._other_types.get(table, frozenset())
 
     def of(self, change: Change) -> str:
-        """Describes for people how the follower's row differs from the before-image; empty if the row is equal or does
-        not exist.
+        """Describes for users how the follower's row differs from the before-image; the text is empty if the row is
+        equal or does not exist.
 
         Raises ValueError for a value that no record can contain, Interrupted or Refused.
         """
