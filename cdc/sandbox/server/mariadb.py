@@ -1,4 +1,4 @@
-"""Contains the settings of a MariaDB server, which can only be a leader, and initialises its data."""
+"""Defines the settings of a MariaDB server, which can only be a leader, and initialises its data."""
 
 import subprocess
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def _initialise(programs: MySqlPrograms, folder: Path, chosen: Sequence[str]) ->
     shared = _shared_files(programs)
     statements = ["CREATE DATABASE mysql;", "USE mysql;"]
     statements += [(shared / name).read_text() for name in _TABLES]
-    # FLUSH PRIVILEGES makes the server read the tables of privileges; without that, no account can be created.
+    # FLUSH PRIVILEGES makes the server read the tables of privileges. Without it, no account can be created.
     statements += ["FLUSH PRIVILEGES;", MARIADB.grants.read_text()]
     command = [*server_command(programs, data), *chosen, "--bootstrap", "--skip-log-bin"]
     done = subprocess.run(command, check=False, input="\n".join(statements), capture_output=True, text=True)
