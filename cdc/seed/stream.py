@@ -60,7 +60,7 @@ class _Unit:
 @dataclass(frozen=True, slots=True)
 class Stream:
     """The stream up to sequence ``upto``. ``statements`` maps sequences to statements, ``parts`` are the parts with
-    rows, and ``heads`` are records, without their rows, to which the checkpoint moves.
+    rows, and ``heads`` are the records to which the checkpoint moves, without their rows.
 
     ``offsets`` are the offsets from which a consumer continues after ``upto``; each checkpoint of the load contains
     them. One transaction loads about ``most_rows`` rows.
