@@ -1,5 +1,5 @@
-"""Runs the program cdc-consumer, which reads a leader's records from Kafka and applies them to the follower, exactly
-once.
+"""Runs the program cdc-consumer. It reads a leader's records from Kafka and applies each of them exactly once to the
+follower.
 """
 
 import argparse

@@ -65,8 +65,8 @@ _ASK_SECONDS, _LOG_SECONDS = 0.5, 10.0
 class Startup:
     """Starts a consumer.
 
-    ``session`` is connected to the follower. ``source`` yields the records, which ``reader`` receives and ``parser``
-    parses. ``calls`` repeats a call until the server answers.
+    ``session`` is connected to the follower. ``reader`` receives the records, ``parser`` parses them, and ``source``
+    yields them. ``calls`` repeats a call until the server answers.
     """
 
     profile: Profile

@@ -57,7 +57,7 @@ class Reason:
 
 
 class BrokerLog(logging.Handler):
-    """Collects what librdkafka logs for one client, which must be created with ``settings`` and ``logger``."""
+    """Collects what librdkafka logs for one client. The client must be created with ``settings`` and ``logger``."""
 
     def __init__(self) -> None:
         super().__init__()

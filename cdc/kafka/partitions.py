@@ -63,7 +63,7 @@ def time_offsets(
     properties: Mapping[str, Any], partitions: Collection[Partition], time_ms: int
 ) -> dict[Partition, int]:
     """Finds for each partition an offset before which all messages have timestamps earlier than ``time_ms`` (since
-    1970); the partition's end if all its messages are earlier. It is the offset of the first later message, or of an
+    1970); the partition's end if there are no other messages. It is the offset of the first other message, or of an
     earlier marker, because the markers that end Kafka transactions have the time at which they were written.
 
     Raises KafkaException if the brokers do not answer or have no such partition.
@@ -206,7 +206,7 @@ def windows(
 
     Messages are read in batches. The first batch has ``first`` offsets, and each later batch has 8 times as many as the
     previous batch. The function changes the assignment of ``consumer``, which must report the end of a partition.
-    ``group`` is the consumer's group; it is only for errors.
+    ``group`` is the consumer's group; it only appears in errors.
 
     Raises Disconnected if the brokers do not answer.
     """

@@ -1,4 +1,5 @@
-"""Appends rows to a lake's tables of changes, which contain one row for each changed row and one for each statement.
+"""Appends rows to a lake's tables of changes. A table of changes contains one row for each changed row, and one row for
+each statement.
 
 There is one table of changes for each name that a table of the leader ever had. Its columns ``before`` and ``after``
 contain the row images as the records contain them. So a statement on the leader never changes the columns of a table of

@@ -1,5 +1,6 @@
-"""Reads and writes the metadata of commits to lake tables, which contain the sequence and the definition of each
-version. Pure."""
+"""Reads and writes the metadata of commits to lake tables. The metadata contain the sequence and the definition of the
+new version. Pure.
+"""
 
 import hashlib
 import json

@@ -108,7 +108,7 @@ class State:
     """The state of a lake. All ``tables`` in it equal the leader's tables after ``sequence``; ``sequence`` is -1 if no
     table was written yet.
 
-    ``offsets`` maps each partition (topic/number) to the first offset whose record has not been read. ``last`` maps the
+    ``offsets`` maps each partition (topic/number) to the first offset of records after ``sequence``. ``last`` maps the
     message key of each table to the sequence of the table's newest record with rows. ``topics`` are the ids of the
     topics in Kafka, and ``choices`` are the options that determine values. ``behind`` are tables that the last run
     refused; they equal the leader's tables after an earlier sequence.
@@ -126,8 +126,9 @@ class State:
 
 
 class LakeFolder:
-    """The folder of a lake, which is locked until ``close``. ``identity`` describes the lake's format and its
-    stream."""
+    """The folder of a lake. It is locked until ``close`` is called. ``identity`` describes the lake's format and its
+    stream.
+    """
 
     def __init__(self, folder: Folder, identity: Mapping[str, str]) -> None:
         """Locks the folder. Raises UserError if another process uses it, if it can't be used, or if it contains files
@@ -192,7 +193,7 @@ class LakeFolder:
     def save(self, state: State) -> None:
         """Saves ``state`` for ``load``, and lists the tables for readers.
 
-        Raises PromiseError if another process has saved a state in the meantime, which is possible on file systems
+        Raises PromiseError if another process has saved a state in the meantime; this is possible on file systems
         without locks.
         """
         tree = {**asdict(state), "history": to_tree(state.history), "format": _FORMAT, "identity": self._identity}

@@ -1,5 +1,6 @@
-"""Performs a run of cdc-lake, which brings all tables of the lake to their state on the leader after one
-transaction."""
+"""Performs a run of cdc-lake. The run brings all tables of the lake to their state on the leader after one
+transaction.
+"""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -28,8 +28,8 @@ def has_doubts(plan: Plan) -> bool:
 
 
 def uncertain_value(messages: DataFrame, plan: Plan, *, upto: int) -> UserError | None:
-    """Returns an error if a row that remains after ``upto`` has a value that an ALTER computed and that no record
-    contains; otherwise None.
+    """Returns an error if a row that remains after ``upto`` has a value that an ALTER computed, because no record
+    contains such a value; otherwise returns None.
 
     Spark raises an error if a message is not a record of rows. This function reads the table's rows once more, so it is
     called only if the plan ``has_doubts``.

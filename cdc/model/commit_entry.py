@@ -11,8 +11,8 @@ Large entries are packed into a fraction of their bytes, because Kafka accepts m
 entry is written with each commit. A GTID set of 100 000 intervals needs 1 MB, and so do the counts of 10 000
 partitions. A packed entry keeps ``version`` and ``next_sequence``, because the audit reads them in SQL. Everything else
 is JSON, compressed, in base64. In this JSON, each number of the GTID set is replaced by its distance from the previous
-number (``uuid:5-7:12`` is ``uuid:5+2:5``), which compresses to a quarter of the size. Each partition is named once,
-with its count and its newest sequence.
+number (``uuid:5-7:12`` is ``uuid:5+2:5``), because distances compress to a quarter of the size. Each partition is named
+once, with its count and its newest sequence.
 """
 
 import json
@@ -47,7 +47,7 @@ _LEVEL = 1  # the compression level of zlib; level 6 takes five times as long, a
 
 
 def packed(body: dict[str, Any]) -> dict[str, Any]:
-    """Packs the entry ``body``, which must contain a version."""
+    """Packs the entry ``body``. The entry must contain a version."""
     rest = {key: value for key, value in body.items() if key not in (*_KEPT, "gtid_set", "counts", "last")}
     counts, last = body["counts"], body.get("last", {})
     rest["partitions"] = {name: (counts.get(name), last.get(name)) for name in counts | last}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 __all__ = ["FOLDED", "folded"]
 
 # In these ranges MySQL folds each character that has a lower-case form. Outside of the ranges it folds no characters,
-# although 478 of them have a lower-case form in Python (MySQL 8.0 to 9.7).
+# although 478 characters there have a lower-case form in Python (MySQL 8.0 to 9.7).
 _RANGES = (
     (0x41, 0x5A), (0xC0, 0x21E), (0x222, 0x232), (0x386, 0x3AB), (0x3DA, 0x3EE), (0x400, 0x480), (0x48C, 0x4BE),
     (0x4C1, 0x4C3), (0x4C7, 0x4C7), (0x4CB, 0x4CB), (0x4D0, 0x4F4), (0x4F8, 0x4F8), (0x531, 0x556), (0x1E00, 0x1E94),

@@ -299,8 +299,8 @@ def _repair(programs: Programs, report: Path, records: Topic, checkpoint: Checkp
 
 
 def _write_by_hand(follower: MySql, echoes: Topic) -> list[str]:
-    """Writes a row on the follower by hand. Returns the binlog file and offset of this write, which the follower's own
-    producer has written to its topic.
+    """Writes a row on the follower by hand. Returns the binlog file and offset of this write; they are read from the
+    topic of the follower's own producer.
     """
     print(f"follower> {_FOREIGN};")
     with follower.connect() as connection, connection.cursor() as cursor:

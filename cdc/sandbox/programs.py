@@ -64,7 +64,7 @@ class Programs:
         self._running.clear()
 
     def audit(self, report: Path) -> tuple[int, str]:
-        """Runs the audit, which writes its report to the folder ``report``; returns its exit status and output."""
+        """Runs the audit; returns its exit status and output. The audit writes its report to the folder ``report``."""
         process = Process(report.name, folder=self._folder)
         files = ("--leader", self._profiles.producer, "--follower", self._profiles.follower, "--report", report)
         jars = ",".join(map(str, spark_jars()))

@@ -161,8 +161,8 @@ class _Loading:
 
 
 def _seed(begun: Seed | None, source: Source, at: Moment, scope: str) -> Seed:
-    """Returns a new seed, or the seed ``begun`` if there is one, which is then continued. Raises UserError if the
-    follower is being loaded with another seed.
+    """Returns the seed ``begun`` if there is one, so that it is continued; otherwise returns a new seed. Raises
+    UserError if the follower is being loaded with another seed.
     """
     if begun is None:
         seed = Seed(sequence_at(source, at), scope)

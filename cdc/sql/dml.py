@@ -111,7 +111,7 @@ def _alone(reader: SqlReader, *, ends: tuple[str, ...]) -> tuple[str, str] | Non
 
 
 def _calls(items: list[Token]) -> bool:
-    """Whether the statement may call a stored function, which may change tables that are not in the text."""
+    """Whether the statement may call a stored function. Such a function may change tables that are not in the text."""
     # Brackets right after the table's name are not a call; in an INSERT they contain columns.
     return any(
         after == _OPEN

@@ -109,7 +109,7 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
             clause.skip_to("TABLE")
             others.append(Effect("AlterTable", *clause.name()))
         elif clause.comes("DISCARD", "TABLESPACE") or clause.comes("DISCARD", "PARTITION", "ALL", "TABLESPACE"):
-            # DISCARD removes all rows, also on a follower. The later IMPORT, which brings new rows, is refused.
+            # DISCARD removes all rows, also on a follower. A later IMPORT brings new rows, and is refused.
             others.append(Effect("TruncateTable", *table))
         elif any(clause.comes(verb, kind) for verb in ("DISCARD", "IMPORT") for kind in ("TABLESPACE", "PARTITION")):
             doubts.append(_NO_ROWS)

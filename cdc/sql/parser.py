@@ -86,7 +86,7 @@ class SqlReader:
         return self.identifier()
 
     def skip_to(self, word: str) -> None:
-        """Skips all tokens up to and including this keyword, which must occur."""
+        """Skips all tokens up to and including this keyword. The keyword must occur."""
         while self.at < len(self.items) and self.peek() != word:
             self.at += 1
         self.require(word)

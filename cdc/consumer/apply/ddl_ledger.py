@@ -345,7 +345,7 @@ class DdlLedger:
 
 def _one_of_each(privileges: str) -> str:
     """Returns the privileges to grant, parsed from the server's error text. If the text names alternatives, only the
-    last of them is returned, which is the narrowest.
+    last of them is returned, because it is the narrowest privilege.
     """
     return ", ".join(re.split(r", | or ", each)[-1] for each in privileges.split(" and "))
 

@@ -83,7 +83,7 @@ class Execution:
 
         The next batch is executed serially, so that it commits on the new connection before a parallel run begins.
         Until such a commit, ``Committed`` may have to read the checkpoint of another server over the first connection,
-        which a parallel run would occupy.
+        but a parallel run would occupy this connection.
         """
         self._operations = None
         executor: Executor = self._parallel if self._parallel.running else self._serial

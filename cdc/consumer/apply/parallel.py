@@ -64,7 +64,7 @@ class ParallelExecutor:
         return bool(self._run) or self.failed
 
     def put(self, batch: PlannedBatch) -> None:
-        """Sends the statements of a batch, which must be independent of all other batches in the run.
+        """Sends the statements of a batch. The batch must be independent of all other batches in the run.
 
         Raises RunFailed, Interrupted.
         """
@@ -146,7 +146,7 @@ class ParallelExecutor:
         return session
 
     def _execute(self, session: Session, batch: PlannedBatch) -> None:
-        """Waits until the rows of the batch are executed and all batches before it have committed, then executes the
+        """Waits until the rows of the batch are executed and all earlier batches have committed, then executes the
         batch's tail.
 
         The caller must then send the COMMIT of the batch.

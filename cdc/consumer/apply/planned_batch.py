@@ -1,5 +1,5 @@
-"""Tracks the state of a batch on its way to the follower, where the rows of the batch and the checkpoint are one
-transaction. Pure.
+"""Tracks the state of a batch on its way to the follower. On the follower, the rows of the batch and the checkpoint are
+one transaction. Pure.
 
 So no change is lost, and no change is applied twice. The statements that end the transaction of a batch (``ending``)
 contain an UPDATE that moves the checkpoint to the last record of the batch. If a batch fails before its COMMIT, neither
@@ -7,9 +7,7 @@ its rows nor the new checkpoint are stored. If the connection is lost before the
 server's checkpoint shows whether the COMMIT has succeeded (``committed.resolve_commit``). The UPDATE matches no row if
 another program has moved the checkpoint, or if the batch before has not committed.
 
-    PLANNED ──► SENT ──► EXECUTED ──► COMMITTING ──► COMMITTED
-                 │  ▲
-                 └──┘ rolled back and executed row by row
+PLANNED ──► SENT ──► EXECUTED ──► COMMITTING ──► COMMITTED │  ▲ └──┘ rolled back and executed row by row
 
 The executors change the state of a batch. A batch that is not COMMITTED when a connection is lost is planned again.
 """
@@ -68,7 +66,7 @@ class PlannedBatch:
     outstanding: Sequence[Statement] = ()  # the packet whose row counts are not checked yet
 
     def sent(self, packet: Sequence[Statement]) -> None:
-        """Moves the batch to SENT when ``packet`` is sent. The row counts of the packet before it must have been
+        """Moves the batch to SENT when ``packet`` is sent. The row counts of the previous packet must have been
         checked.
         """
         self._move(State.SENT, since=(State.PLANNED, State.SENT))

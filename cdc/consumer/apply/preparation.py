@@ -53,17 +53,18 @@ class Preparation:
         self._differences = differences
         self._passes = passes
         self._reached = checkpoint  # the checkpoint of the last prepared batch
-        # The ledger's notes on DDL statements and left out events, which commit together with the rows.
+        # The ledger's notes on DDL statements and left out events; they commit together with the rows.
         self._notes: list[Statement] = []
         self._rows = self._filtered = 0  # rows of the follower's open transaction, up to the last prepared batch
 
     def restart(self, checkpoint: Checkpoint) -> None:
-        """Continues after ``checkpoint``: the next batch must be the one that follows it."""
+        """Continues after ``checkpoint``: the next batch must begin there."""
         self._reached = checkpoint
 
     def forget_tables(self) -> None:
-        """Forgets the definitions of all tables, which may have changed, so that they are read from the follower
-        again."""
+        """Forgets the definitions of all tables, because they may have changed. They are then read from the follower
+        again.
+        """
         self._tables.forget()
 
     def rest(self) -> None:

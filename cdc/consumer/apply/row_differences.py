@@ -73,7 +73,7 @@ class RowDifferences:
 
 
 def _is_short(value: Value) -> bool:
-    """Whether the value may be written into the query, which must not exceed the server's packet size."""
+    """Whether the value is short enough for the query; the query must not exceed the server's packet size."""
     return not isinstance(value, dict) or all(len(str(content)) <= _SHORT for content in value.values())
 
 

@@ -1,5 +1,6 @@
-"""Counts the rows of tables without a key on the follower, before the statements that delete some of them are
-planned."""
+"""Counts the follower's rows in tables without a key. Afterwards, the statements that delete some of these rows are
+planned.
+"""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence

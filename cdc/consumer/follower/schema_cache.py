@@ -19,8 +19,9 @@ __all__ = ["SchemaCache", "changed_tables"]
 # Matches expressions whose value may differ from the leader's. Some depend on settings of the leader's session that its
 # binlog does not contain: the digits of a division, the parsing of a literal (NO_BACKSLASH_ESCAPES,
 # default_collation_for_utf8mb4; stored expressions are parsed again), and block_encryption_mode. Others depend on the
-# sql_mode, which the session may have changed after the BEGIN that contains it: the subtraction of unsigned numbers,
-# and the truncation of seconds. Text that becomes a JSON document depends on the server's JSON parser.
+# sql_mode: the subtraction of unsigned numbers, and the truncation of seconds. The session may have changed its
+# sql_mode after BEGIN, but the binlog contains the sql_mode only at BEGIN. Text that becomes a JSON document depends on
+# the server's JSON parser.
 _DOUBTFUL = re.compile("/|'|aes_|-|time|date|unix|json|member of", re.IGNORECASE)
 _SECONDS = ("TIME", "DATETIME", "TIMESTAMP")
 _PAUSE = 1000  # after a failed batch, this many batches of the table use no LOAD DATA
@@ -70,7 +71,7 @@ _VISIBLE_FIRST = "ORDER BY INDEX_NAME <> 'PRIMARY', IS_VISIBLE = 'NO', INDEX_NAM
 
 
 class SchemaCache:
-    """Caches table definitions until ``forget``, which must be called when a DDL statement may have changed them.
+    """Caches table definitions until ``forget`` is called. Call it when a DDL statement may have changed definitions.
 
     ``triggers`` checks each table that is read. ``passes(uri)`` decides which tables are replicated.
     """
@@ -241,8 +242,8 @@ def _unpredictable(columns: Collection[Column], expressions: Mapping[str, str]) 
     """Returns the generated columns whose values may differ from the leader's. Their ``expressions`` are doubtful, or
     contain a column with a doubtful expression.
 
-    Columns that are computed from a CHAR, which the sql_mode may pad, or from fractions of seconds are doubtful, too.
-    So are JSON documents, since they may be parsed from text.
+    Columns that are computed from a CHAR or from fractions of seconds are doubtful, too, because the sql_mode may pad a
+    CHAR and truncate seconds. So are JSON documents, since they may be parsed from text.
     """
     found = {name for name, expression in expressions.items() if _DOUBTFUL.search(expression)}
     found |= {each.name for each in columns if each.name in expressions and each.data_type.upper() == "JSON"}
@@ -260,7 +261,7 @@ def changed_tables(statements: Sequence[Record]) -> set[str] | None:
     """Returns the names of all tables that the statements may change, in lower case and without database; None if the
     statements may change any table.
 
-    A statement changes a table that is not in its ``affects`` only through a foreign key that refers to that table. The
+    Besides the tables in its ``affects``, a statement can change only tables to which its foreign keys refer. The
     names have no database, since the database may have another name on the follower. They are in lower case, since
     statements and rows may write a name in different cases.
     """

@@ -154,8 +154,8 @@ class StatementConnection:
         self._left: _State | None = None
 
     def ready(self, record: Record, *, own: str, gtid: str) -> Session:
-        """Returns a session with the leader's variables and the assignments ``own``, which executes its next statement
-        under ``gtid``.
+        """Returns a session with the leader's variables and the assignments ``own``. The session executes its next
+        statement under ``gtid``.
 
         Raises Interrupted or Refused; the caller must then call ``close``.
         """
@@ -307,8 +307,8 @@ class SessionVariables:
             session, (_RESTRICTED & wanted.keys()) | (_UNLESS_LOGGED.keys() - wanted.keys())
         ):
             if variable in wanted:
-                # Setting these variables needs privileges or causes a warning, so they are set only if they have
-                # another value, which is rare.
+                # Setting these variables needs privileges or causes a warning, so they are set only in the rare case
+                # that they have another value.
                 if value == wanted[variable].strip("'"):
                     del wanted[variable]
                 continue

@@ -1,5 +1,5 @@
-"""Computes an artificial key for each row of a table without a key: a hash of all values, which both the server and the
-consumer can compute.
+"""Computes an artificial key for each row of a table without a key. The key is a hash of all values; both the server
+and the consumer can compute it.
 
 Two rows have the same key only if all their values are identical, including each byte, the sign of a zero, and the type
 of each member of a JSON document. The key is half of the SHA-256 of the texts with which before-images are compared

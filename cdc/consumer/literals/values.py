@@ -45,7 +45,7 @@ def table_name(uri: Uri) -> str:
 
 
 def seconds(microseconds: int) -> str:
-    """Writes microseconds since 1970 as a value of the session variable ``timestamp``, which counts seconds."""
+    """Writes microseconds since 1970 as a value of the session variable ``timestamp``, in seconds."""
     whole, part = divmod(int(microseconds), 1_000_000)
     return f"{whole}.{part:06d}"
 

@@ -96,7 +96,7 @@ class RenderedChanges(LazySequence[Change]):
         return self._count
 
     def computed(self) -> Sequence[Change]:
-        """The changes, for which the rows are parsed again."""
+        """The changes; to compute them, the rows are parsed again."""
         return list(chain.from_iterable(map(_changes, self.records)))
 
 

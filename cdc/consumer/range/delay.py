@@ -92,7 +92,7 @@ class Pause:
         """
         # If the records are read again, a former generator may have ended while it held a transaction back.
         self.holding, self.committed_at = False, None
-        inside = False  # true between the parts of a large transaction, which must be applied completely before a pause
+        inside = False  # true between the parts of a large transaction, since a pause must not begin there
         for item in transactions:
             if self.wanted and not inside:
                 yield from self._hold(item, stop, tell)

@@ -106,7 +106,7 @@ class Until:
     def check_start(self, checkpoint: Checkpoint, *, executed: int) -> None:
         """Raises UserError if the follower is already past the place.
 
-        ``executed`` is the sequence of the last statement that the follower has executed, which may be after the
+        ``executed`` is the sequence of the last statement that the follower has executed; it may be after the
         checkpoint.
         """
         self._executed = executed

@@ -45,7 +45,7 @@ def note_of(topic: str, *, delayed: bool) -> Callable[[int], str]:
 
 
 class GroupOffsets:
-    """Commits offsets for the group of ``consumer``. They are never read by this program, which resumes from the
+    """Commits offsets for the group of ``consumer``. This program never reads these offsets; it resumes from the
     follower's checkpoint.
 
     ``note(sequence)`` returns the metadata to commit while ``sequence`` is the newest applied sequence.

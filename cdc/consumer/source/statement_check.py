@@ -101,7 +101,7 @@ def check_claims(record: Record, *, version: int, folds_names: bool = False) -> 
     record does not list.
 
     ``version`` is the follower's version, in the form of executable comments (90704 for 9.7.4). ``folds_names`` is true
-    if the record contains names in lower case, which the statement may contain in any case.
+    if the names in the record are in lower case, although the statement may contain them in any case.
     """
     try:
         problem = _problem(record, version, folded_effect if folds_names else Effect._replace)

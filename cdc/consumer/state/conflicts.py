@@ -1,4 +1,4 @@
-"""Stores each conflict that was resolved in the leader's favour as a row, which commits together with the rows in
+"""Stores a row for each conflict that was resolved in the leader's favour. The row commits together with the rows in
 conflict.
 
 The conflicts of each leader are numbered from 1, so that the highest number is the number of all conflicts. Only the

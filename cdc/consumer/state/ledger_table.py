@@ -3,16 +3,16 @@ statements.
 
 Each statement has a row with its state:
 
-intent       the statement is about to run, or the consumer ended before it recorded that it ran
+intent       the statement is about to run, or ran before the consumer ended without recording this
 done         the statement ran
 not applied  the statement is not for this follower, or was in its base copy; ``note`` contains the reason
 skipped      the operator left the record out (``--skip``); ``note`` contains the follower's error
 
-Each statement gets the GTID under which it is executed, and its GTID is in the ledger before it is executed. A new GTID
-has the number after the highest number in the ledger. Only the consumer that holds the lock assigns numbers. If the
-follower has executed a GTID with a higher number, the ledger has lost rows, which no crash can cause. The intents of
-consecutive statements commit together: after a crash some statements may have intents without being executed, and they
-keep their GTIDs.
+Each statement gets a GTID and is executed under it; the GTID is in the ledger before the statement is executed. A new
+GTID has the number after the highest number in the ledger. Only the consumer that holds the lock assigns numbers. If
+the follower has executed a GTID with a higher number, the ledger has lost rows; no crash can cause this. The intents of
+consecutive statements commit together. So after a crash some statements may have intents although they were not
+executed; they keep their GTIDs.
 """
 
 import json

@@ -39,6 +39,6 @@ def remember(schema: str, resource: str, name: Name, spelled: str) -> str:
 
 
 def forget(schema: str, resource: str, names: Iterable[Name]) -> str:
-    """Writes the statement that deletes the rows of ``names``, which do not exist on the leader any more."""
+    """Writes the statement that deletes the rows of ``names``, because these names no longer exist on the leader."""
     pairs = ", ".join(f"({quoted(database)}, {quoted(table)})" for database, table in names)
     return NAMES.delete(schema, resource, where=f"(database_name, table_name) IN ({pairs})")

@@ -1,5 +1,5 @@
-"""Describes a table in the consumer's own database. Such a table may contain rows for several leaders, which are
-distinguished by their mysql_resource_name. Pure.
+"""Describes a table in the consumer's own database. Such a table may contain rows for several leaders; each row
+contains the leader's mysql_resource_name. Pure.
 """
 
 from dataclasses import dataclass

@@ -216,8 +216,8 @@ def _missing(session: Session, resource: str) -> tuple[Entry, ...]:
 
 
 def _follow(standing: dict[str, list[Entry]], entry: Entry, affects: list[dict[str, str]]) -> None:
-    """Applies the effects of a statement to ``standing``, which maps each existing trigger or event to the statements
-    that create it.
+    """Applies the effects of a statement to ``standing``. ``standing`` maps each existing trigger or event to the
+    statements that create it.
     """
     for affect in affects:
         action, uri = affect["action"], affect["uri"]

@@ -1,5 +1,5 @@
-"""Runs a program for ``process.Process``, and kills the program when the process that wanted it (the starter) has
-ended.
+"""Runs a program for ``process.Process``, and kills the program when the process that started the guard (the starter)
+has ended.
 
 The guard is run as ``python guard.py MODE LOCK_FD LOG_FD COMMAND…``, and prints the program's pid on one line. With the
 mode "bound" the guard stays as the program's parent. It kills the program and the program's children when its own

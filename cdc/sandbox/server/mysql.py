@@ -41,7 +41,7 @@ _COMMON = (
     "--performance-schema=OFF",
     "--max-connections=200",
     "--character-set-server=utf8mb4",
-    "--local-infile=ON",  # cdc-consumer inserts many rows with LOAD DATA LOCAL
+    "--local-infile=ON",  # cdc-consumer uses LOAD DATA LOCAL to insert many rows
 )
 # cdc-producer requires these settings on a leader; docker/my.cnf contains the same settings.
 _REPLICATION = (
