@@ -196,7 +196,7 @@ class DdlLedger:
             raise failed[1]
 
     def _for_follower(self, records: Sequence[Record]) -> list[Record]:
-        """Rewrites the statements for the follower, up to the first statement that must not be executed.
+        """Rewrites for the follower the statements before the first statement that must not be executed.
 
         Raises Unapplicable or UserError if the first statement can't be rewritten.
         """

@@ -7,7 +7,9 @@ its rows nor the new checkpoint are stored. If the connection is lost before the
 server's checkpoint shows whether the COMMIT has succeeded (``committed.resolve_commit``). The UPDATE matches no row if
 another program has moved the checkpoint, or if the batch before has not committed.
 
-PLANNED ──► SENT ──► EXECUTED ──► COMMITTING ──► COMMITTED │  ▲ └──┘ rolled back and executed row by row
+    PLANNED ──► SENT ──► EXECUTED ──► COMMITTING ──► COMMITTED
+                 │  ▲
+                 └──┘ rolled back and executed row by row
 
 The executors change the state of a batch. A batch that is not COMMITTED when a connection is lost is planned again.
 """
