@@ -65,7 +65,7 @@ class Repair:
 @dataclass(frozen=True, slots=True)
 class Found:
     """The result of comparing the follower's rows with a chunk. ``rows`` is the number of the follower's rows in the
-    chunk's range. The sets contain the numbers of the chunk's rows that exist on the follower.
+    chunk's range. The sets contain the indexes of the chunk's rows that exist on the follower.
 
     The rows in ``equal`` exist with equal values, the rows in ``others`` with the same key and other values. The rows
     in ``outside`` belong to one of these sets, but are outside of the range on the follower. ``keys`` are the

@@ -1,4 +1,4 @@
-"""Holds transactions back; there are three classes for three reasons.
+"""Contains three classes that hold transactions back, for three reasons.
 
 ``Delay`` holds a transaction back until ``consumer.delay_seconds`` after its commit on the leader. ``Pause`` holds all
 transactions back from SIGUSR1 until SIGUSR2; the consumer keeps its place, its lock and its connections. ``RateLimit``
