@@ -95,7 +95,7 @@ def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup) -
 def _search(until: Until, checkpoint: Checkpoint, startup: Startup) -> None:
     """Before anything is applied, searches the topics for the transaction with the GTID of ``--until``.
 
-    Notes in ``until`` that the transaction is found. Does not search if the producer has not read the GTID yet. The
+    Notes in ``until`` if the transaction is found. Does not search if the producer has not read the GTID yet. The
     source must be started again afterwards. Raises UserError if the producer has read the GTID, but no record after the
     checkpoint has it; raises the errors of the source.
     """
