@@ -33,8 +33,8 @@ class BatchSize:
 
     ``message_bytes`` is the largest size of one message (profile key producer.message_bytes).
 
-    ``patience`` is the number of seconds for which the brokers may accept no bytes before they count as away: the
-    smaller the batches had to become, the slower is the network, and a single message may take long.
+    ``patience`` is the number of seconds after which brokers that accept no bytes count as away. It grows when commits
+    fail, since on a slow network a single message may take long.
     """
 
     def __init__(self, limit: int, message_bytes: int = 8_000_000) -> None:
@@ -136,8 +136,8 @@ class KafkaTransactions:
     """The transactions of one producer; ``begun_at`` is the time at which the open transaction began
     (``time.monotonic()``), NEVER while no transaction is open.
 
-    A producer that another producer has fenced fails in its next call, whichever that is; the errors of all calls are
-    translated here. ``topic`` is the topic that errors name. ``times`` returns for each record a timestamp that its
+    If another producer has fenced this producer, the next call fails, whichever call it is; so the errors of all calls
+    are translated here. ``topic`` is the topic that errors name. ``times`` returns for each record a timestamp that its
     topic accepts. ``batch_size`` is adapted to the speed of the brokers. A value with more than ``message_bytes`` must
     be written as fragments.
     """

@@ -1,7 +1,7 @@
 """Continues a leader transaction that is larger than one Kafka transaction, after the part of it that is committed.
 
-The part is counted in rows, where a statement counts as one row: rows come in the same order wherever the transaction
-is read, while each server cuts them into events of its own, and each version or setting of ``cdc`` into other records.
+The committed part is counted in rows; a statement counts as one row. Each server returns the rows in the same order,
+but may divide them into other events. Another version or other settings of ``cdc`` may divide them into other records.
 """
 
 from collections.abc import Callable

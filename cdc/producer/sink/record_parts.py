@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-COPYING = '"copying":true,'  # precedes the rest of a record of a table that is being copied
+COPYING = '"copying":true,'  # marks a record of a table that is being copied
 
 # docs/record-format.md explains bn_file, transaction and the other fields.
 RECORD = (
@@ -219,8 +219,8 @@ def _key(bound: tuple[str, ...] | None) -> str:
 
 
 def creation_body(creation: Creation, *, resource: str, ts_us: int) -> tuple[str, ...]:
-    """Builds the part of a record that follows the sequence. The record contains a statement that creates a copied
-    object, and that was read on the leader ``resource`` at the time ``ts_us``.
+    """Builds the part of a record that follows the sequence. The record contains the statement that creates a copied
+    object. The statement was read on the leader ``resource`` at the time ``ts_us``.
     """
     exact = {} if creation.exact is None else {"Bytes": b64encode(creation.exact).decode("ascii")}
     query = json_text({"Query": creation.text} | exact)

@@ -165,7 +165,8 @@ class TopicAdmin:
         return entry
 
     def claim(self, names: set[str], *, ours: set[str]) -> dict[str, int]:
-        """Returns the number of partitions of each topic, before its first record; creates missing topics.
+        """Creates missing topics, and returns the number of partitions of each topic. To be called before the first
+        record is written to a topic.
 
         ``ours`` are the topics whose records the commit log counts. Raises UserError for a topic that another client
         has written to, Disconnected if a transaction is open in it, and Kafka's errors, translated.
@@ -327,8 +328,8 @@ _TOPICS_PER_CALL = 200  # number of topics created in one call, which must retur
 
 
 class TopicMaker:
-    """Creates the topics of a leader, whose names are ``names``. ``properties`` are the properties for librdkafka's
-    clients.
+    """Creates the topics of a leader; ``names`` are the names of these topics. ``properties`` are the properties for
+    librdkafka's clients.
     """
 
     def __init__(
@@ -350,7 +351,7 @@ class TopicMaker:
         for first in range(0, len(names), _TOPICS_PER_CALL):
             some = {name: partitions[name] for name in names[first : first + _TOPICS_PER_CALL]}
             left = self._ask(some, ANY_TIME, passes=SETTING_REFUSED)
-            # Brokers before Kafka 3.6 do not know these settings, and others may forbid them.
+            # Brokers before Kafka 3.6 do not know these settings, and other brokers may forbid them.
             self._ask({name: some[name] for name in left}, {}, passes=frozenset())
             self._await_leaders(list(some))
             self._await_answers({(name, number) for name in some for number in range(some[name])})
@@ -383,8 +384,8 @@ class TopicMaker:
         return left
 
     def _await_answers(self, left: set[Partition]) -> None:
-        """Waits until the leaders of new partitions accept messages, some time after the brokers have named these
-        leaders.
+        """Waits until the leaders of new partitions accept messages. This can be some time after the brokers have named
+        these leaders.
 
         Before that a leader can refuse the first batch of a transaction and accept the second batch, which was on its
         way too; then the transaction commits without the first batch (Kafka 4.3, librdkafka 2.16).
@@ -427,7 +428,7 @@ class TopicMaker:
 
 
 def known_topics(properties: Mapping[str, Any]) -> Mapping[str, TopicMetadata]:
-    """Queries all topics that the brokers show us: a request for a single topic would create this topic on brokers with
+    """Queries all topics that the brokers show us. A request for a single topic would create this topic on brokers with
     auto.create.topics.enable.
 
     Raises KafkaException.
