@@ -135,7 +135,7 @@ class Stream:
 
     @contextmanager
     def _complete_transactions_committed(self) -> Iterator[None]:
-        """Commits the complete transactions at the end, also if an event can't be replicated."""
+        """Commits the complete transactions at the end of the block, even if an event can't be replicated."""
         try:
             yield
         except PromiseError as reason:
@@ -149,6 +149,6 @@ class Stream:
 
     def _commit_complete(self) -> None:
         # A commit can't leave out the records that an open transaction has written already: if there are such records,
-        # nothing is committed, and all is read again next time.
+        # nothing is committed, and everything is read again after the next start.
         if not self.router.sent:
             self._commit(0)
