@@ -1,4 +1,6 @@
-"""Finds the sequence of a moment: the last sequence of the newest transaction that the leader had committed by then."""
+"""Finds the sequence of a moment: the last sequence of the newest transaction that the leader had committed at that
+moment.
+"""
 
 import re
 from datetime import UTC, datetime

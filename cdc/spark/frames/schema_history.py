@@ -102,8 +102,9 @@ class Histories:
 
 
 def _parts(acts: Iterable[Act]) -> dict[Name, Name]:
-    """Groups the tables that statements rename to one another or name together: maps each name to one name for its
-    group."""
+    """Groups the tables that a statement renames to one another or names together; maps each table's name to a name of
+    its group.
+    """
     parts: dict[Name, Name] = {}
     members: dict[Name, list[Name]] = {}
     of_statement: dict[int, Name] = {}
@@ -130,7 +131,9 @@ def _parts(acts: Iterable[Act]) -> dict[Name, Name]:
 
 
 def existing(history: History, sequence: int) -> dict[Name, int]:
-    """Maps each table that exists after ``sequence`` to the first sequence that names it since it was created."""
+    """Maps each table that exists after ``sequence`` to the sequence of the first statement or record that names the
+    table since its creation.
+    """
     found: dict[Name, int] = {}
     views: set[Name] = set()  # RENAME TABLE renames views, too
     events: list[tuple[int, int, Act | Told]] = [(act.sequence, act.place, act) for act in history.upto(sequence)]

@@ -218,7 +218,7 @@ def _moment(name: str, value: str, to: str, fails: Fails, options: Options) -> s
 
 
 def _soon(name: str, value: str, other: str) -> str:
-    """Converts the text form that nearly all values have quickly; ``other`` is the SQL for all other forms.
+    """Returns the SQL that quickly converts the usual text form of a value; ``other`` is the SQL for all other forms.
 
     Parsing the JSON and formatting its numbers as text takes longer than everything else that is done with a row.
     """

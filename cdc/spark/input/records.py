@@ -390,8 +390,9 @@ def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
 
 
 def with_new_fields(saved: StructType) -> StructType:
-    """Adds the fields that later versions of cdc parse to the schema of records ``saved`` by an audit; the fields will
-    be NULL."""
+    """Adds fields to ``saved``, the schema of the records that an earlier audit saved: the fields that later versions
+    of cdc parse. These fields will be NULL.
+    """
     for field in saved.fields:
         affect = field.dataType.elementType if isinstance(field.dataType, ArrayType) else None
         if field.name == "affects" and isinstance(affect, StructType) and "like" not in affect.names:

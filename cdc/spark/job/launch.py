@@ -1,4 +1,5 @@
-"""Starts the JVM of a program's own Spark, with the jars that it needs on the class path, and its class archive.
+"""Starts a JVM in which a program runs Spark. The jars that the program needs are on the class path, and the JVM uses a
+class archive.
 
 The JVM starts in parallel to this process, so that Python's modules load meanwhile. PySpark itself would start a JVM
 only when a session is created. If two environment variables are set, PySpark uses a JVM that is already running, as it
@@ -46,13 +47,15 @@ Remember = Callable[[Mapping[str, str]], None]
 
 
 _WAIT_SECONDS = 0.02
-# Options of spark-submit's first JVM, which only prints the command line of the second: it ends before further
-# compilation pays off.
+# Options of the first of spark-submit's two JVMs. It only prints the command line of the second JVM, and ends before
+# further compilation pays off.
 _LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def environment_of(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Adds the variables to ``environment`` with which PySpark and its JVM run; Spark is in the folder ``home``."""
+    """Returns a copy of ``environment`` with the variables that PySpark and its JVM need; ``home`` is
+    Spark's folder.
+    """
     changed = dict(environment)
     # Without SPARK_HOME, spark-submit would start a Python process to find Spark's folder.
     changed.setdefault("SPARK_HOME", str(home))
@@ -74,8 +77,8 @@ def driver_jvm(arguments: Sequence[str], environment: Mapping[str, str]) -> Iter
         place = Path(folder, "connection")
         ours = {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(place)}
         command = [str(Path(environment["SPARK_HOME"], "bin", "spark-submit")), *arguments, "pyspark-shell"]
-        # The JVM ends at the end of its standard input, and so when this process ends. In a process group of its own,
-        # the JVM does not receive the signals that the terminal sends to this process group.
+        # The JVM ends when its standard input ends, so at the latest when this process ends. In a process group of its
+        # own, the JVM does not receive the signals that the terminal sends to this process group.
         process = subprocess.Popen(
             command, env={**environment, **ours}, stdin=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
         )
@@ -182,8 +185,8 @@ def launched(
 
 
 def with_one_collector(java: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """Removes the garbage collector from the options ``java`` if ``environment`` names another collector: a JVM refuses
-    two.
+    """Removes the garbage collector from the options ``java`` if ``environment`` names another collector: a JVM accepts
+    only one.
     """
     given = " ".join(environment.get(name, "") for name in _OPTIONS)
     return [option for option in java if not (_COLLECTOR.search(given) and _COLLECTOR.search(option))]

@@ -31,8 +31,8 @@ __all__ = [
 ]
 
 _A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows in one task, in a large and in a small audit
-# For each task of a stage the driver remembers to which partitions it wrote. With 200,000 partitions that is 30 kB for
-# each task, and gigabytes in all. docs/design/audit-at-scale.md contains the calculation.
+# For each task of a stage, the driver stores to which partitions the task wrote. With 200,000 partitions that is 30 kB
+# for each task, and gigabytes in all. docs/design/audit-at-scale.md contains the calculation.
 _MOST_PARTITIONS = 20_000
 # Spark caches generated code, by default for fewer queries than one audit runs. Then each audit of a series would
 # generate and compile all code again, which takes a quarter of its CPU time.
@@ -80,8 +80,9 @@ def configure_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
     """
     small = is_small(records, rows)
     # Tasks sort rows, and one record may contain thousands of rows. With too many rows in a task, merging the rows that
-    # it spilled needs more memory than there is. With few rows, the number of tasks costs most: each of an audit's 30
-    # stages has this number of tasks, and adaptive execution, which would merge tasks, plans each stage again.
+    # the task spilled needs more memory than there is. With few rows, the number of tasks costs most: each of an
+    # audit's 30 stages has this number of tasks, and adaptive execution, which would merge tasks, plans each stage
+    # again.
     partitions = 1 + max(records, rows) // (_A_SMALL_TASK if small else _A_TASK)
     spark.conf.set("spark.sql.shuffle.partitions", str(min(partitions, _MOST_PARTITIONS)))
     spark.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
@@ -110,7 +111,7 @@ def cancel_jobs(spark: SparkSession) -> None:
         spark.sparkContext.setLogLevel("OFF")
         jvm = spark.sparkContext._jvm
         assert jvm is not None  # the JVM exists as long as the context
-        # Interrupted threads print stack traces to standard error, without the log.
+        # Interrupted threads print stack traces to standard error directly, not through the log.
         jvm.java.lang.System.setErr(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
         spark.sparkContext.cancelAllJobs()
     except (Py4JError, OSError):

@@ -98,7 +98,8 @@ def transit(
     before: Transit | None = None,
     known: Commits | None = None,
 ) -> Transit | None:
-    """Adds the transit times of the leader's transactions after sequence ``after`` up to ``upto`` to ``before``.
+    """Counts the transit times of the leader's transactions after sequence ``after`` up to ``upto``, and adds these
+    counts to ``before``.
 
     Returns None if there are no transactions. ``arrivals`` contains the times at which sequences of either side were in
     Kafka (``lag.arrivals``). ``known`` describes the leader's commits in all of ``transactions``.
@@ -133,7 +134,7 @@ def _times(leader: DataFrame, applied: DataFrame, arrivals: DataFrame) -> DataFr
     }
     on_follower = applied.select(F.col("final").alias("sequence"), F.struct("ts_us", "since", "upto").alias("item"))
     on_follower = matched(on_follower, {"stored": arrived[FOLLOWER]})
-    # A checkpoint covers every sequence after the checkpoint before it.
+    # A checkpoint covers the sequences after the previous checkpoint.
     mark = F.struct("item.since", F.col("item.ts_us").alias("at_us"), F.col("stored.at_us").alias("recaptured_us"))
     reached = on_follower.select("item.since", "item.upto", mark.alias("mark"))
     on_leader = leader.select(F.col("final").alias("sequence"), F.struct("ts_us", "tables").alias("item"))

@@ -44,8 +44,8 @@ class IdRange:
 
 
 def id_ranges(transactions: DataFrame, *, records: int) -> Query[list[IdRange] | None]:
-    """Computes the ranges of the ids of ``transactions``, of which there are at most ``records``; None if there are too
-    many ranges.
+    """Computes the ranges of the ids of ``transactions``; None if there are too many ranges. There are at most
+    ``records`` transactions.
     """
     width = 1 + records // _EXACT
     numbered = transactions.select(
