@@ -5,7 +5,7 @@ A **mark** describes a change. The fold keeps for each row the mark of its last 
 
     foreign    on the follower: the change did not come through the consumer
     conflict   on the follower: the consumer removed the row because the leader's row conflicts with it; on the leader:
-               the follower's row was not the one that the leader's record changed (a row of ``cdc.conflicts``)
+               the follower's row differed from the row that the leader's record changed (a row of ``cdc.conflicts``)
     skipped    on the leader: an operator skipped the record on the follower (a row of ``cdc.ledger``)
     chunk      on the leader: no change, but a chunk of a copy of the table contains the row
 
@@ -35,7 +35,7 @@ MARK = (
     "kind: STRING, at: BIGINT, note: STRING>"
 )
 _CHANGE = ("sequence", "file", "position", "transaction", "ts_us")
-_SHOWN = 300  # the most characters of a note
+_SHOWN = 300  # maximum number of characters of a note
 _REASON = f"left(concat_ws('; removed ', reason, nullif(removed, '')), {_SHOWN})"
 
 

@@ -67,8 +67,8 @@ def integrity(
     """Finds the breaks in the ``records``, ``transactions`` and ``contents`` of both streams.
 
     ``resources`` maps each side to the server whose records its topic should contain. A stream that does not start at
-    sequence 0 has no gap there: the caller checks for retention. ``incomplete`` is False if all ``transactions`` are
-    known to be complete, which saves a pass over them.
+    sequence 0 has no gap at its start: the caller checks whether retention deleted records. ``incomplete`` is False if
+    all ``transactions`` are known to be complete, which saves a pass over them.
     """
     next_ones = earlier.next if earlier else {}
     parts = [_incomplete(transactions)] if incomplete else []

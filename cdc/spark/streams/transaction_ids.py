@@ -16,8 +16,8 @@ from cdc.spark.input.small_data import Query
 
 __all__ = ["IdRange", "TransactionIds", "all_new", "id_ranges", "ids_from_json", "ids_to_json", "with_ranges"]
 
-_MOST_RANGES = 20_000  # the most ranges that the driver reads
-_MOST_INTERVALS = 1_000  # the most intervals that are kept for a prefix
+_MOST_RANGES = 20_000  # maximum number of ranges that the driver reads
+_MOST_INTERVALS = 1_000  # maximum number of intervals that are kept for a prefix
 _EXACT = 4_096  # up to this number, each transaction has its own range, so that late transactions are known to be new
 
 TransactionIds = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
