@@ -34,7 +34,7 @@ STAGES = tuple(_BETWEEN)
 
 ZERO_US = 64
 BINS_AN_OCTAVE = 16
-_MOST_STRETCHES = 64  # the most stretches that lie completely between the first commit and the last
+_MOST_STRETCHES = 64  # maximum number of stretches that lie completely between the first commit and the last
 # Records of a table copy were never committed by the leader.
 _OF_LEADER = f"side = '{LEADER}' AND state = 'whole' AND transaction NOT LIKE 'copy:%'"
 _BLOCK_BITS = 10  # sequences are matched within blocks; the sequences in a block differ only in this number of low bits
@@ -45,7 +45,7 @@ class Transit:
     """The counted transit times of the leader's transactions that were committed from ``first_us`` to ``last_us``;
     ``transactions`` is their number.
 
-    ``bins`` has one row for each bin of a stage in a stretch of time, and one for each bin of a stage and a table.
+    ``bins`` has one row for each bin of a stage in a stretch of time, and one row for each bin of a stage and a table.
     ``stage`` is the index in STAGES. ``stretch`` is the start of the stretch divided by ``stretch_us``, NULL in the
     rows for tables; ``table`` is NULL in the rows for stretches. ``count``, ``sum`` and ``max`` describe the lengths in
     the bin, in µs. The state of an audit contains all fields.
@@ -149,7 +149,7 @@ def matched(items: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
 
     ``marks`` have the columns since, upto and mark; ``mark`` is a struct that contains ``since`` and ``at_us``, too. A
     mark covers the sequences after ``since`` up to ``upto``; marks of one kind follow one another. Items and marks are
-    sorted together in blocks of sequences. This needs neither a join on ranges nor a row for each sequence.
+    sorted together in blocks of sequences. This method needs neither a join on ranges nor a row for each sequence.
     """
     block = f"shiftright({{}}, {_BLOCK_BITS})"
     blocks = F.explode(F.expr(f"sequence({block.format('since + 1')}, {block.format('upto')})")).alias("block")
