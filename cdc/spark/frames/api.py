@@ -140,11 +140,12 @@ def table(
     **choices: str,
 ) -> DataFrame:
     """Reads the table ``name`` (DATABASE.TABLE) as it is now or, if ``at`` is given, as it was at that moment, with the
-    columns that it had then.
+    columns of that moment.
 
     ``profile`` is the profile of the leader's cdc-producer. ``at`` is a sequence, a GTID, or a time (in the session's
-    time zone if the text names no zone); a time means the newest transaction that was complete then. docs/tables.md
-    lists the Spark type of each MySQL type. ``choices`` are the options in ``typed.Options``, such as ``zero_dates``.
+    time zone if the text names no zone); a time means the newest transaction that was complete at that time.
+    docs/tables.md lists the Spark type of each MySQL type. ``choices`` are the options in ``typed.Options``, such as
+    ``zero_dates``.
 
     Raises UserError if the table does not exist at that moment, or if the stream does not contain all of its rows and
     columns. If a value can't be converted, Spark raises an error that names the row.

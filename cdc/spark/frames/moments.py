@@ -63,7 +63,7 @@ def _microseconds(source: Source, at: str | datetime) -> int:
             code="CDC-TABLE-ARGUMENT",
             hint="a sequence, a GTID, or a time such as '2026-11-01 12:00:00', with +00:00 or without",
         ) from None
-    if moment.tzinfo is None:  # parsed by Spark, which knows zones that Python does not, such as +02:00
+    if moment.tzinfo is None:  # Spark parses the text, since it knows time zones that Python does not know, such as +02:00
         found = source.spark.sql(f"SELECT unix_micros(CAST(TIMESTAMP_NTZ '{moment}' AS TIMESTAMP))").first()
         assert found is not None
         return int(found[0])

@@ -27,7 +27,7 @@ class NotTold(UserError):
 
 
 class CopyIncomplete(UserError):
-    """Raised for a table that is being copied into the stream, which does not contain all of its rows yet."""
+    """Raised for a table that is being copied into the stream: the stream does not contain all of its rows yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def untold(history: History, sequence: int, last: Mapping[Name, int]) -> list[Na
     """Lists the tables that have rows as of ``sequence`` but no description left in the stream: retention has deleted
     the records with their columns or their creation.
 
-    ``last`` maps each name under which rows were logged to the sequence of its newest rows up to then.
+    ``last`` maps each name under which rows were logged to the sequence of its newest rows up to ``sequence``.
     """
     ended: dict[Name | str, int] = {}
     for act in history.upto(sequence):
