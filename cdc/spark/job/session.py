@@ -1,7 +1,7 @@
 """Creates the Spark session, configures it for the size of an audit, and stops it.
 
-PySpark is changed so that it looks up the Java classes that it uses for each column only once: every look-up goes
-through 300 jars.
+PySpark is changed: it looks up each Java class that it uses for columns only once, since every look-up goes through 300
+jars.
 """
 
 import logging
