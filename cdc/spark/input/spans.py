@@ -192,7 +192,7 @@ def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None)
     for partition, message in newest_within(properties, ranges).items():
         fragment = _fragment(message)
         if not _is_begun(fragment) and _sequence(message) < next_sequence:
-            continue  # nearly always true
+            continue  # nearly all partitions end with a complete record that the entry counts
         for each in backwards(properties, partition, end=ranges[partition][1]):
             part = _fragment(each)
             fragmented = fragmented or part is not None
