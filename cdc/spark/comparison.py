@@ -115,7 +115,7 @@ class Comparison:
     all rows are equal; ``tally`` counts all rows.
 
     ``listed`` are the rows that the report lists, None if there are none. ``touched`` is true if ``rows`` are only the
-    rows that were changed after the state was kept, or that were listed then.
+    rows that were changed after the state was saved, or that the state lists one by one.
     """
 
     rows: DataFrame | None
