@@ -1,8 +1,8 @@
 """Decodes binlog events into changes; stops with an error at any event that it does not know.
 
 ``WholeTransactions`` is the decoding part of the fast path (``cdc.producer.binlog.packets``): it decodes a whole
-transaction at once if it contains only rows. A transaction that can't be decoded there is decoded event by event by the
-decoder, which then reports an error at the position of the event that causes it.
+transaction at once if it contains only rows. If it can't decode a transaction, ``Decoder`` decodes the transaction
+event by event, and reports an error at the position of the event that causes it.
 """
 
 import re

@@ -95,7 +95,7 @@ def _filtered_names(effect: Effect) -> list[tuple[str, str | None]]:
 
 
 def _way_across(change: Statement, filters: Filters) -> str:
-    """Returns the hint for a statement that affects both objects that pass the filters and objects that do not."""
+    """Returns the hint for a statement that affects both objects inside of the filters and objects outside of them."""
     swapped = swap(((each.database, each.name), each.to) for each in change.effects if each.name and each.to)
     if swapped is None:
         return (

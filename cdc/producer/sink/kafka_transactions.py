@@ -169,8 +169,8 @@ class KafkaTransactions:
         cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
     ) -> Self:
         """Fences an older producer of the same topic and leader, and ends its transaction. Raises KafkaException."""
-        # A commit sends waiting messages at once. In a large transaction the default of 5 ms sends batches that are not
-        # full, which takes a tenth of the producer's CPU time.
+        # A commit sends waiting messages at once. With the default of 5 ms, batches of a large transaction are sent
+        # before they are full; this takes a tenth of the producer's CPU time.
         settings = {"linger.ms": _LINGER_MS}
         # If the profile set another id, a second producer of the same topic and leader would not be fenced.
         required = {"transactional.id": f"cdc-producer:{topic}:{resource}"}
@@ -188,7 +188,8 @@ class KafkaTransactions:
 
     def begin(self) -> None:
         """Begins a transaction. Raises Disconnected, as all methods below do."""
-        # A transaction that begins after a broker was away would also end a transaction that is still open there.
+        # If a broker was away, an earlier transaction may still be open on it; a new transaction would also end that
+        # transaction.
         self.check()
         try:
             self.producer.begin_transaction()

@@ -15,7 +15,7 @@ from cdc.producer.large_rows.large_text import LargeText
 __all__ = ["CommittedPart", "content_sum", "row_sum"]
 
 _SUMMED = 1000  # number of characters at each end of a text that its checksum covers
-_LONGEST = 4  # the most bytes of a character in UTF-8
+_LONGEST = 4  # maximum number of bytes of a character in UTF-8
 _INSIDE_A_CHARACTER = bytes(range(0x80, 0xC0))  # bytes in UTF-8 that are not the first byte of a character
 _SLICE = 1 << 20
 _WAY_OUT = (

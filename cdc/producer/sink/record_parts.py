@@ -107,7 +107,7 @@ def split(rows: list[bytes] | list[LargeText], record_bytes: int) -> Iterator[li
 
 class ToldTypes:
     """Decides which records contain their table's column types: the table's first record, and the first record after
-    each statement on the table, which may have changed the table.
+    each statement on the table, since the statement may have changed the table.
 
     ``statements`` counts the statements. If a table shape has this number in ``told``, its next record need not contain
     the types.

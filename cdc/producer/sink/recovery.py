@@ -218,7 +218,7 @@ def _unannounced(
         if stamp.is_mark and stamp.epoch > epoch:
             found.append(Mark(stamp.epoch, offset))
         # No later mark is at an offset up to the newest mark's offset. If the brokers have lost the newest mark, all
-        # messages are at such offsets.
+        # messages are at lower offsets.
         elif (stamp.is_mark or sequence < next_sequence) and (stamp.epoch == epoch or offset <= newest):
             break
     return tuple(reversed(found))

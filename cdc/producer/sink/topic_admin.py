@@ -110,9 +110,10 @@ _FRESH = "name a new topic in kafka.topic and give the follower a fresh copy of 
 class TopicAdmin:
     """Creates and checks the topics ``names``. ``properties`` are the properties for librdkafka's clients.
 
-    The object lives as long as the process. ``suspects`` are topics in which messages were found before this producer's
-    first record: a transaction without an end, which the recovery of the next sink rolls back, or records that no entry
-    counts. ``transactional`` is true if records are written in Kafka transactions (profile key kafka.transactions).
+    The object lives as long as the process. ``suspects`` are topics that contained messages before this producer's
+    first record. These messages are records that no entry counts, or a transaction without an end, which the recovery
+    of the next sink rolls back. ``transactional`` is true if records are written in Kafka transactions (profile key
+    kafka.transactions).
     """
 
     def __init__(
@@ -248,7 +249,8 @@ class TopicAdmin:
         """Checks, after the first commit to an empty commit log, that no other producer found it empty too.
 
         Both producers write before they read, and they read the entries of open transactions, too. So at least one of
-        them sees the other's entry. Raises UserError if there is another producer's entry, and Disconnected.
+        the producers sees the other producer's entry. Raises UserError if there is another producer's entry, and
+        Disconnected.
         """
         commits = self.names.commits
         try:
@@ -387,8 +389,8 @@ class TopicMaker:
         """Waits until the leaders of new partitions accept messages. This can be some time after the brokers have named
         these leaders.
 
-        Before that a leader can refuse the first batch of a transaction and accept the second batch, which was on its
-        way too; then the transaction commits without the first batch (Kafka 4.3, librdkafka 2.16).
+        Until then, a leader may refuse the first batch of a transaction and accept the second batch, if both were on
+        their way; the transaction then commits without the first batch (Kafka 4.3, librdkafka 2.16).
         """
         give_up = time.monotonic() + _ANSWER_SECONDS
         while left:
@@ -443,10 +445,11 @@ def _is_led(topic: TopicMetadata | None) -> bool:
 
 
 def require_counted(entry: Entry | None, ends: Mapping[Partition, int]) -> None:
-    """Raises UserError if a partition, whose end is in ``ends``, can't contain all records that ``entry`` counts.
+    """Raises UserError if a partition can't contain all records that ``entry`` counts; ``ends`` are the partitions'
+    ends.
 
-    ``entry`` is the entry to continue after. A topic that was deleted while a producer ran, and created again,
-    contains records, but at lower offsets.
+    ``entry`` is the entry to continue after. A topic that was deleted while a producer ran, and created again, contains
+    records, but at lower offsets.
     """
     for (topic, number), end in sorted(ends.items()):
         wanted = entry.counts.get(f"{topic}/{number}", 0) if entry else 0
