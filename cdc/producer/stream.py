@@ -1,6 +1,8 @@
-"""Writes changes to Kafka in transactions, each with the records of some changes and the position after them.
+"""Writes changes to Kafka in transactions. Each transaction contains the records of some changes, and the position
+after these changes.
 
-Decides when to commit to Kafka: at once while the leader has no more events, in large transactions while it is ahead.
+Decides when to commit to Kafka: at once while the leader has no more events, in large transactions while the leader is
+ahead.
 """
 
 import threading

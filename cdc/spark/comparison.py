@@ -94,7 +94,7 @@ class Sides:
     """The ``records`` of both sides that are compared, and the history of each side.
 
     ``copied`` are the tables that were copied into the leader's stream, or are older than the stream; ``copied_before``
-    were these tables when the state was kept.
+    are the tables of which this was true when the state was saved.
     """
 
     records: DataFrame

@@ -67,7 +67,7 @@ __all__ = [
 ]
 
 _LISTED = 100  # maximum number of entries of each list in the report
-_MOST_KEYS = 100_000  # maximum number of keys listed for cdc-repair; it requests all rows of tables whose keys are not listed
+_MOST_KEYS = 100_000  # maximum number of keys listed for cdc-repair; it requests all rows of tables without listed keys
 
 AcceptedRows = Mapping[int, Mapping[Name, Mapping[str, int]]]
 """Maps the number of an entry (or NOT_REPLICATED) and a table to the number of accepted rows of each kind."""

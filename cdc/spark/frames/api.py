@@ -73,8 +73,8 @@ def _struct(plan: Plan, image: str, options: Options) -> str:
     return f"IF({image} IS NULL, NULL, struct({fields}))"
 
 
-# Rows are counted in a generator, since Spark pushes no filter below a generator. For a filter that is pushed down to
-# the scan, Spark would parse all messages once more for each field in the filter.
+# The rows are counted inside a generator (explode), since Spark pushes no filter below a generator. If a filter were
+# pushed down to the scan, Spark would parse all messages once more for each field in the filter.
 _COUNTED = "explode_outer(IF({}, array(struct(database, table, sequence, size(rows) AS count)), NULL))"
 _SEGMENTS = "database STRING, table STRING, first BIGINT, end BIGINT, owner STRUCT<database: STRING, table: STRING>"
 

@@ -91,7 +91,7 @@ class Source:
         that begins with the oldest message.
 
         Raises UserError for topics that were written without Kafka transactions. Spark raises an error at a record that
-        was written as several messages, since it would have to wait to join them.
+        was written as several messages, since a stream would have to wait for all of these messages.
         """
         if self.span.marks:
             raise UserError(

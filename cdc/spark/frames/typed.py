@@ -131,8 +131,9 @@ def _parsed(value: str, tag: str, kind: str) -> str:
 
 
 def _once(parsed: str, made: str) -> str:
-    """The SQL of ``made``, an expression that uses ``parts``, the result of ``parsed``. ``parsed`` is evaluated only
-    once; a branch of CASE would evaluate it again for each use."""
+    """Returns the SQL that evaluates ``parsed`` only once, and then ``made``, an expression in which ``parts`` stands
+    for the result. A branch of CASE would evaluate ``parsed`` again for each use.
+    """
     return f"get(transform(array({parsed}), parts -> {made}), 0)"
 
 

@@ -249,9 +249,10 @@ def _renamed(key: tuple[str, ...] | None, step: Alteration) -> tuple[str, ...] |
 
 
 def _keys(versions: Sequence[Version], where: str, name: Name) -> list[tuple[str, ...]]:
-    """The columns that identify rows in each version: in all versions the same columns, by their names in the version.
+    """Returns the columns that identify rows, for each version by their names in this version. They are the same
+    columns in all versions.
 
-    Raises UserError if they differ between two successive versions that may both have rows.
+    Raises UserError if the identifying columns differ between two successive versions that may both have rows.
     """
     keys: list[tuple[str, ...]] = []
     known: tuple[str, ...] | None = None  # the key of the newest version with rows, by the present names of its columns

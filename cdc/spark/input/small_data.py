@@ -82,8 +82,8 @@ def beside(few: DataFrame) -> DataFrame:
 def cached(frame: DataFrame) -> DataFrame:
     """Persists ``frame`` when it is first computed, until ``uncache``; lost partitions are computed again.
 
-    The plan of the result consists of the cached data alone. If a frame is only persisted, Spark analyzes its whole
-    plan with each query, to find out that it is cached.
+    The plan of the result consists of the cached data alone. If a frame is only persisted, Spark analyzes the frame's
+    whole plan with each query before it finds the cached data.
     """
     kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
     spark = frame.sparkSession

@@ -29,8 +29,8 @@ from cdc.spark.job.stderr_filter import after_ivy, without_banners
 
 __all__ = ["FIRST_COMPILER", "FOR_LITTLE", "FOR_MUCH", "Runtime", "launched", "with_one_collector"]
 
-# The second compiler and the parallel collector save time only in longer runs. When classes fill the initial metaspace
-# (21 MB), the JVM collects the whole heap.
+# The second compiler and the parallel collector save time only in longer runs. The initial metaspace is enlarged, since
+# the JVM collects the whole heap whenever classes have filled it (21 MB by default).
 FIRST_COMPILER = ("-XX:TieredStopAtLevel=1",)
 _CLASSES = "-XX:MetaspaceSize=256m"
 FOR_LITTLE = (*FIRST_COMPILER, "-XX:+UseSerialGC", _CLASSES)
@@ -96,7 +96,8 @@ def driver_jvm(arguments: Sequence[str], environment: Mapping[str, str]) -> Iter
         finally:
             with suppress(OSError):
                 process.stdin.close()
-            # The JVM removes its temporary files before it ends, and may write an archive of its classes.
+            # This process waits for the JVM, which removes its temporary files before it ends, and may write an archive
+            # of its classes.
             process.wait()
             passing.join()
 

@@ -38,7 +38,7 @@ _MOST_PARTITIONS = 20_000
 # generate and compile all code again, which takes a quarter of its CPU time.
 CODE_CACHE = ("spark.sql.codegen.cache.maxEntries", "1000")
 # Cached rows are serialized in batches of up to 4 MB. By default the stream keeps references to the last 100 batches,
-# in case one occurs again: 400 MB a task, which spilling does not free.
+# in case an object occurs again. They take 400 MB for each task, and spilling does not free this memory.
 NO_REFERENCES = ("spark.serializer.objectStreamReset", "1")
 # By default each PySpark function queries the JVM several times to record the line of our code that calls it, for error
 # messages that our users never see; and Spark describes each query's plan at length for a web page, which is disabled.
@@ -74,7 +74,8 @@ def session(name: str = "cdc-audit", settings: Mapping[str, str] | None = None) 
 
 
 def configure_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
-    """Configures Spark for an audit with this number of ``records`` and, once they are counted, of ``rows``.
+    """Configures Spark for the size of an audit: the number of ``records``, and the number of ``rows`` (0 if they are
+    not counted yet).
 
     Settings that make large audits fast cost small audits seconds, and vice versa.
     """

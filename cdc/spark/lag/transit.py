@@ -35,7 +35,8 @@ STAGES = tuple(_BETWEEN)
 ZERO_US = 64
 BINS_AN_OCTAVE = 16
 _MOST_STRETCHES = 64  # maximum number of stretches that lie completely between the first commit and the last
-# Records of a table copy were never committed by the leader.
+# SQL that is true for complete transactions of the leader, without records of table copies, which the leader never
+# committed.
 _OF_LEADER = f"side = '{LEADER}' AND state = 'whole' AND transaction NOT LIKE 'copy:%'"
 _BLOCK_BITS = 10  # sequences are matched within blocks; the sequences in a block differ only in this number of low bits
 

@@ -55,9 +55,9 @@ class Skip:
 class Ledger:
     """The follower's ledger of the leader's statements.
 
-    ``not_run`` maps the sequence of each statement that the follower did not apply to its state: skipped or not
-    applied. ``numbered`` maps the numbered GTID (``cdc.model.statement_gtid``) of each statement that the follower ran,
-    or was about to run, to its sequence.
+    ``not_run`` contains the statements that the follower did not apply: the keys are their sequences, the values are
+    their states (skipped or not applied). ``numbered`` contains the statements that the follower ran, or was about to
+    run: the keys are their numbered GTIDs (``cdc.model.statement_gtid``), the values are their sequences.
     """
 
     not_run: Mapping[int, str] = field(default_factory=dict)

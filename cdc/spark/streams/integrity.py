@@ -156,7 +156,8 @@ def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFr
         F.max(F.when(F.col("here"), F.struct("offset", "partition"))).alias("at"),
         F.min(F.when(F.col("here"), F.struct("offset", "partition"))).alias("before"),
     )
-    # Earlier audits have read each number before ``resumed`` once, including the record that announced ``resumed``.
+    # Earlier audits have read each sequence before ``resumed`` once. So a record with an earlier sequence is a repeat,
+    # and the sequence ``resumed`` has been announced.
     resumed = F.coalesce(*(F.when(F.col("side") == side, number) for side, number in next_ones.items()), F.lit(0))
     counted = counted.withColumns({
         "times": F.col("times") + F.expr("int(times > 0)") * (F.col("sequence") < resumed).cast("int"),

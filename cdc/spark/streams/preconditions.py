@@ -26,8 +26,8 @@ _LISTED = 10
 
 @dataclass(frozen=True, slots=True)
 class Preconditions:
-    """The facts that are checked before the comparison; ``profiles``, ``contents``, ``acts`` and ``limits`` are by
-    side.
+    """The facts that are checked before the comparison. The keys of ``profiles``, ``contents``, ``acts`` and ``limits``
+    are the sides.
 
     ``acts`` are the effects of statements, and ``sequences`` finds the leader's statements that the follower ran.
     ``limits`` are the sequences before which all records should have been read, None if they are not known

@@ -79,8 +79,8 @@ def all_new(known: TransactionIds | None, ranges: Iterable[IdRange] | None) -> b
 def with_ranges(
     known: TransactionIds | None, ranges: Iterable[IdRange] | None, ends: Mapping[str, int]
 ) -> TransactionIds | None:
-    """Adds the ``ranges`` to the ``known`` ids if one of their transactions ends at or before its side's sequence in
-    ``ends``. None if not all ids are known, or if there are too many prefixes.
+    """Adds to the ``known`` ids each of the ``ranges`` with a transaction that ends at or before the sequence of its
+    side in ``ends``. None if not all ids are known, or if there are too many prefixes.
 
     If a prefix has too many intervals, the intervals with the smallest gaps between them are merged.
     """
