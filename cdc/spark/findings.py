@@ -408,8 +408,9 @@ def _waiting(streams: Streams) -> int | None:
 
 
 def _drift_of_skipped_events(streams: Streams, within: Extent, scope: Scope) -> Iterator[SchemaDrift]:
-    """The objects that skipped events may have changed. Neither topic contains these changes, so comparing rows can't
-    find them."""
+    """The objects that skipped events may have changed. Neither topic contains the changes of a skipped event, so
+    comparing rows can't find them.
+    """
     for side, end in within.ends.items():
         skips = [act for act in streams.skipped_events.get(side, []) if act.sequence <= end and scope.may_want(act)]
         copies = within.copy_ends if side == LEADER else []

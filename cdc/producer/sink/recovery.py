@@ -73,13 +73,13 @@ class Recovered:
     """The result of a recovery. ``entry`` is the entry to continue after, None if nothing was ever committed.
     ``rolled_back`` are the topics in which a transaction was rolled back.
 
-    ``visible_checksums`` maps the sequence of each record after the entry that readers can see already to its CRC-32.
-    ``ahead`` maps the partitions with such records to the newest sequence in each. ``shown`` is the position of the
-    newest event message that readers can see. ``begun`` contains the records that readers can see only in part: it maps
-    the sequence of each record to the record's newest visible fragment with its bytes. ``visible_chunks`` contains the
-    chunks among the visible records, since they can't be read again: it maps the sequence to the topic and the header
-    COPIED. ``marks`` are the topic's marks with their offsets. ``rewritten`` counts the records that the newest
-    committed entry counts and that readers can't see.
+    ``visible_checksums`` contains the records after the entry that readers can see already: it maps their sequences to
+    their CRC-32. ``ahead`` maps the partitions with such records to the newest sequence in the partition. ``shown`` is
+    the position of the newest event message that readers can see. ``begun`` contains the records that readers can see
+    only in part: it maps the sequence of each record to the record's newest visible fragment with its bytes.
+    ``visible_chunks`` contains the chunks among the visible records, since they can't be read again: it maps the
+    sequence to the topic and the header COPIED. ``marks`` are the topic's marks with their offsets. ``rewritten``
+    counts the records that the newest committed entry counts and that readers can't see.
     """
 
     entry: Entry | None

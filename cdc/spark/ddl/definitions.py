@@ -81,9 +81,10 @@ def definitions(
     """Compares the objects that both sides' statements define.
 
     ``leader`` are the statements of the leader up to the compared sequence; ``sequences`` finds the statements among
-    them that the follower ran. ``not_run`` maps the sequences of statements that the follower did not run to their
-    state in its ledger. ``rows`` are the (database, table) of all rows. URIs contain the leader's names of databases;
-    the texts of the follower's statements contain the names that result from ``renames``.
+    them that the follower ran. ``not_run`` contains the statements that the follower did not run: the keys are their
+    sequences, the values are their states in the follower's ledger. ``rows`` are the (database, table) of all rows.
+    URIs contain the leader's names of databases; the texts of the follower's statements contain the names that result
+    from ``renames``.
     """
     skipped = {sequence for sequence, state in not_run.items() if state == "skipped"}
     to_run = (act for act in leader if act.sequence not in not_run or act.sequence in skipped)

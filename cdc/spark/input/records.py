@@ -58,8 +58,7 @@ __all__ = [
 ]
 
 _FIELDS = ("sequence", "number", "total", "checksum")
-# If a fragment is missing, the value is replaced by a value that is not a record, so that the audit reports the
-# message.
+# If a fragment is missing, the value is replaced by a value that is not a record, so that the audit reports the record.
 _WHOLE = """
     size(fragments) = total AND fragments.number = transform(fragments, (f, i) -> CAST(i AS BIGINT))
     AND crc32(whole) = checksum
@@ -273,7 +272,8 @@ def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> Dat
     """
     first, end = (_offsets(span, which) for which in (0, 1))
     # By default Spark reads a partition in one task, and topics have few partitions. So long spans are split into more
-    # parts, which are read in parallel; shorter spans, which may contain many rows, into up to one part for each core.
+    # parts, which are read in parallel. Shorter spans, which may contain many rows, are split into at most one part for
+    # each core.
     cores = min(span.size // _OFFSETS_A_CORE, spark.sparkContext.defaultParallelism)
     parts = max(len(span.partitions), min(span.size // _OFFSETS_A_TASK, _MOST_TASKS), cores)
     reader = spark.read.format("kafka").options(**options).option("kafka.isolation.level", "read_committed")

@@ -47,8 +47,8 @@ Remember = Callable[[Mapping[str, str]], None]
 
 
 _WAIT_SECONDS = 0.02
-# Options of the first of spark-submit's two JVMs. It only prints the command line of the second JVM, and ends before
-# further compilation pays off.
+# Options of the first of spark-submit's two JVMs. The first JVM only prints the command line of the second JVM, and
+# ends before further compilation pays off.
 _LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
@@ -168,7 +168,7 @@ def launched(
     """Starts a JVM. Yields the JVM, and the function that the caller must call once Spark runs in the JVM.
 
     ``packages`` are the Maven names of the packages that Spark needs besides the Kafka connector; ``java`` are options
-    of the JVM. With ``archived`` the JVM's classes are archived when it ends, unless an archive exists.
+    of the JVM. With ``archived`` the JVM's classes are archived when the JVM ends, unless an archive exists.
     """
     home = runtime.home
     environment = environment_of(home, environment)

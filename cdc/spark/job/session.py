@@ -35,7 +35,7 @@ _A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows in one task, in a la
 # for each task, and gigabytes in all. docs/design/audit-at-scale.md contains the calculation.
 _MOST_PARTITIONS = 20_000
 # Spark caches generated code, by default for fewer queries than one audit runs. Then each audit of a series would
-# generate and compile all code again, which takes a quarter of its CPU time.
+# generate and compile all code again, which takes a quarter of the audit's CPU time.
 CODE_CACHE = ("spark.sql.codegen.cache.maxEntries", "1000")
 # Cached rows are serialized in batches of up to 4 MB. By default the stream keeps references to the last 100 batches,
 # in case an object occurs again. They take 400 MB for each task, and spilling does not free this memory.

@@ -179,7 +179,7 @@ def _conflicts(records: DataFrame, resource: str) -> DataFrame:
 
 def _images(records: DataFrame, table: str, resource: str) -> DataFrame:
     """Selects the rows about the leader ``resource`` that were inserted or changed in ``table``, a table of the
-    consumer's own.
+    consumer's own database.
     """
     own = f"valid AND side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}'"
     rows = records.where(own).where((F.col("table") == table) & F.col("rows").isNotNull())
