@@ -30,7 +30,7 @@ from cdc.spark.job.stderr_filter import after_ivy, without_banners
 __all__ = ["FIRST_COMPILER", "FOR_LITTLE", "FOR_MUCH", "Runtime", "launched", "with_one_collector"]
 
 # The second compiler and the parallel collector save time only in longer runs. The initial metaspace is enlarged, since
-# the JVM collects the whole heap whenever classes have filled it (21 MB by default).
+# the JVM collects the whole heap when classes have filled it (21 MB by default).
 FIRST_COMPILER = ("-XX:TieredStopAtLevel=1",)
 _CLASSES = "-XX:MetaspaceSize=256m"
 FOR_LITTLE = (*FIRST_COMPILER, "-XX:+UseSerialGC", _CLASSES)
