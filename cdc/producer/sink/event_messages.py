@@ -119,8 +119,8 @@ def _tagged_gtid(event: RawEvent) -> Fields:
 
 
 def _previous_gtids(event: RawEvent) -> Fields:
-    """The GTID set of a Previous_gtids event as text. Returns only the event's length if the set contains tags: the
-    highest byte of the count then marks another layout.
+    """The GTID set of a Previous_gtids event as text. Returns only the event's length if the set contains tags: then
+    the highest byte of the count is not 0, and the layout differs.
     """
     data, at = event.data, HEADER_BYTES + 8
     if data[at - 1]:
