@@ -23,9 +23,9 @@ and followers. Nothing is written to any server. The keys of [web] are in docs/p
 exit status: 0 ended by SIGTERM or Ctrl-C; 2 something must be changed first
 """
 _EXAMPLES = """\
-cdc-web producer_profile.toml consumer_profile.toml
-cdc-web producer_profile.toml consumer_profile.toml --report audit_report
-cdc-web producer_profile.toml --listen 0.0.0.0:9000      # with a password, in [web] of the profile
+cdc-web producer_profile.toml consumer_profile.toml    the page, at http://127.0.0.1:9000
+cdc-web producer_profile.toml consumer_profile.toml --report report    with the verdict of the last audit
+cdc-web producer_profile.toml --listen 10.0.0.7:9000    for others, too: the profile needs web.password_env
 """
 _NEEDED = ("starlette", "uvicorn")
 
