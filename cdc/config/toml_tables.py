@@ -64,7 +64,8 @@ def build(
         name = f"{path}{key}"
         if key not in known:
             raise _unknown(key, name, list(known), removed)
-        if key in tables:
+        # A key may have the name of another table, as web.metrics has.
+        if key in tables and not isinstance(known[key].default, str):
             if not isinstance(value, dict):
                 raise UserError(
                     f"{key} must be a table",
