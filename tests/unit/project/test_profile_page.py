@@ -39,7 +39,7 @@ def test_nothing_is_documented_that_is_not_there() -> None:
     assert len(documented) == len(list(rows(Profile())))
 
 
-@pytest.mark.parametrize("row", rows(Profile()))
+@pytest.mark.parametrize("row", list(rows(Profile())))
 def test_each_key_can_be_set(row: str) -> None:
     """Also one with the name of a table, as web.metrics."""
     _, key, _, default, _ = row.split("`")
