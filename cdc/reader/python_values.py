@@ -1,4 +1,4 @@
-"""Converts the values in records to Python's. Pure.
+"""Converts the values in records to Python objects. Pure.
 
 ======================  ===============================================================================
 MySQL                   Python

@@ -26,7 +26,7 @@ from cdc.service.logs import LIBRDKAFKA
 __all__ = ["Change", "Records", "Transaction", "records"]
 
 Image = dict[str, Any]
-"""A row: the values of its columns by their names, as ``cdc.reader.python_values`` has them."""
+"""A row: maps the names of its columns to their values, which ``cdc.reader.python_values`` converts."""
 
 _GROUP = "cdc-records"
 _POLL_SECONDS = 0.2
@@ -162,7 +162,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 def _messages(kafka: Kafka, from_us: int | None, *, follow: bool, stop: threading.Event) -> Iterator[tuple[bytes, str]]:
-    """Yields the value and the place of each committed record in order."""
+    """Yields the value of each committed record, and its topic and offset as text, in order."""
     source: TailedTopic | TailedTopics | None = None
     properties, names = kafka.properties(), kafka.topics()
     since_ms = None if from_us is None else from_us // 1000

@@ -21,7 +21,7 @@ from cdc.model.record import Record
 __all__ = ["Passes", "TailedTopic", "TailedTopics"]
 
 Passes = Callable[[bytes, str], bool]
-"""Whether a record is wanted, by its value and its place."""
+"""Whether a record is wanted; called with its value, and its topic and offset as text."""
 
 
 class TailedTopic:
@@ -73,8 +73,8 @@ class TailedTopic:
         return False
 
     def next(self, wait: float) -> Iterator[tuple[bytes, str]]:
-        """Waits up to ``wait`` seconds for the next message, and yields the value and the place of each record that can
-        be printed now."""
+        """Waits up to ``wait`` seconds for the next message. Yields the value of each record that can be printed now,
+        and its topic and offset as text."""
         polled = self._consumer.poll(wait)
         message = None if polled is None else self._fragments.whole(polled)
         if message is None:
@@ -163,8 +163,8 @@ class TailedTopics:
         return MergedTopics(self._reader, self._names, _parsed, next_sequence=0, most_bytes=self._most_bytes)
 
     def next(self, wait: float) -> Iterator[tuple[bytes, str]]:
-        """Waits up to ``wait`` seconds for the next message; yields the value and the place of each record that can be
-        shown then."""
+        """Waits up to ``wait`` seconds for the next message. Yields the value of each record that can be printed then,
+        and its topic and offset as text."""
         found = (each for each in self._next(wait) if self._passes is None or self._passes(*each))
         if self._kept is None:
             yield from found

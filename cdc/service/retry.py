@@ -123,7 +123,7 @@ class RetriedCalls:
         return None
 
     def pause(self, seconds: float) -> None:
-        """Waits ``seconds`` before the caller repeats a call that the servers have answered."""
+        """Waits ``seconds`` before the caller queries the servers again, although they have answered the last query."""
         self.retry.answered()
         self.keep_alive()
         self.stop.wait(seconds)

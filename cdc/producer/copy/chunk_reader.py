@@ -251,8 +251,8 @@ class ChunkReader:
             raise ValueError(f"{definition.database}.{definition.name} can't be copied: {definition.refusal}")
         code = self._code_of(definition)
         bound = None if after is None else key_literals(definition.key_columns, after)
-        # Requests the number of rows that would reach ``max_bytes`` with the average row of the chunk before, so that a
-        # result is seldom cut off.
+        # Requests the number of rows that would reach ``max_bytes`` with the average row size of the previous chunk, so
+        # that a result is seldom cut off.
         rows = min(rows, max(1, max_bytes // self._row_sizes.get(definition, 1)))
         found, size, ended = self._read(definition, code.statement(bound, rows), max_bytes)
         if found:

@@ -18,7 +18,7 @@ _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 @dataclass(frozen=True, slots=True)
 class EndpointAnswer:
-    """A program's ``figures`` by their names in Prometheus, and of each health check that fails its name and text.
+    """A program's ``figures`` by name in Prometheus, and the name and text of each ``failing`` health check.
 
     ``table`` is the table that is copied now, empty if there is none.
     """
