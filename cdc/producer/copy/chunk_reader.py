@@ -453,8 +453,8 @@ def _key_of(table: TableDefinition, row: str) -> tuple[str, ...]:
 
 _LOCKED = frozenset({1205, 1213})
 # If a statement waits for the guard's metadata lock and this session waits for the statement, none of the three
-# sessions could go on: so lock_wait_timeout is short. Between two pieces the server waits for as long as the throttles
-# hold the copy back: so net_write_timeout is long.
+# sessions could continue: so lock_wait_timeout is short. Between two pieces the server waits for as long as the
+# throttles hold the copy back: so net_write_timeout is long.
 _SNAPSHOT_SESSION = "SET SESSION lock_wait_timeout = 1, net_write_timeout = 86400"
 
 

@@ -50,8 +50,8 @@ _WAIT_SECONDS = 1  # seconds for which one query waits until the leader has exec
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What the stream has read at a request: the GTIDs ``executed``, everything before ``position`` in the binlog, and
-    the XA transactions that are ``prepared`` there. With MySQL only the GTIDs matter."""
+    """The part of the binlog that the stream has read at a request: the GTIDs ``executed``, the end ``position``, and
+    the XA transactions that are ``prepared`` at this position. With MySQL only the GTIDs matter."""
 
     executed: str
     position: Position

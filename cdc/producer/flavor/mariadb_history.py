@@ -1,4 +1,5 @@
-"""Finds the place in a MariaDB leader's binlog at which the stream goes on, and refuses a leader with another history.
+"""Finds the place in a MariaDB leader's binlog at which the stream continues, and refuses a leader with another
+history.
 
 ``BINLOG_GTID_POS`` returns the GTIDs before a position, and NULL if no event begins there or the position has more than
 32 bits. At the position of the commit log the same server has the same GTIDs. Another server, such as a promoted
