@@ -96,7 +96,7 @@ class _Server(ThreadingMixIn, TCPServer):
         self._checking = threading.Lock()
 
     def health(self, *, of_servers: bool = False) -> tuple[bool, bytes]:
-        """The verdict of all checks, or of those of the servers only."""
+        """Returns the verdict of all checks, or only of the checks of servers."""
         # Only one check runs at a time: threads must not pile up while a server does not answer.
         with self._checking:
             return verdict(check for check in self._checks() if check.of_servers or not of_servers)

@@ -18,7 +18,7 @@ from cdc.web.watched import GivenProfile, Watched
 __all__ = ["access_of", "cache_folder", "serve", "settings_of"]
 
 _LOOK_SECONDS = 0.5
-_END_SECONDS = 3  # browsers that read a large record get so long at the end
+_END_SECONDS = 3  # browsers get this time to read an answer when the program ends
 
 
 def serve(
@@ -31,7 +31,8 @@ def serve(
 ) -> None:
     """Serves the page of ``profiles`` until ``stop`` is set; ``listen`` and ``report`` override the profiles' settings.
 
-    Raises UserError if the address can't be used, or others could read the page without a password.
+    Raises UserError if the address can't be used, or if clients on other machines could read the page
+    without a password.
     """
     settings = settings_of(profiles)
     access = access_of(settings, listen=listen)
@@ -44,13 +45,15 @@ def serve(
 
 
 def settings_of(profiles: Sequence[GivenProfile]) -> Web:
-    """The first ``[web]`` that has a setting of the page; ``web.metrics`` is one of the profile's program."""
+    """Returns the first ``[web]`` with a setting for the page; ``web.metrics`` does not count, since it is a setting
+    for the profile's program.
+    """
     every = [profile.web for _, profile in profiles]
     return next((each for each in every if replace(each, metrics="") != Web()), Web())
 
 
 def access_of(settings: Web, *, listen: ServerAddress | None) -> Access:
-    """The rules of access to the page. Raises UserError if everybody in the network could read it."""
+    """Returns the rules of access to the page. Raises UserError if everybody in the network could read the page."""
     place = listen or ServerAddress.parse(settings.listen, key="web.listen")
     password = settings.secret()
     if settings.user and not password:
@@ -71,7 +74,7 @@ def access_of(settings: Web, *, listen: ServerAddress | None) -> Access:
 
 
 def cache_folder(settings: Web) -> Path:
-    """The folder of the indexes. Raises UserError if no folder is set, and the user has no home."""
+    """Returns the folder of the indexes. Raises UserError if no folder is set, and the user has no home folder."""
     named = os.environ.get("CDC_CACHE")
     try:
         return Path(settings.cache) if settings.cache else (Path(named or "~/.cache/cdc") / "web").expanduser()
@@ -98,7 +101,7 @@ def _listening(place: ServerAddress) -> socket.socket:
 
 
 def _run(app: object, listening: socket.socket, stop: threading.Event) -> None:
-    """Runs the web server in a thread, in which it installs no handlers of signals: those of the program stay."""
+    """Runs the web server in a thread, so that it does not replace the program's signal handlers."""
     config = uvicorn.Config(
         app,  # type: ignore[arg-type]
         log_config=None,
