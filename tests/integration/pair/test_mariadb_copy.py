@@ -11,8 +11,11 @@ import pytest
 import toml
 from confluent_kafka import KafkaException
 
+from cdc.errors import UserError
+from cdc.producer.flavor.inspection import inspect
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mysql import MySql
+from cdc.sandbox.server.mariadb import maria_db
+from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.harness.mariadb import VALUES, maria_pair, on, rows, types_of
 from tests.harness.pair import Pair
 from tests.harness.programs import end_offset, refused, run_well, running
@@ -160,3 +163,15 @@ def test_tables_that_mysql_does_not_have_are_left_out_by_name(pair: Pair) -> Non
     assert rows(pair.follower)["t"] == [(1, 1)]
     line = refused("cdc-producer", pair.source, "--copy", "maria.d")
     assert "maria.d: it is a SYSTEM VERSIONED of MariaDB" in line
+
+
+def test_a_leader_that_shows_a_group_of_transactions_one_by_one_is_refused(mariadb: MySql, tmp_path: Path) -> None:
+    """Its Binlog_snapshot_position is ahead of what a SELECT sees, so that a copy would lack rows."""
+    option = "--binlog-optimize-thread-scheduling=OFF"
+    server = maria_db(tmp_path, server_id=8, find=mariadb._find, extra_args=(option,)).start()
+    settings = {"host": "127.0.0.1", "port": server.port, "user": USER, "password": PASSWORD}
+    try:
+        with pytest.raises(UserError, match="binlog_optimize_thread_scheduling is OFF; start the server without it"):
+            inspect(settings, name="leader")
+    finally:
+        server.kill()
