@@ -19,7 +19,7 @@ from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.harness.mariadb import VALUES, maria_pair, on, rows, types_of
 from tests.harness.pair import Pair
 from tests.harness.programs import end_offset, refused, run_well, running
-from tests.harness.wait import until
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -140,6 +140,29 @@ def test_a_leader_with_history_becomes_a_follower_under_writes_and_kills(pair: P
         run_well("small_chunks", "100", pair.source, "--until-current")
     pair.replicate()
     assert rows(pair.follower) == rows(pair.leader)
+
+
+def test_a_copy_begins_behind_an_xa_transaction_that_was_prepared_before_it(pair: Pair) -> None:
+    """Its rows, which the producer can't read, are not in the stream but in the copy."""
+    pair.on_leader("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)", database="maria")
+    pair.on_leader("XA START 'x'", "INSERT INTO t VALUES (2)", "XA END 'x'", "XA PREPARE 'x'", database="maria")
+    started(pair, start="copy")
+    before = queries_for_xa(pair.leader)
+    with running("cdc-producer", pair.source, "--until-current") as producer:
+        # There is a query each 10 ms: longer than the copy waits before it goes on with the stream.
+        until(lambda: queries_for_xa(pair.leader) > before + 250, what="the copy waits for the XA transaction")
+        pair.on_leader("XA COMMIT 'x'")
+        _, log = producer.communicate(timeout=LIMIT_SECONDS)
+    assert producer.returncode == 0, log
+    pair.replicate()
+    assert rows(pair.follower) == rows(pair.leader) == {"t": [(1,), (2,)]}
+
+
+def queries_for_xa(leader: MySql) -> int:
+    """How often the leader was queried for its prepared XA transactions."""
+    with on(leader) as cursor:
+        cursor.execute("SHOW GLOBAL STATUS LIKE 'Com_xa_recover'")
+        return int(cursor.fetchone()[1])
 
 
 # Tables that MySQL does not have, and why they are not copied.
