@@ -200,18 +200,20 @@ def make_copier(
     ``widened`` includes.
     """
     settings = profile.database.settings()
+    # What a SELECT on another server sees can't be compared with this leader's binlog.
+    of_leader = settings | {"server_id": leader.server_id}
     limits = profile.producer
     followers = _followers(profile, log)
 
     def open_reader() -> Reader:
-        structures = Structures(settings, leader, widened or profile.filters)
+        structures = Structures(of_leader, leader, widened or profile.filters)
         throttles = Throttles(
             rate=RowRate(limits.copy_rows_per_second),
             followers=followers,
             replicas=Replicas(limits.replica_addresses(), settings, seconds=limits.copy_pause_replica_seconds, log=log),
             load=LeaderLoad(limits.copy_pause_threads_running, log=log),
         )
-        return Reader(settings, name=leader.name, throttles=throttles, read_structure=structures.read)
+        return Reader(of_leader, name=leader.name, throttles=throttles, read_structure=structures.read)
 
     pending, kafka = Pending.from_json(entry.copy), profile.kafka
     requests = Requests(kafka.properties(), kafka.topics().copies, resource=profile.mysql_resource_name, taken=pending)

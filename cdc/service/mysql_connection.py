@@ -6,6 +6,7 @@ from typing import Any
 
 import pymysql
 from pymysql.constants import CLIENT, CR
+from pymysql.cursors import Cursor
 
 __all__ = ["TLS_FAILED", "connected"]
 
@@ -14,10 +15,13 @@ TLS_FAILED: int = CR.CR_SSL_CONNECTION_ERROR
 _BROKEN_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError, ssl.SSLWantReadError)
 
 
-def connected(**settings: Any) -> Any:
+def connected(*, server_id: int | None = None, **settings: Any) -> Any:
     """Connects with ``settings``, the arguments of pymysql.connect; the ``password`` may be a function that returns it.
 
-    A program may connect again at any time, and the password may have changed by then. Without ``ssl`` among the
+    ``server_id`` is that of the server that must answer: the address may be that of a proxy, or name another server
+    since another connection was made. OperationalError for another server has the number of an unreachable server.
+
+    A program connects anew for as long as it runs, and by then the password may have changed. Without ``ssl`` among the
     settings the connection uses TLS if the server supports it, and no certificate is checked. Raises pymysql's errors,
     with the number TLS_FAILED if TLS fails or the server does not support it, and the errors of the function.
     """
@@ -36,7 +40,20 @@ def connected(**settings: Any) -> Any:
     if settings.get("ssl") and not isinstance(connection._sock, ssl.SSLSocket):
         connection.close()
         raise pymysql.OperationalError(TLS_FAILED, "TLS is required, and the server does not have it")
+    if server_id is not None:
+        _require_server(connection, server_id)
     return connection
+
+
+def _require_server(connection: Any, server_id: int) -> None:
+    with connection.cursor(Cursor) as cursor:
+        cursor.execute("SELECT @@GLOBAL.server_id")
+        found = int(cursor.fetchone()[0])
+    if found != server_id:
+        connection.close()
+        raise pymysql.OperationalError(
+            CR.CR_CONN_HOST_ERROR, f"another server answers there now, with server_id {found} and not {server_id}"
+        )
 
 
 def _with_tls_if_offered(settings: dict[str, Any]) -> Any:

@@ -317,8 +317,9 @@ class Dumps:
         after: str = "",
     ) -> BinlogSource:
         server_id = server_id or _MADE_UP_SERVER_ID | zlib.crc32(name.encode())
+        # On another server the same position is another place.
         return BinlogSource.open(
-            self._settings,
+            self._settings | {"server_id": self._leader.server_id},
             name=self._leader.name,
             replica=Replica(server_id, ddl_uuid(f"cdc-producer {name}")),
             heartbeat_seconds=self._heartbeat_seconds,

@@ -211,7 +211,9 @@ class Copier:
         if answer.structure is not None:
             return Beginning(answer.structure, answer.ts_us, self.widened.after if self.widened else None)
         definition = answer.definition
-        assert definition is not None  # only an answer with a structure has no table
+        if definition is None:  # the structure was wanted
+            self._take_back()
+            return None
         if definition.refusal is not None:
             self._leave_out(definition, repair=asked.wanted.keys is not None)
             return None

@@ -81,6 +81,7 @@ class Answer:
     the time of reading, in µs since 1970.
 
     ``chunk`` is None if the table can't be copied or was altered meanwhile, and if ``structure`` or ``seen`` is set.
+    ``structure`` is None, too, if an XA transaction may be invisible that has ended before the requested place.
     ``follows`` are the tables from which changes may cascade to this table without a trace in the binlog. ``seen`` is
     set if a snapshot was taken of a table that is copied as a whole: it contains the transactions that the snapshot
     certainly sees. All other transactions that it may see are before ``end``. ``keys`` are the requested keys whose
@@ -209,7 +210,10 @@ class Reader:
             visible = self._await_visible(cursor, wanted.read)
             if wanted.table is None:
                 structure = self._read_structure(wanted.changed)
-                return Answer(end_of_binlog(cursor), time.time_ns() // 1000, structure=structure)
+                # After it, the commit of an XA transaction that was prepared before the stream began stops the stream;
+                # before it, the commit is left out.
+                begins = structure if visible else None
+                return Answer(end_of_binlog(cursor), time.time_ns() // 1000, structure=begins)
             if wanted.keys is not None:
                 return self._read_keys(marks, reader, wanted.keys, visible=visible)
             follows = above(wanted.table, unlogged_cascades(cursor))

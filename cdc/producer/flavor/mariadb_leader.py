@@ -45,6 +45,9 @@ _SETTINGS = {
     # Without this mode, the sequence numbers of a domain need not grow, so its last GTID would not stand for all its
     # earlier GTIDs.
     "gtid_strict_mode": ("ON", f"SET GLOBAL gtid_strict_mode = ON, {_PERMANENT}"),
+    # Otherwise the transactions of a group become visible one after the other, and Binlog_snapshot_position is already
+    # the end of the group when the first of them is visible (``flavor.mariadb_visibility``).
+    "binlog_optimize_thread_scheduling": ("ON", "start the server without it"),
     "binlog_alter_two_phase": ("OFF", f"SET GLOBAL binlog_alter_two_phase = OFF, {_PERMANENT}"),
     # From version 11 on; by default a text without a collation has one that MySQL does not have.
     "character_set_collations": ("", f"SET GLOBAL character_set_collations = '', {_PERMANENT}"),

@@ -1,9 +1,10 @@
 """Finds out which transactions a SELECT on a MariaDB leader sees: MariaDB has no set of executed GTIDs.
 
-MariaDB writes a group of transactions into its binlog, and then makes the group visible. Outside of a snapshot the
-status variables ``Binlog_snapshot_file`` and ``Binlog_snapshot_position`` are the end of the newest group that is
-visible. Only an XA transaction becomes visible in a step of its own, after its XA COMMIT is in the binlog; until then
-XA RECOVER lists it.
+MariaDB writes a group of transactions into its binlog, and then makes the group visible, in one step unless
+``binlog_optimize_thread_scheduling`` is OFF, which ``mariadb_leader`` refuses. Outside of a snapshot the status
+variables ``Binlog_snapshot_file`` and ``Binlog_snapshot_position`` are the end of the newest group that is visible.
+Only an XA transaction becomes visible in a step of its own, after its XA COMMIT is in the binlog; until then XA RECOVER
+lists it.
 """
 
 import threading

@@ -11,12 +11,15 @@ import pytest
 import toml
 from confluent_kafka import KafkaException
 
+from cdc.errors import UserError
+from cdc.producer.flavor.inspection import inspect
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mysql import MySql
+from cdc.sandbox.server.mariadb import maria_db
+from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.harness.mariadb import VALUES, maria_pair, on, rows, types_of
 from tests.harness.pair import Pair
 from tests.harness.programs import end_offset, refused, run_well, running
-from tests.harness.wait import until
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -139,6 +142,29 @@ def test_a_leader_with_history_becomes_a_follower_under_writes_and_kills(pair: P
     assert rows(pair.follower) == rows(pair.leader)
 
 
+def test_a_copy_begins_behind_an_xa_transaction_that_was_prepared_before_it(pair: Pair) -> None:
+    """Its rows, which the producer can't read, are not in the stream but in the copy."""
+    pair.on_leader("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)", database="maria")
+    pair.on_leader("XA START 'x'", "INSERT INTO t VALUES (2)", "XA END 'x'", "XA PREPARE 'x'", database="maria")
+    started(pair, start="copy")
+    before = queries_for_xa(pair.leader)
+    with running("cdc-producer", pair.source, "--until-current") as producer:
+        # There is a query each 10 ms: longer than the copy waits before it goes on with the stream.
+        until(lambda: queries_for_xa(pair.leader) > before + 250, what="the copy waits for the XA transaction")
+        pair.on_leader("XA COMMIT 'x'")
+        _, log = producer.communicate(timeout=LIMIT_SECONDS)
+    assert producer.returncode == 0, log
+    pair.replicate()
+    assert rows(pair.follower) == rows(pair.leader) == {"t": [(1,), (2,)]}
+
+
+def queries_for_xa(leader: MySql) -> int:
+    """How often the leader was queried for its prepared XA transactions."""
+    with on(leader) as cursor:
+        cursor.execute("SHOW GLOBAL STATUS LIKE 'Com_xa_recover'")
+        return int(cursor.fetchone()[1])
+
+
 # Tables that MySQL does not have, and why they are not copied.
 _OWN = {
     "CREATE TABLE a (id INT PRIMARY KEY, u UUID)": "column u has the type uuid of MariaDB, which is not replicated",
@@ -160,3 +186,15 @@ def test_tables_that_mysql_does_not_have_are_left_out_by_name(pair: Pair) -> Non
     assert rows(pair.follower)["t"] == [(1, 1)]
     line = refused("cdc-producer", pair.source, "--copy", "maria.d")
     assert "maria.d: it is a SYSTEM VERSIONED of MariaDB" in line
+
+
+def test_a_leader_that_shows_a_group_of_transactions_one_by_one_is_refused(mariadb: MySql, tmp_path: Path) -> None:
+    """Its Binlog_snapshot_position is ahead of what a SELECT sees, so that a copy would lack rows."""
+    option = "--binlog-optimize-thread-scheduling=OFF"
+    server = maria_db(tmp_path, server_id=8, find=mariadb._find, extra_args=(option,)).start()
+    settings = {"host": "127.0.0.1", "port": server.port, "user": USER, "password": PASSWORD}
+    try:
+        with pytest.raises(UserError, match="binlog_optimize_thread_scheduling is OFF; start the server without it"):
+            inspect(settings, name="leader")
+    finally:
+        server.kill()

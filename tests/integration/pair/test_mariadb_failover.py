@@ -20,7 +20,9 @@ from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.checks.sequences import broken_places
 from tests.harness.mariadb import logged_gtids, maria_pair, on, rows
 from tests.harness.pair import Pair
-from tests.harness.programs import records, refused, run_well
+from tests.harness.programs import records, refused, run_well, running
+from tests.harness.relay import Relay
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -128,6 +130,26 @@ def test_domains_in_another_order_are_sent_once(pair: Pair, replica: MySql) -> N
     for gtids in (f"0-7:1-{number + 1},3-7:1", f"0-7:1-{number + 2},3-7:2", f"3-7:1,5-7:{number}"):
         with pytest.raises(UserError, match="the leader lost binlogs or was replaced"):
             again(replace(entry, gtid_set=gtids))
+
+
+def test_rows_of_another_server_at_the_leaders_address_are_not_copied(pair: Pair, replica: MySql) -> None:
+    """A proxy, or a name, leads new connections to a replica that is behind, while the stream is still the leader's."""
+    run_well("cdc-producer", pair.source, "--until-current")
+    await_replica(pair, replica)
+    with Relay(pair.leader.port) as relay:
+        profile = toml.loads(pair.source.read_text())
+        profile["database"]["port"] = relay.port
+        pair.source.write_text(toml.dumps(profile))
+        with running("cdc-producer", pair.source) as producer:
+            pair.on_leader("INSERT INTO maria.t VALUES (2, 2)")
+            until(lambda: len(records(pair.source)) == 4, what="the row is in the topic")
+            relay.server = replica.port
+            run_well("cdc-producer", pair.source, "--copy", "maria.t")
+            _, log = producer.communicate(timeout=LIMIT_SECONDS)
+    assert "another server answers there now, with server_id 8 and not 7" in log
+    assert "CDC-LEADER-REPLACED" in log
+    moved_to(pair, pair.leader).replicate()
+    assert rows(pair.follower) == rows(pair.leader) == {"t": [(1, 1), (2, 2)]}
 
 
 def test_a_domain_that_the_leader_has_deleted_does_not_stop_the_stream(pair: Pair) -> None:
