@@ -3,20 +3,23 @@
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import toml
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
+import cdc
 from cdc.browse import messages
 from cdc.browse.filters import Filter
 from cdc.browse.index import Index
 from cdc.browse.query import Queries
 from cdc.config.profile import Kafka as KafkaSettings
+from cdc.config.profile import Profile
 from cdc.config.topic_names import PER_TABLE, SINGLE
-from cdc.errors import UserError
+from cdc.errors import PromiseError, UserError
 from cdc.kafka import epochs
 from cdc.kafka.fragments import HEADER, cut
 from cdc.model.commit_entry import Entry, Mark
@@ -264,3 +267,23 @@ def test_cdc_tail_shows_all_messages(tmp_path: Path, kafka: Kafka) -> None:
     assert len(run("cdc-tail", profile, "--all", "--since", "2025-11-28").stdout.splitlines()) == len(lines)
     assert run("cdc-tail", profile, "--all", "--since", "2099-01-01").stdout == ""
     assert "only --since goes with it" in run("cdc-tail", profile, "--all", "--key", "1").stderr
+
+
+@pytest.mark.parametrize("layout", [SINGLE, PER_TABLE])
+def test_records_that_are_deleted_while_they_are_read_are_told(tmp_path: Path, kafka: Kafka, layout: str) -> None:
+    leader = Leader(kafka, own_name(tmp_path), layout=layout)
+    topic = leader.names.of_table("shop", "a")
+    if layout == PER_TABLE:
+        leader.create(topic)
+    for sequence in range(60):
+        leader.send(sequence, "a", {"Query": "x" * 50_000})
+        leader.producer.flush(LIMIT_SECONDS)  # in a batch of its own
+    leader.commit(60)
+    # A client fetches in advance; this one only a little.
+    small = {"fetch.message.max.bytes": 1_000, "queued.max.messages.kbytes": 100}
+    found = cdc.records(Profile(kafka=replace(leader.settings, librdkafka=small)))
+    with pytest.raises(PromiseError, match="the record to read next is gone from the topic"):
+        for record in found:
+            if record.sequence == 0:
+                (deleted,) = leader.admin.delete_records([TopicPartition(topic, 0, 60)]).values()
+                deleted.result(LIMIT_SECONDS)
