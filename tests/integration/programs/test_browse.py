@@ -1,7 +1,9 @@
 """The topic browser's engine and cdc-tail's filters on a real broker: what counts as a record, and how it is found."""
 
+import fcntl
 import json
 import sqlite3
+import threading
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +27,7 @@ from cdc.kafka.fragments import HEADER, cut
 from cdc.model.commit_entry import Entry, Mark
 from cdc.model.position import Position
 from cdc.sandbox.server.kafka import Kafka
+from cdc.web.browser.indexes import FollowedIndex
 from tests.harness.programs import own_name, refused, run
 from tests.harness.readable import until_readable
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -287,3 +290,25 @@ def test_records_that_are_deleted_while_they_are_read_are_told(tmp_path: Path, k
             if record.sequence == 0:
                 (deleted,) = leader.admin.delete_records([TopicPartition(topic, 0, 60)]).values()
                 deleted.result(LIMIT_SECONDS)
+
+
+def test_what_another_process_has_not_read_yet_is_counted(tmp_path: Path, kafka: Kafka) -> None:
+    leader = Leader(kafka, own_name(tmp_path))
+    leader.send(0, "a", add(1))
+    leader.commit(1)
+    index = Index(leader.settings, tmp_path / "index")
+    assert index.refresh().behind == 0
+    leader.send(1, "a", add(2))
+    leader.commit(2)
+    with index.file.path.with_suffix(".lock").open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        state = index.refresh()
+        assert (state.newest, state.behind) == (0, 1)
+        followed = FollowedIndex(leader.settings, tmp_path / "index")
+        stop = threading.Event()
+        followed.start(stop)
+        state, is_fresh = followed.look(seconds=1.0)
+        assert (state.newest, is_fresh) == (0, False)
+    until(lambda: followed.look(seconds=1.0)[1], what="the rest of the records")
+    stop.set()
+    assert index.refresh().newest == 1
