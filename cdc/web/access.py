@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request, cookie_parser
+from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -153,10 +153,13 @@ class Guard:
         if request.method != "POST":
             return self._form(wrong=False)
         body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _LARGEST_FORM:
-                return PlainTextResponse("This form is too large.\n", 413)
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > _LARGEST_FORM:
+                    return PlainTextResponse("This form is too large.\n", 413)
+        except ClientDisconnect:
+            return self._form(wrong=True)  # to nobody
         fields = parse_qs(body.decode("utf-8", "replace"))
         user, password = (fields.get(name, [""])[0] for name in ("user", "password"))
         if not self._access.knows(user, password):

@@ -142,6 +142,10 @@ def test_a_wrong_form_gets_the_form_again(body: bytes) -> None:
     assert "set-cookie" not in done.headers
 
 
+def test_who_goes_away_while_they_send_a_form_is_no_defect() -> None:
+    assert answer(NAMED, "/login", method="POST", body=None).status == 401
+
+
 def test_a_form_that_is_too_large_is_not_read_to_its_end() -> None:
     assert answer(NAMED, "/login", method="POST", body=b"x" * 10_001).status == 413
 
