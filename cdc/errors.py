@@ -16,10 +16,10 @@ __all__ = ["CdcError", "Disconnected", "Fenced", "PromiseError", "ServerGone", "
 
 
 class CdcError(Exception):
-    """An error with a description of ``what`` failed, ``where`` it failed (a binlog position, a topic offset, a profile
-    key), and a ``hint`` at what to do.
+    """An error. Describes ``what`` failed, ``where`` it failed (a binlog position, a topic offset, a profile key), and
+    in ``hint`` what to do.
 
-    ``code`` identifies the kind of error, and stays the same when the text changes: docs/what-if.md lists all codes. If
+    ``code`` identifies the kind of error, and stays the same when the text changes. docs/what-if.md lists all codes. If
     ``what`` summarises several failures, ``each`` contains one text for each failure.
     """
 
@@ -52,7 +52,7 @@ class UserError(CdcError):
 
 
 class Unreachable(UserError):
-    """A server does not answer: its address may be wrong, or it may answer again later."""
+    """A server does not answer. Its address may be wrong, or it may answer again later."""
 
 
 class PromiseError(CdcError):

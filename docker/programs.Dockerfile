@@ -10,7 +10,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY cdc cdc
 # Without pip, which a container never needs, and with the modules compiled, which it can't do itself.
 RUN python3 -m venv /opt/cdc \
- && /opt/cdc/bin/pip install --no-cache-dir --no-compile . \
+ && /opt/cdc/bin/pip install --no-cache-dir --no-compile '.[web]' \
  && /opt/cdc/bin/pip uninstall --yes --quiet setuptools pip \
  && python3 -m compileall -q /opt/cdc/lib
 

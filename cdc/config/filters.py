@@ -20,11 +20,11 @@ _PLACE = "{table}"
 
 
 def filtered_name(action: str, name: str | None) -> str | None:
-    """Returns the name that the filters compare to decide about an object that a statement affects; None if they
-    compare only the name of its database.
+    """Returns the name by which the filters decide about an object that a statement affects; None if they decide only
+    by the name of its database.
 
-    ``action`` is the ``action`` of an Effect. Filters can name tables and views; for an index they compare the name of
-    its table.
+    ``action`` is the ``action`` of an Effect. Filters can name tables and views; for an index they use the name of its
+    table.
     """
     return name if action.endswith(("Table", "View", "Index")) else None
 
@@ -40,9 +40,9 @@ class Filters:
     filters for a server with ``lower_case_table_names = 1``.
 
     For databases and for tables, at most one of the include and exclude lists is set; without a list, everything
-    passes. The server's own databases never pass, since each server keeps its own. ``shadow_tables`` are patterns of
-    the names under which tools build and keep other versions of a table, with ``{table}`` in place of the table's name:
-    such a version passes if the table passes.
+    passes. The server's own databases never pass, since each server keeps its own. ``shadow_tables`` are patterns for
+    names of shadow tables, under which tools build and keep other versions of a table. ``{table}`` stands for the
+    table's name. A shadow table passes if its table passes.
     """
 
     include_dbs: tuple[str, ...] = ()
@@ -80,16 +80,18 @@ class Filters:
         self._compiled["their_dbs"] = re.compile("|".join(their)) if included else None
 
     def folded(self) -> Self:
-        """The filters for a server that stores names in lower case; the globs are folded to lower case."""
+        """Returns the filters for a server that stores names in lower case; their globs are in lower case."""
         return type(self)(**{key: tuple(map(folded, getattr(self, key))) for key in _KEYS})
 
     def listed(self) -> dict[str, list[str]]:
-        """The lists that are not empty, by key. Each list is sorted, so that equal filters return equal results."""
+        """The lists that are not empty, by key. The lists are sorted, so that equal filters have equal results."""
         lists = {key: getattr(self, key) for key in _KEYS}
         return {key: sorted(set(globs)) for key, globs in lists.items() if globs}
 
     def narrows(self, before: "Filters") -> bool:
-        """Whether the lists themselves prove that these filters pass no object that ``before`` did not pass."""
+        """Whether it is certain, from the lists alone, that these filters pass no object that ``before``
+        did not pass.
+        """
         if set(before.shadow_tables) != set(self.shadow_tables):
             return False
         for kind in ("dbs", "tables"):
@@ -127,7 +129,7 @@ class Filters:
         return exclude is None or not any(exclude.match(database, name) for name in names)
 
     def _shadowed(self, table: str) -> Iterator[str]:
-        """Yields the tables whose shadow table this table may be, according to its name."""
+        """Yields the tables that may have this table as their shadow table, according to its name."""
         for pattern in self.shadow_tables:
             before, _, after = pattern.partition(_PLACE)
             name = table.removeprefix(before).removesuffix(after)
@@ -143,11 +145,11 @@ class FilterChange:
     after: Filters
 
     def wants_database(self, database: str) -> bool:
-        """Whether an object of this database may pass now, while no object of it passed before."""
+        """Whether an object of this database may pass the new filters, while no object of it passed the old filters."""
         return self.after.wants_database(database) and not self.before.wants_database(database)
 
     def wants_table(self, database: str, table: str) -> bool:
-        """Whether the changes of this table or view pass now, but did not pass before."""
+        """Whether the changes of this table or view pass the new filters, but did not pass the old filters."""
         return self.after.wants_table(database, table) and not self.before.wants_table(database, table)
 
 
@@ -155,8 +157,8 @@ _Name = tuple[str, str]
 
 
 class Swap(NamedTuple):
-    """A swap: the name ``table``, the name of the table ``new`` that took its place, both as (database, name), and the
-    setting with which the tool's names pass the filters.
+    """A swap of tables. ``table`` is the name of the table, and ``new`` is the former name of the table that took its
+    place, both as (database, name). ``setting`` is the setting with which the tool's names pass the filters.
     """
 
     table: _Name

@@ -34,7 +34,7 @@ __all__ = [
     "load",
 ]
 
-# An IPv6 address must be in brackets, because it contains colons itself.
+# An IPv6 address must be in brackets, because it contains colons.
 _HOST_AND_PORT = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\s\[\]]+)):(?P<port>[0-9]{1,5})")
 _LARGEST_PORT = 65_535
 
@@ -62,17 +62,20 @@ class ServerAddress(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-# The default size of the largest message. A message with its key and headers must fit into one request, and Kafka's
+# The default maximum size of a message. A message with its key and headers must fit into one request, and Kafka's
 # brokers limit requests to 104857600 bytes (socket.request.max.bytes).
 MESSAGE_BYTES = 100_000_000
-# By default librdkafka mistakes an answer of more than 100 MB for a broken connection, and requests it again for ever.
+# By default librdkafka mistakes an answer of more than 100 MB for a broken connection, and repeats the request for
+# ever.
 _ANSWER_BYTES = 2_147_483_647
-_PASSWORD = "database.password"  # its references are replaced at each connection
+_PASSWORD = "database.password"  # the references in it are replaced at each connection
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """The settings for TLS to the database: PEM files, and how strictly the server's certificate is checked."""
+    """The settings for TLS to the database: the paths of PEM files, and how strictly the server's certificate is
+    checked.
+    """
 
     ca: str = ""
     cert: str = ""
@@ -99,8 +102,9 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """The address of a MySQL server and the account to use there: for the producer the server whose binlog it reads,
-    for the consumer the follower."""
+    """The address of a MySQL server, and the account to use there. For the producer it is the server whose binlog it
+    reads, for the consumer it is the follower.
+    """
 
     ip_or_host: str = "127.0.0.1"
     port: int = field(default=3306, metadata={"range": (1, 65535)})
@@ -115,7 +119,8 @@ class Database:
         return f"{self.user}@{self.ip_or_host}:{self.port}"
 
     def settings(self) -> dict[str, Any]:
-        """The arguments of ``cdc.service.mysql_connection.connected``, which reads the password at each connection.
+        """Returns the arguments of ``cdc.service.mysql_connection.connected``, which reads the password at each
+        connection.
 
         Raises UserError if a TLS file cannot be read.
         """
@@ -132,13 +137,15 @@ class Database:
         return settings
 
     def _sent(self) -> bytes:
-        # The password is sent as UTF-8, as the server reads it in CREATE USER; pymysql would encode it as latin1.
+        # The password is sent in UTF-8, because the server reads it in UTF-8 in CREATE USER. pymysql would encode it in
+        # latin1.
         return self.secret().encode("utf-8", "surrogateescape")
 
     def secret(self) -> str:
-        """The password, from the profile, an environment variable, a file or a command, each read anew.
+        """Returns the password from the profile, an environment variable, a file or a command. It is read again at each
+        call.
 
-        Raises UserError when it is missing, and Disconnected when the command fails.
+        Raises UserError if the password is missing, and Disconnected if the command fails.
         """
         text = _secret(self, table="database", keys=(*_PASSWORD_KEYS, "password_command"))
         if self.password_command:
@@ -183,7 +190,7 @@ def _check_librdkafka(settings: Mapping[str, Any]) -> None:
         )
     largest = settings.get("message.max.bytes", MESSAGE_BYTES)
     # librdkafka would also accept 0x5f5e100. But the brokers receive the value as a setting of the topic, and accept
-    # decimal digits only.
+    # only decimal digits.
     if not str(largest).isdecimal():
         raise UserError(
             f"the largest message has {largest!r} bytes, which is no whole number in decimal digits",
@@ -248,8 +255,8 @@ class Kafka:
         return Topics(self.topic, layout=self.layout, prefix=self.prefix, tables=self.tables)
 
     def properties(self, **defaults: object) -> dict[str, Any]:
-        """The properties for librdkafka. The properties in the profile override ``defaults``, in whose names ``_``
-        stands for a dot.
+        """Returns the properties for librdkafka. The properties in the profile override ``defaults``. In the names of
+        ``defaults``, ``_`` stands for a dot.
         """
         named = {name.replace("_", "."): value for name, value in defaults.items()}
         own = {"receive.message.max.bytes": _ANSWER_BYTES, "bootstrap.servers": self.bootstrap_servers}
@@ -284,7 +291,7 @@ class Producer:
         self.replica_addresses()
 
     def replica_addresses(self) -> list[ServerAddress]:
-        """The addresses of the replicas for which a table copy waits if they lag."""
+        """The addresses of the replicas that a table copy must not delay: the copy pauses while they lag."""
         return [ServerAddress.parse(text, key="producer.copy_replicas") for text in self.copy_replicas]
 
 
@@ -321,7 +328,9 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """The address of ``/metrics``, ``/livez``, ``/readyz`` and ``/healthz``; with port 0 they are not served."""
+    """The address at which ``/metrics``, ``/livez``, ``/readyz`` and ``/healthz`` are served; with port 0 they are not
+    served.
+    """
 
     host: str = "127.0.0.1"
     port: int = field(default=0, metadata={"range": (0, 65535)})
@@ -377,7 +386,7 @@ class Profile:
         Renames(self.renames, own=self.consumer.schema)
 
     def folded(self) -> Self:
-        """The profile with all names of databases and tables in lower case, for a server with
+        """Returns the profile with all names of databases and tables in lower case, for a server with
         ``lower_case_table_names = 1``. Raises UserError if the renames are ambiguous in lower case.
         """
         return replace(
@@ -409,11 +418,11 @@ class Profile:
 
 
 KAFKA_ONLY, BOTH_SERVERS = ("kafka",), ("database", "kafka")
-"""The servers that programs connect to, for ``load``."""
+"""The servers to which a program connects, for the function ``load``."""
 
 
 def load(path: Path, *, servers: Collection[str] = ()) -> Profile:
-    """Reads the profile from a file, which must contain the address of each server in ``servers`` (names of the
+    """Reads the profile from a file. The file must contain the address of each server in ``servers`` (names of the
     profile's tables).
 
     Raises UserError for a missing file, broken TOML, an unknown key, a wrong type or value, or a table without any key.
@@ -421,8 +430,8 @@ def load(path: Path, *, servers: Collection[str] = ()) -> Profile:
     content = parsed(text_of(path, key="PROFILE"), name=str(path))
     profile = Profile._of(content, name=str(path))
     if any(not content.get(table) for table in servers):
-        # With default addresses the program could reach another server than the intended one, or wait for a server that
-        # does not exist.
+        # With default addresses the program could reach a server other than the intended server, or wait for a server
+        # that does not exist.
         wanted = lacking(content, [*_RESOURCE, *(key for table in servers for key in _ADDRESS[table])])
         raise UserError(
             f"the profile lacks {', '.join(wanted)}",

@@ -1,8 +1,8 @@
 """Replaces references to secrets in a profile's strings, and runs the command that prints a password.
 
-``${env:NAME}`` stands for an environment variable, ``${file:PATH}`` for the content of a file without the line breaks
-at its end. ``$${env:NAME}`` stands for the text ``${env:NAME}`` itself. Any other ``$`` is an ordinary character. What
-a reference stands for is not searched for references.
+``${env:NAME}`` is replaced by the value of an environment variable, ``${file:PATH}`` by the content of a file without
+the line breaks at its end. ``$${env:NAME}`` is replaced by the text ``${env:NAME}``. Any other ``$`` is an ordinary
+character. References in a value or content that was inserted are not replaced.
 """
 
 import os
@@ -23,9 +23,9 @@ _COMMAND_SECONDS = 60.0
 
 
 def resolved(value: Any, *, key: str = "", later: Collection[str] = ()) -> Any:
-    """The value of a parsed TOML file with all references in its strings replaced, but in the keys in ``later``.
+    """Replaces all references in the strings of a parsed TOML file, except in the values of the keys in ``later``.
 
-    ``key`` is the name of the value's profile key. Raises UserError for a reference to nothing.
+    ``key`` is the profile key of ``value``. Raises UserError if a variable is not set or a file can't be read.
     """
     if key in later:
         return value
@@ -39,7 +39,7 @@ def resolved(value: Any, *, key: str = "", later: Collection[str] = ()) -> Any:
 
 
 def resolved_text(text: str, *, key: str) -> str:
-    """``text`` with all references replaced. Raises UserError for a reference to nothing."""
+    """Replaces all references in ``text``. Raises UserError if a variable is not set or a file can't be read."""
     return _REFERENCE.sub(partial(_referenced, key=key), text)
 
 
@@ -57,11 +57,12 @@ def _referenced(found: re.Match[str], *, key: str) -> str:
 
 
 def output_of(command: Sequence[str], *, key: str) -> str:
-    """What ``command``, the profile key ``key``, prints, without the line breaks at its end. It runs without a shell.
+    """Runs ``command``, the value of the profile key ``key``, without a shell; returns its output without the line
+    breaks at its end.
 
-    Raises UserError if the command can't be run, and Disconnected, after which programs try again, if it fails or
-    prints nothing: a service that issues passwords may answer again later. No error contains the command's arguments or
-    its standard output.
+    Raises UserError if the command can't be run. Raises Disconnected if the command fails or prints nothing; programs
+    then try again, because a service that issues passwords may answer again later. No error contains the command's
+    arguments or its standard output.
     """
     failed = partial(Disconnected, code="CDC-PASSWORD-COMMAND", where=f"profile key {key}")
     try:

@@ -1,4 +1,4 @@
-"""Maps the leader's database names to the follower's and back, from the profile's ``[renames]``."""
+"""Maps the leader's database names to the follower's names and back, according to the profile's ``[renames]``."""
 
 import re
 from collections.abc import Mapping
@@ -11,16 +11,16 @@ __all__ = ["Renames", "folded_renames", "require_own"]
 
 _KEY = "profile key renames"
 _OWN = re.compile(r"[0-9A-Za-z_$-]{1,64}", re.ASCII)
-_LONGEST = 64  # characters; the longest name that MySQL allows (manual, "Identifier Length Limits")
+_LONGEST = 64  # characters; the maximum length of a name in MySQL (manual, "Identifier Length Limits")
 
 
 class Renames:
-    """Maps the leader's names to the follower's with ``databases``; other databases keep their names.
+    """Maps the leader's names to the follower's names according to ``databases``; other databases keep their names.
 
     ``own`` is the consumer's own database on the follower; no other database can have this name. ``taken`` are the
-    names that a database of the leader cannot keep, since another database is renamed to them. ``folds`` is true if all
-    stored names are in lower case, although statements may contain them in any case. Raises UserError for invalid
-    names, and if two databases would get the same name.
+    names that a database of the leader cannot keep, because another database is renamed to them. ``folds`` is true if
+    all stored names are in lower case, although statements may contain them in any case. Raises UserError for invalid
+    names, and if two databases would have the same name.
     """
 
     def __init__(self, databases: Mapping[str, str], *, own: str = CHECKPOINT_DATABASE, folds: bool = False) -> None:
@@ -40,8 +40,8 @@ class Renames:
 
     @property
     def leaders(self) -> dict[str, str]:
-        """Maps the follower's database names to the leader's. A database that exists only on the follower is mapped to
-        a text (``… of the follower``) that is no database of the leader.
+        """Maps the follower's database names to the leader's names. A database that exists only on the follower is
+        mapped to a text (``… of the follower``) that is not the name of a database of the leader.
         """
         return {old: f"{old} of the follower" for old in self.databases} | self._former
 
@@ -49,7 +49,7 @@ class Renames:
         return bool(self.databases)
 
     def stored(self, database: str) -> str:
-        """The name under which the server stores a database that a statement names ``database``."""
+        """The name under which the server stores a database; ``database`` is its name in a statement."""
         return folded(database) if self._folds else database
 
     def new(self, database: str) -> str:
@@ -62,8 +62,9 @@ class Renames:
 
 
 def folded_renames(databases: Mapping[str, str]) -> dict[str, str]:
-    """The renames with all names in lower case. Raises UserError if one database would get two new names, because its
-    old names differ in case only."""
+    """Returns the renames with all names in lower case. Raises UserError if one database would have two new names,
+    because its old names differ only in case.
+    """
     pairs = {(folded(old), folded(new)) for old, new in databases.items()}
     if len(dict(pairs)) < len(pairs):
         raise UserError(

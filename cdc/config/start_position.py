@@ -17,7 +17,7 @@ COPY_KEY = "profile key consumer.start"
 
 
 def parsed_start(text: str) -> GtidSet | Position:
-    """Parses ``producer.start``: a GTID set or a binlog position, at which a copy of the leader was made.
+    """Parses ``producer.start``: the GTID set or binlog position at which a copy of the leader was made.
 
     Raises UserError for other text.
     """

@@ -1,8 +1,8 @@
 """Matches tables against the profile's globs ``db.table``, whose names may be in backquotes.
 
 A glob without backquotes is compared with the whole text ``db.table``. In a glob with backquotes, the database and the
-table are compared separately, so that a name may contain a dot. Inside backquotes ``*``, ``?`` and ``[…]`` are globs
-too, and two backquotes stand for one, as in SQL.
+table are compared separately, so that a name may contain a dot. Inside backquotes, too, ``*``, ``?`` and ``[…]`` are
+globs; two backquotes mean one backquote, as in SQL.
 """
 
 import re
@@ -24,8 +24,8 @@ _QUOTED = re.compile(rf"({_NAME})\.({_NAME})")
 
 @dataclass(frozen=True, slots=True)
 class TableGlobs:
-    """Compiled globs: ``whole`` matches the text ``db.table``, each pair in ``pairs`` matches a database and a table,
-    and ``databases`` lists the globs' database parts.
+    """Compiled globs. ``whole`` matches the text ``db.table``, each pair in ``pairs`` matches a database and a table,
+    and ``databases`` lists the database parts of the globs.
     """
 
     whole: re.Pattern[str]
@@ -63,7 +63,7 @@ class TableGlobs:
 
 
 def selected(tables: Iterable[tuple[str, str]], globs: Iterable[str], *, key: str) -> list[tuple[str, str]]:
-    """Returns those ``tables`` that match one of the globs, in their order; ``key`` is the option with the globs, for
+    """Returns the ``tables`` that match one of the globs, in the same order; ``key`` is the option with the globs, for
     errors.
 
     A glob that matches no table is compared again regardless of case, since a server with ``lower_case_table_names =
@@ -78,14 +78,15 @@ def selected(tables: Iterable[tuple[str, str]], globs: Iterable[str], *, key: st
 
 
 def unquoted(name: str) -> str:
-    """Removes the backquotes around a name or glob, if it has some."""
+    """Removes the backquotes around a name or glob, if there are any."""
     quoted = len(name) > 2 and name[0] == name[-1] == "`"
     return name[1:-1].replace("``", "`") if quoted else name
 
 
 def copy_command(*tables: tuple[str, str]) -> str:
-    """The shell command that copies exactly these tables again. Names in it are quoted, since they may contain any
-    character."""
+    """Returns the shell command that copies exactly these tables again. The names in it are quoted, since they may
+    contain any character.
+    """
     globs = (named(escape(database), escape(table)) for database, table in tables)
     return "cdc-producer PROFILE " + " ".join(f"--copy {quote(glob)}" for glob in globs)
 
@@ -100,7 +101,7 @@ def named(database: str, table: str) -> str:
 
 
 def table_named(text: str) -> tuple[str, str] | None:
-    """Parses a text that ``named`` returned; None for a text that is not the name of a table."""
+    """Parses a text that ``named`` returned; returns None for a text that is not the name of a table."""
     if found := _QUOTED.fullmatch(text):
         return unquoted(found[1]), unquoted(found[2])
     return None

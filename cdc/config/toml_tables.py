@@ -16,7 +16,7 @@ __all__ = ["build", "lacking", "parsed", "text_of"]
 def text_of(path: Path, *, key: str) -> str:
     """Reads the file that the profile key ``key`` names. Raises UserError."""
     try:
-        # utf-8-sig ignores a byte order mark at the beginning, which some Windows editors write.
+        # utf-8-sig ignores a byte order mark at the beginning; some Windows editors write such a mark.
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise UserError(
@@ -32,7 +32,7 @@ def parsed(text: str, *, name: str) -> dict[str, Any]:
     """Parses the TOML ``text``; ``name`` is the file's name in errors. Raises UserError."""
     try:
         return tomllib.loads(text)
-    # tomllib raises TOMLDecodeError, a ValueError; for a number with too many digits, Python itself raises a
+    # tomllib raises TOMLDecodeError, which is a ValueError. For a number with too many digits, Python itself raises a
     # ValueError.
     except (ValueError, RecursionError) as error:
         raise UserError(
@@ -44,7 +44,7 @@ def parsed(text: str, *, name: str) -> dict[str, Any]:
 
 
 def lacking(content: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
-    """Returns those ``keys`` (as ``table.key``) that ``content`` lacks."""
+    """Returns the ``keys`` (as ``table.key``) that ``content`` lacks."""
     parts = [(key, *key.rpartition(".")[::2]) for key in keys]
     return [key for key, table, name in parts if name not in (content.get(table, {}) if table else content)]
 
@@ -55,7 +55,7 @@ def build(
     """Builds an object of the dataclass ``kind`` from the values in ``content``. ``tables`` maps each key whose value
     is a table to the dataclass of that table.
 
-    ``removed`` maps each key that only former versions knew to a hint for users; ``path`` precedes the keys in errors.
+    ``removed`` maps the keys that only former versions knew to hints for users. ``path`` precedes the keys in errors.
     Raises UserError.
     """
     known = {f.name: f for f in fields(kind) if f.init}
@@ -64,7 +64,8 @@ def build(
         name = f"{path}{key}"
         if key not in known:
             raise _unknown(key, name, list(known), removed)
-        if key in tables:
+        # A key may have the name of another table, as web.metrics has.
+        if key in tables and not isinstance(known[key].default, str):
             if not isinstance(value, dict):
                 raise UserError(
                     f"{key} must be a table",
@@ -79,8 +80,8 @@ def build(
 
 
 def _without_quotes(error: Exception) -> str:
-    """The message of a parse error, with its place, but without the parts of the file that tomllib quotes: these may
-    contain a password.
+    """Returns the message of a parse error, with its place. The parts of the file that tomllib quotes are left out,
+    because they may contain a password.
     """
     if not isinstance(error, tomllib.TOMLDecodeError):
         return "a value is too large, or too deep"
@@ -115,7 +116,7 @@ def _checked(spec: Any, value: Any, name: str) -> Any:
         return tuple(value)
     if not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool):
         words = {str: "a string", int: "a whole number", bool: "true or false", dict: "a table"}[wanted]
-        shown = repr(value) if spec.repr else "the value"  # the value may be a secret that was written without quotes
+        shown = repr(value) if spec.repr else "the value"  # the value may be a secret without quotes
         raise UserError(
             f"{shown} is not {words}", code="CDC-PROFILE-TYPE", where=f"profile key {name}", hint=f"write {words}"
         )

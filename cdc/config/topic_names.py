@@ -6,12 +6,12 @@ names legal in Kafka and different for different tables:
 
 The name is unchanged if the database's name contains no ``_``, both names contain only ``A-Z a-z 0-9 _ -``, and the
 whole name has at most 249 characters, is not the name of another topic of this leader, and does not end in ``-`` and 12
-hex digits. Otherwise each other character is replaced by ``-``, the name is shortened, and ``-`` is appended with the
-first 12 hex digits of the SHA-256 of ``database/table``, in which both names are percent-encoded.
+hex digits. Otherwise each other character is replaced by ``-``, and the name is shortened. Then ``-`` is appended, and
+the first 12 hex digits of the SHA-256 of ``database/table``, with both names percent-encoded.
 
 For example, the topic of ``a``.``b_c`` is ``a_b_c``, and the topic of ``a_b``.``c`` is ``a_b_c-`` followed by 12
-digits. A dot is replaced, too, because Kafka refuses two names that differ only in ``.`` and ``_``. Letters keep their
-case: ``A`` is not ``a``.
+digits. A dot is also replaced, because Kafka refuses two names that differ only in ``.`` and ``_``. Letters keep their
+case.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ __all__ = ["COMMITS", "PER_TABLE", "SINGLE", "Topics"]
 
 SINGLE, PER_TABLE = "single", "per_table"
 COMMITS = ".commits"
-_COPIES = ".copies"  # must not be longer than COMMITS, since the length of names is checked with COMMITS
+_COPIES = ".copies"  # must not be longer than COMMITS, since only the length of names with COMMITS is checked
 _EVENTS = "mysql_binlog_events"
 _LONGEST = 249  # org.apache.kafka.common.internals.Topic.MAX_NAME_LENGTH
 _LONGEST_PREFIX = 100
@@ -40,8 +40,9 @@ _MADE = re.compile(rf".*-[0-9a-f]{{{_DIGITS}}}")
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The names of one leader's topics. ``tables`` are globs over ``db.table``; each table that matches has its own
-    topic."""
+    """The names of one leader's topics. ``tables`` are globs over ``db.table``; each matching table has its
+    own topic.
+    """
 
     topic: str
     layout: str = SINGLE
@@ -59,7 +60,7 @@ class Topics:
 
     @property
     def main(self) -> str:
-        """The topic that exists from the start and stands for all topics of the leader: in layout "single" the topic of
+        """The topic that exists from the start and is used as the topic of the leader: in layout "single" the topic of
         the records, otherwise the commit log.
         """
         return self.topic if self.layout == SINGLE else self.commits
@@ -71,7 +72,7 @@ class Topics:
 
     @property
     def copies(self) -> str:
-        """The topic that contains the requests to copy tables."""
+        """The topic of the requests to copy tables."""
         return self.topic + _COPIES
 
     @property
@@ -82,8 +83,9 @@ class Topics:
 
     @property
     def events(self) -> str:
-        """The topic of statements that affect no table or several tables, and of binlog events that belong to no
-        record."""
+        """The topic for statements that affect no table or several tables, and for binlog events that belong to no
+        record.
+        """
         return self.prefix + _EVENTS
 
     def is_events(self, topic: str) -> bool:
@@ -105,8 +107,9 @@ class Topics:
         return f"{readable[: _LONGEST - 1 - _DIGITS]}-{digits}"
 
     def of_statement(self, named: Collection[tuple[str, str]]) -> str:
-        """The topic of a statement that names the tables ``named``: that table's topic if there is one table only,
-        otherwise ``events``."""
+        """The topic of a statement that names the tables ``named``. If there is only one table, it is that table's
+        topic, otherwise ``events``.
+        """
         if self.layout == SINGLE:
             return self.topic
         return self.of_table(*next(iter(named))) if len(named) == 1 else self.events

@@ -1,5 +1,5 @@
-"""Runs the program cdc-consumer, which reads a leader's records from Kafka and applies them to the follower, exactly
-once.
+"""Runs the program cdc-consumer. It reads a leader's records from Kafka and applies each of them exactly once to the
+follower.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         help="end after this record, before the transaction with this GTID, or before the first one that the leader "
         "committed at this time (2026-03-01T12:30:00+01:00) or later; always between two of its transactions",
     )
-    parser.add_argument("--rewind", help=argparse.SUPPRESS)  # an option of earlier versions; its use is an error
+    parser.add_argument("--rewind", help=argparse.SUPPRESS)  # an option of earlier versions; using it is an error
     parser.add_argument("--json", action="store_true", help="with --status: as one JSON object")
     return parser
 
@@ -126,8 +126,8 @@ def _consume(profile: Profile, options: Options) -> int:
     log = partial(event, logging.getLogger("cdc.consumer"))
     stop = stop_on_signals(log)
     retry = Retry(seconds=profile.consumer.retry_seconds, log=log, stop=stop)
-    # The program holds millions of dicts without cycles. With a tenth of this threshold the garbage collector took a
-    # third of the time, with Python's default threshold even more.
+    # The program holds millions of dicts without cycles. The garbage collector took a third of the time with a tenth of
+    # this threshold, and even more with Python's default threshold.
     gc.set_threshold(1_000_000, 50, 1000)
     brokers = Brokers(profile.kafka.properties())
     counters = Counters()
@@ -148,7 +148,7 @@ def _consume(profile: Profile, options: Options) -> int:
 
 
 def _on_signal(pause: Pause, wanted: bool, *_: object) -> None:
-    pause.wanted = wanted  # a handler runs between any two instructions, so it does nothing else
+    pause.wanted = wanted  # a handler may run between any two instructions, so it does nothing else
 
 
 if __name__ == "__main__":

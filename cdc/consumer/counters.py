@@ -27,9 +27,9 @@ _LOG = logging.getLogger("cdc.consumer")
 class Tally:
     """Counts the rows in chunks since the program's start.
 
-    ``rows`` is the number of all rows in the chunks; ``missing`` of them were missing on the follower, and
-    ``different`` of them had other values there. ``extra`` is the number of rows that only the follower had. ``first``
-    is the sequence of the first chunk.
+    ``rows`` is the number of all rows in the chunks. ``missing`` is the number of these rows that the follower lacked,
+    ``different`` the number that had other values on the follower. ``extra`` is the number of rows that only the
+    follower had. ``first`` is the sequence of the first chunk.
     """
 
     first: int = -1
@@ -52,8 +52,8 @@ class Tally:
 
 
 class Copies:
-    """Adds up the counts of chunks: ``total`` for all tables, and a sum for each table since its first chunk or the
-    program's start.
+    """Adds up the counts of chunks. ``total`` is the sum for all tables. There is also a sum for each table, from the
+    table's first chunk or the program's start on.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Copies:
             event(_LOG, "table copied", uri=chunk.uri, **tally.told(), since=tally.first, sequence=chunk.sequence)
 
     def _repaired(self, plan: ChunkPlan, keys: int) -> None:
-        """Counts the repaired rows of chosen keys (``cdc-repair``), which do not belong to a copy of their table."""
+        """Counts the repaired rows of chosen keys (``cdc-repair``). They do not belong to a copy of their table."""
         chunk, tally = plan.chunk, Tally()
         for each in (self.total, tally):
             each.add(plan)
@@ -123,8 +123,8 @@ class Counters:
     copies: Copies = field(default_factory=Copies)
 
     def start(self, sequence: int, *, offsets: Mapping[TopicIdPartition, int], kafka_away: Callable[[], bool]) -> None:
-        """Notes that both servers have answered; all records up to ``sequence`` were applied before, and reading begins
-        at ``offsets``.
+        """Notes that both servers have answered. All records up to ``sequence`` were applied earlier, and reading
+        begins at ``offsets``.
         """
         self.sequence = sequence
         self.offsets = dict(offsets)
@@ -155,13 +155,15 @@ class Counters:
         return delayed or self.pause.holding or (self.limit is not None and self.limit.holding)
 
     def held_seconds(self) -> float:
-        """The seconds for which the next transaction is still held back (``consumer.delay_seconds``); 0 if none is."""
+        """The seconds for which the next transaction is still held back (``consumer.delay_seconds``); 0 if no
+        transaction is held back.
+        """
         due_at = self.delay.due_at if self.delay is not None else None
         return 0.0 if due_at is None else max(0.0, due_at - time.time())
 
     def seconds_behind(self) -> float | None:
         """An upper bound of the delay in seconds (``Behind.seconds``). While a transaction is held back, it is the time
-        since the leader committed that transaction, because all transactions before it are applied.
+        since the leader committed that transaction, because all earlier transactions are applied.
         """
         committed_at = self.delay.committed_at if self.delay is not None else None
         if committed_at is None:

@@ -43,12 +43,12 @@ __all__ = [
 # Reference".
 TRANSIENT = frozenset({
     1021, 1114, 3, 20, 1026,  # a disk or table is full, or a file can't be written: an operator may free space
-    # too many connections, statements, failed attempts to connect, transactions or threads
+    # there are too many connections, statements, failed attempts to connect, transactions or threads
     1040, 1203, 1226, 1129, 1637, 1135,
     1041, 1037, 5, 1206,  # no memory, or no room for more locks
     3032, 3168,  # the server is in offline mode or not available, because an administrator is working on it
     1180, 1181,  # a COMMIT or ROLLBACK failed in the server itself, not because of the rows
-    # the server shuts down, or the connection was lost or killed
+    # the server is shutting down, or the connection was lost or killed
     1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031,
     1205, 1213, 3572, 3024,  # a lock wait, a deadlock, or a timeout of the statement
     1317,  # KILL QUERY
@@ -56,9 +56,9 @@ TRANSIENT = frozenset({
     3100, 3101,  # a plugin (group replication) refused the commit
     2002, 2003, 2006, 2013, 2055,
 })  # fmt: skip
-# The following errors are not in the set, because the same statement fails again until the setting in the server's
-# message is changed: 1038 (sort_buffer_size), 1153 (max_allowed_packet), 1197 and 1705 (max_binlog_cache_size). Nor are
-# 1598 and 3098, because the binlog or group replication can't contain the statement at all.
+# The following errors are not in the set. For 1038 (sort_buffer_size), 1153 (max_allowed_packet), 1197 and 1705
+# (max_binlog_cache_size), the same statement fails again until the setting in the server's message is changed. For 1598
+# and 3098, the binlog or group replication can't contain the statement at all.
 UNREACHABLE = frozenset({0, 2002, 2003, 2006, 2013, 2055})
 _DENIED = frozenset({1044, 1045, 1698, 1142, 1143, 1227, 1370, 3118, 3159, 1862})
 DUPLICATE_KEY = frozenset({1062, 1586, 1859})
@@ -108,7 +108,7 @@ class Stopped(Interrupted):
 
 
 class WaitedOut(Interrupted):
-    """A statement has waited for a lock for ``consumer.retry_seconds``. It is tried again only after a restart."""
+    """A statement has waited for a lock for ``consumer.retry_seconds``. It is executed again only after a restart."""
 
 
 class Refused(Exception):
@@ -132,7 +132,7 @@ class Unapplicable(PromiseError):
     that skips the record is added to the hint.
 
     ``refused`` is set (normally to the server's error) if the record does not fit a table of the follower. The table
-    can then also be left out until it is copied again, which is added to the hint, too.
+    can then also be left out until it is copied again; the hint also describes this.
     """
 
     def __init__(self, what: str, *, code: str, record: Record, hint: str, refused: Refused | None = None) -> None:
@@ -144,15 +144,16 @@ class Unapplicable(PromiseError):
         self._say()
 
     def mend(self, hint: str, *, defined: str = "") -> None:
-        """Puts the remedy for the follower's table first in the hint. ``defined`` describes the definition of the
-        column on both servers."""
+        """Puts the remedy for the follower's table at the beginning of the hint. ``defined`` describes the definition
+        of the column on both servers.
+        """
         self.what = f"{self.what}; {defined}" if defined else self.what
         self._fix = f"{hint}; then start again, nothing was applied in part"
         self._say()
 
     def beside(self, skipped: Iterable[int], *, left: Iterable[str] = (), former: Callable[[str], str] = str) -> None:
-        """Adds the ``--skip`` options of this run to the command in the hint, since skipped records were rolled back
-        together with this record.
+        """Adds the ``--skip`` options of this run to the command in the hint. The skipped records were rolled back
+        together with this record, so they must be skipped again.
 
         ``skipped`` are the sequences of the skipped records, ``left`` are the tables that are left out. ``former``
         returns the leader's name of a database.
@@ -176,9 +177,9 @@ class Unapplicable(PromiseError):
 
 
 def tables_of(record: Record, *, former: Callable[[str], str] = str) -> list[tuple[str, str]]:
-    """The tables that a record changes, with the leader's names; empty if they can't be left out.
+    """Returns the tables that a record changes, with the leader's names; empty if they can't be left out.
 
-    The table of a copied record can't be left out, because its copy is what repairs a table that was left out.
+    The table of a copied record can't be left out, because the copy is meant to repair a table that was left out.
     """
     if record.range is not None or record.copying:
         return []

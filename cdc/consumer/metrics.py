@@ -18,15 +18,15 @@ from cdc.service.retry import Retry
 __all__ = ["Activity"]
 
 _ANSWER_SECONDS = 2.0
-_SIGNS = 3  # the producer counts as failed after this number of intervals without an entry in its commit log
+_SIGNS = 3  # after this number of intervals without an entry in its commit log, the producer counts as failed
 
 
 class Activity:
-    """The progress figures of a running consumer. ``retry`` contains whether the follower is unreachable; ``brokers``
-    and ``follower`` are queried at each HTTP request.
+    """The progress figures of a running consumer. ``retry`` knows whether the follower is unreachable. ``brokers`` and
+    ``follower`` are queried at each HTTP request.
 
-    ``commits`` is the topic with the producer's commit log, whose newest entry contains the sequence of the next
-    record. The producer writes an entry at least every ``alive_seconds``.
+    ``commits`` is the topic with the producer's commit log. Its newest entry contains the sequence of the next record.
+    The producer writes an entry at least every ``alive_seconds``.
     """
 
     def __init__(

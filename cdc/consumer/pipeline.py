@@ -37,8 +37,8 @@ _LOG = logging.getLogger("cdc.consumer")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of the command line: ``skips`` are the records that may be skipped; ``until_current`` and ``until``
-    decide where the program ends.
+    """The options of the command line. ``skips`` are the records that may be skipped. ``until_current`` and ``until``
+    determine where the program ends.
     """
 
     skips: Skips
@@ -49,9 +49,10 @@ class Options:
 def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options, stop: threading.Event) -> None:
     """Applies the leader's records to the follower until ``stop`` is set, or until the end that ``options`` define.
 
-    Raises UserError, PromiseError or ServerGone; complete transactions that were applied before stay applied.
+    Raises UserError, PromiseError or ServerGone; transactions that were completely applied before the error stay
+    applied.
     """
-    # if the program is stopped while it waits for the follower, that is not an error
+    # it is not an error if the program is stopped while it waits for the follower
     with ExitStack() as opened, suppress(Stopped):
         startup = Startup.open(profile, opened, retry=retry, stop=stop)
         reader, source = startup.reader, startup.source
@@ -94,17 +95,17 @@ def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup) -
 def _search(until: Until, checkpoint: Checkpoint, startup: Startup) -> None:
     """Before anything is applied, searches the topics for the transaction with the GTID of ``--until``.
 
-    If the transaction is found, that is noted in ``until``. There is no search if the producer has not read the GTID
-    yet. The source must be started again afterwards. Raises UserError if the producer has read the GTID, but no record
-    after the checkpoint has it; raises the errors of the source.
+    Notes in ``until`` if the transaction is found. Does not search if the producer has not read the GTID yet. The
+    source must be started again afterwards. Raises UserError if the producer has read the GTID, but no record after the
+    checkpoint has it; raises the errors of the source.
     """
     gtid, source, calls = until.place.gtid, startup.source, startup.calls
     if not gtid or calls.call(lambda: _comes_later(gtid, startup)):
         return
 
     def start() -> None:
-        # The end of the topic is requested after the newest commit log entry was read, so that it is not before the end
-        # in that entry.
+        # The end of the topic is requested after the newest entry of the commit log was read, so that it is not before
+        # the end in that entry.
         topic = source.topic()
         if topic is not None:
             source.start(topic, checkpoint.offsets, sequence=checkpoint.sequence + 1, until_current=True)
@@ -135,8 +136,9 @@ def _replicate(
     counters: Counters,
     options: Options,
 ) -> None:
-    """Applies all records of the source, which has been started. ``start`` starts it again if records must be read
-    again."""
+    """Applies all records of the source, which must be started already. ``start`` starts the source again if records
+    must be read again.
+    """
     source, calls, skips = startup.source, startup.calls, options.skips
     stages = Stages.of(startup, checkpoint, copied=copied, skips=skips)
     ledger, applier, held = stages.ledger, stages.applier, _held(startup, counters)
@@ -151,7 +153,7 @@ def _replicate(
                     stages.renaming.committed(applied.last.sequence)
                     skips.check_applied(applied.last.sequence)
                     continue
-                source.commit({})  # commits the offsets to Kafka now, without the usual delay
+                source.commit({})  # commits the offsets to Kafka now, without the usual wait
                 if source.drained() and not counters.holding():
                     counters.drained()
         except Unapplicable as error:
@@ -191,7 +193,7 @@ def _held(startup: Startup, counters: Counters) -> Held:
 
 
 def _tell_pause(session: Session, resource: str, paused: bool) -> None:
-    with suppress(Interrupted, Refused):  # if the connection is lost, the next batch will notice that
+    with suppress(Interrupted, Refused):  # if the connection is lost, the next batch will report that
         tell_pause(session, resource, paused)
 
 
@@ -201,12 +203,12 @@ def _applied(
     """Renames the tables in the records, assembles the records into transactions and the transactions into batches, and
     commits each batch on the follower.
 
-    Yields None when all records are applied that the topic contains and that are due.
+    Yields None when all records in the topic that are due are applied.
     """
     profile, applier, renaming = startup.profile, stages.applier, stages.renaming
     startup.load_names(renaming)
     records = startup.source.records(startup.calls.stop)
-    # later, the producer itself refuses a leader with another lower_case_table_names
+    # from now on, the producer itself refuses a leader with another lower_case_table_names
     if applier.checkpoint.sequence < 0:
         records = startup.known_names(records)
     if renaming:
@@ -222,14 +224,14 @@ def _applied(
     if until is not None and until.repeating:
         raise Reread
     if until is None or until.reached is None:
-        # The reader raised this error at a gap or at a damaged record; it is raised again only now, after the records
-        # before were applied.
+        # The reader raised this error at a gap or at a damaged record. It is raised again only after the earlier
+        # records were applied.
         transactions.reraise()
 
 
 def _check_end(options: Options, sequence: int) -> None:
-    """Logs, when the stream has ended, whether the place of ``--until`` was reached; ``sequence`` is that of the last
-    applied record.
+    """Logs at the end of the stream whether the place of ``--until`` was reached. ``sequence`` is the sequence of the
+    last applied record.
 
     Raises UserError if a record of ``--skip`` was not skipped, or if the follower is past the place.
     """

@@ -30,11 +30,11 @@ _STATIC = (
     # Without EVENT and TRIGGER the server hides events and triggers.
     "EVENT", "TRIGGER",
 )  # fmt: skip
-_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced SET_USER_ID by two privileges
-# One of these privileges is enough to set the GTID under which a statement is executed, and also the leader's session
-# settings. REPLICATION_APPLIER alone would only allow to set the GTID.
+_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 replaced SET_USER_ID with two privileges
+# One of these privileges is enough to set the GTID under which a statement is executed, and also to set the leader's
+# session variables. REPLICATION_APPLIER alone would only allow setting the GTID.
 _DYNAMIC = (("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),)
-# The privileges for creating objects whose definer is not our user. One privilege of each row is enough.
+# The privileges for creating objects with a definer other than our user. The user needs one privilege of each row.
 _DEFINERS = (
     ("SET_ANY_DEFINER", _SET_USER_ID, "SUPER"),
     ("ALLOW_NONEXISTENT_DEFINER", _SET_USER_ID, "SUPER"),
@@ -49,8 +49,8 @@ _SETTINGS = {
     ),
     "log_bin": ("1", "the audit reads the follower's binlog", "start the server with --log-bin"),
     "super_read_only": ("0", "no client can write", "SET PERSIST super_read_only = OFF"),
-    # This variable has only a global value. The privilege SUPER would not be enough for functions that declare no
-    # characteristic.
+    # This variable has only a global value. Even with the privilege SUPER, functions that declare no characteristic
+    # would be refused.
     "log_bin_trust_function_creators": (
         "1",
         "functions of the leader would be refused",
@@ -92,7 +92,7 @@ def connect(session: Session, *, name: str) -> None:
         tls = error.code == TLS_FAILED
         hint = "fix the server's TLS, or check database.tls" if tls else "fix the account or the server"
         raise _unusable(error, where, hint) from None
-    # Each problem is logged in its own line, so that all problems can be fixed together.
+    # Each problem is logged on its own line, so that an operator can fix all problems together.
     if len(problems) > 1:
         for problem in problems:
             event(_LOG, "problem", level=logging.ERROR, what=problem)
@@ -155,8 +155,8 @@ def _lacking(choices: Iterable[tuple[str, ...]], held: set[str], version: int) -
 
 
 def _named(choice: tuple[str, ...], version: int) -> str:
-    """Chooses the privilege of ``choice`` that a message recommends: SET_USER_ID before MySQL 8.2, if it is in
-    ``choice``, otherwise the first one.
+    """Chooses the privilege of ``choice`` that a message recommends. It is SET_USER_ID before MySQL 8.2, if ``choice``
+    contains it, otherwise the first privilege.
     """
     return _SET_USER_ID if version < _TWO_OF_ONE and _SET_USER_ID in choice else choice[0]
 
@@ -244,8 +244,8 @@ def load_checkpoint(
 
 
 def _tell_capture(session: Session) -> None:
-    """Logs a hint, before the first record is applied, if no client reads the follower's binlog, because an audit needs
-    this binlog from its beginning.
+    """Logs a hint, before the first record is applied, if no client reads the follower's binlog. An audit needs this
+    binlog from its beginning.
     """
     if not any(str(row[_COMMAND]).startswith("Binlog Dump") for row in session.rows("SHOW PROCESSLIST")):
         event(
@@ -261,8 +261,7 @@ def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
     Raises UserError if the leader's checkpoint is in another database.
     """
     schema = session.schema
-    # The existing tables are queried first, because CREATE … IF NOT EXISTS is written to the follower's binlog each
-    # time.
+    # The existing tables are queried first, because each CREATE … IF NOT EXISTS is written to the follower's binlog.
     existing = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{schema}'"
     known = {name for (name,) in session.rows(existing)}
     if CHECKPOINT.name not in known or not session.rows(Checkpoint.select(resource, schema=schema)):

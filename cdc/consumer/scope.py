@@ -12,7 +12,7 @@ __all__ = ["listed", "replicated", "way_across"]
 
 
 def replicated(profile: Profile) -> Callable[[Uri], bool]:
-    """Returns a function that decides whether a database or table is replicated; its argument is the URI with the
+    """Returns a function that decides whether a database or table is replicated. Its argument is a URI with the
     leader's name.
 
     That function raises UserError if a replicated database has the name of the consumer's own database on the follower.
@@ -36,7 +36,7 @@ def replicated(profile: Profile) -> Callable[[Uri], bool]:
 
 
 def way_across(record: Record, passes: Callable[[Uri], bool]) -> str:
-    """The hint for a statement on several tables of which only some pass the filters."""
+    """Returns the hint for a statement on several tables if only some of the tables pass the filters."""
     ends = [(Uri.parse(affect["uri"]), Uri.parse(affect["to"])) for affect in record.affects if "to" in affect]
     swapped = swap(((one.database, one.table or ""), (other.database, other.table or "")) for one, other in ends)
     if swapped is None:

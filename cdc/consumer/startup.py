@@ -1,8 +1,8 @@
-"""Starts a consumer: waits for both servers, checks them, and returns the topic, and the checkpoint from which to
+"""Starts a consumer: waits for both servers, checks them, and returns the topic and the checkpoint from which to
 continue.
 
-The module also connects the stages that apply batches to a follower, whatever the source of the records is; both
-``cdc-consumer`` and ``cdc-seed`` use it.
+The module also connects the stages that apply batches to a follower, for any source of records; both ``cdc-consumer``
+and ``cdc-seed`` use it.
 """
 
 import logging
@@ -65,8 +65,8 @@ _ASK_SECONDS, _LOG_SECONDS = 0.5, 10.0
 class Startup:
     """Starts a consumer.
 
-    ``session`` is connected to the follower. ``source`` yields the records, which ``reader`` receives and ``parser``
-    parses. ``calls`` repeats a call until the server answers.
+    ``session`` is connected to the follower. ``reader`` receives the records, ``parser`` parses them, and ``source``
+    yields them. ``calls`` repeats a call until the server answers.
     """
 
     profile: Profile
@@ -78,7 +78,8 @@ class Startup:
 
     @classmethod
     def open(cls, profile: Profile, opened: ExitStack, *, retry: Retry, stop: threading.Event) -> Self:
-        """Connects to the follower once it answers, and checks it; ``opened`` closes the connections at the end.
+        """Connects to the follower once it answers, and checks it. ``opened`` closes the connections when the program
+        ends.
 
         Raises UserError if the follower does not meet the requirements, ServerGone, Stopped.
         """
@@ -119,7 +120,7 @@ class Startup:
         return Renames(scope.renames, own=scope.consumer.schema, folds=self.session.folds_names)
 
     def require_same_names(self, *, leader_folds: bool) -> None:
-        """Raises UserError if the leader has lower_case_table_names = 1, but the follower has not."""
+        """Raises UserError if the leader has lower_case_table_names = 1, but the follower does not."""
         if leader_folds and not self.session.folds_names:
             raise UserError(
                 "the leader has lower_case_table_names = 1 and the follower 0: its statements write names in any case, "
@@ -136,12 +137,12 @@ class Startup:
         Raises UserError if the leader's names would mean other tables on the follower (``require_same_names``).
         """
         commits = self.profile.kafka.topics().commits
-        # a follower that folds names folds the leader's names, too, so nothing needs to be compared
+        # A follower that folds its names also folds the leader's names, so nothing needs to be compared.
         known = self.session.folds_names
         for item in records:
             if item is not None and not known:
                 # The commit log now has an entry, even if it was empty when the consumer started, because the producer
-                # commits an entry before its first record.
+                # writes an entry before its first record.
                 newest = self.calls.call(lambda: self.reader.commits(commits) if self.reader.topic(commits) else None)
                 self.require_same_names(leader_folds=newest is not None and newest.folds_names)
                 known = True
@@ -150,14 +151,14 @@ class Startup:
     def _connect(self) -> None:
         """Connects to the follower once it answers, and checks it.
 
-        Raises UserError if it does not meet the requirements, Stopped, ServerGone.
+        Raises UserError if the follower does not meet the requirements, Stopped, ServerGone.
         """
         self._once_connected(lambda: None)
         if not self.session.local_infile:
             event(_LOG, NOT_TAKEN, hint=SWITCH_ON)
 
     def topic(self, *, wait: bool) -> Topic | None:
-        """Returns the topic whose id the checkpoint contains: the only topic, or, in the layout ``per_table``, the
+        """Returns the topic whose id the checkpoint contains. It is the only topic or, in the layout ``per_table``, the
         topic of the commit log.
 
         Waits until the producer creates a missing topic; returns None if the program is stopped while it waits. Raises
@@ -181,8 +182,8 @@ class Startup:
         """Loads the follower's checkpoint, and the base copy with which the follower began. Checks that the topics
         continue the checkpoint.
 
-        ``continues`` is true if the offsets in the checkpoint follow the record of the checkpoint, which is not so
-        while cdc-seed loads the follower.
+        ``continues`` is true if the offsets in the checkpoint follow the record of the checkpoint. It is false while
+        cdc-seed loads the follower.
 
         Raises UserError, PromiseError, Stopped, ServerGone.
         """
@@ -204,7 +205,7 @@ class Startup:
         return self._once_connected(load)
 
     def last_executed(self, checkpoint: Checkpoint) -> int:
-        """Returns the sequence of the last statement that the follower has executed after the checkpoint; the
+        """Returns the sequence of the last statement after the checkpoint that the follower has executed; returns the
         checkpoint's sequence if there is no such statement.
 
         A consumer that was killed may have executed such statements. Raises Stopped, ServerGone.
@@ -224,8 +225,7 @@ class Startup:
         return self._once_connected(ask)
 
     def load_names(self, renaming: Renaming) -> None:
-        """Loads the spellings of names, as of the follower's checkpoint, into ``renaming``. Raises Stopped,
-        ServerGone."""
+        """Loads the spellings of names at the follower's checkpoint into ``renaming``. Raises Stopped, ServerGone."""
         spellings = renaming.spellings
         if spellings is None:
             return
@@ -237,7 +237,7 @@ class Startup:
         self._once_connected(load)
 
     def _once_connected(self, question: Callable[[], Answer]) -> Answer:
-        """Calls ``question`` with a connected session, repeatedly until both servers answer, and returns its result."""
+        """Calls ``question`` with a connected session until both servers answer, and returns its result."""
         retry = self.calls.retry
         while not self.calls.stop.is_set():
             try:
@@ -256,8 +256,8 @@ class Startup:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The stages between the leader's transactions and the commits on the follower: ``renaming`` changes names in
-    records to the follower's names, ``ledger`` executes statements, ``applier`` applies batches.
+    """The stages between the leader's transactions and the commits on the follower. ``renaming`` changes names in
+    records to the follower's names, ``ledger`` executes statements, and ``applier`` applies batches.
     """
 
     renaming: Renaming
@@ -276,7 +276,7 @@ class Stages:
     ) -> Self:
         """Creates the stages that continue from ``checkpoint``.
 
-        The rows of a table are applied only if ``others(uri)`` is true, too; ``uri`` is the name of the table on the
+        The rows of a table are applied only if ``others(uri)`` is also true; ``uri`` is the name of the table on the
         follower.
         """
         settings, session = startup.profile.consumer, startup.session

@@ -12,8 +12,8 @@ from cdc.kafka.first_partition import FIRST
 __all__ = ["First", "check_topics", "continued"]
 
 First = Callable[[], int | None]
-# A fresh follower is needed: one that has executed GTIDs of the old topic would skip statements of the new topic as
-# already executed.
+# The follower must be fresh. A follower that has executed GTIDs of the old topic would skip statements of the new
+# topic, because they would seem to be executed already.
 _FRESH = (
     "start with a new topic and a fresh follower: drop its schema cdc (consumer.schema) and the replicated "
     "databases, and run RESET BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another "
@@ -37,7 +37,7 @@ def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoin
     The topic must still contain the last record that the follower has applied, unless retention has deleted it. If
     brokers have lost records, the producer writes them again from the leader's binlog. They then have other offsets,
     but the same sequences, if nothing else has changed. Raises UserError if the topic ends before the last applied
-    record, PromiseError if another record has the sequence of that record.
+    record, PromiseError if a different record now has the sequence of the last applied record.
     """
     partition, sequence = TopicIdPartition(topic.name, FIRST, topic.id), checkpoint.sequence
     offset, high = checkpoint.offsets.get(partition, 0), topic.ranges[FIRST][1]
@@ -56,8 +56,8 @@ def continued(checkpoint: Checkpoint, topic: Topic, places: Places) -> Checkpoin
             where=f"topic {topic.name}, partition {FIRST}, offset {place.offset}",
             hint=_AGAIN,
         )
-    # If retention has deleted the record, or it is missing in a gap, the later records will show whether the stream
-    # continues.
+    # If retention has deleted the record, or the record is missing in a gap, the later records will show whether the
+    # stream continues.
     if place is None or place.sequence < sequence:
         return checkpoint
     if place.sequence == sequence and checkpoint.position not in (None, place.position):
@@ -75,8 +75,8 @@ def _find(sequence: int, places: Iterator[Place]) -> tuple[Place | None, bool]:
     """Returns the first place in ``places`` with a sequence of at most ``sequence``, and whether it is the first of all
     ``places``.
 
-    If there is none, returns the last place, provided that its sequence is the next one after ``sequence``: that record
-    is then the oldest in the topic. Otherwise returns None.
+    If there is no such place, returns the last place if its sequence is the sequence after ``sequence``, since that
+    record is then the oldest record in the topic; otherwise returns None.
     """
     place: Place | None = None
     for number, place in enumerate(places):
@@ -86,13 +86,13 @@ def _find(sequence: int, places: Iterator[Place]) -> tuple[Place | None, bool]:
 
 
 def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topic], *, first: First | None) -> None:
-    """Raises UserError if the topics do not continue the checkpoint: the topic is not the topic of the checkpoint,
-    retention has deleted records that are still needed, or the topic ends before the checkpoint.
+    """Raises UserError if the topics do not continue the checkpoint. Either the topic is not the topic of the
+    checkpoint, or retention has deleted records that are still needed, or the topic ends before the checkpoint.
 
     ``topic`` is the topic whose id the checkpoint should contain: the single topic, or the topic of the commit log.
     ``others`` are the other topics of the checkpoint that exist. ``first()`` returns the sequence of the oldest record
-    in the topic, or None if it is unknown. If there are many topics, ``first`` is None, and a missing sequence is
-    noticed only while the topics are read.
+    in the topic, or None if it is unknown. If there are many topics, ``first`` is None; a missing sequence is then
+    found only while the topics are read.
     """
     if (checkpoint.topic, checkpoint.topic_id) != (topic.name, topic.id):
         raise UserError(
@@ -129,7 +129,7 @@ def _check_partition(
         )
     if first is None or offset >= low:
         return
-    # All deleted records may have been applied, because the checkpoint's offset may be that of the transaction marker
+    # All deleted records may have been applied. The checkpoint's offset may be the offset of the transaction marker
     # after the last record.
     oldest = first()
     if high > offset + 1 if oldest is None else oldest > sequence + 1:

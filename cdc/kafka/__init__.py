@@ -1,1 +1,3 @@
-"""Reads Kafka for all programs: partitions, the commit log, topics merged by sequence, the meaning of errors."""
+"""Reads Kafka for all programs: partitions, the commit log, and topics merged by sequence. Also translates Kafka's
+errors.
+"""

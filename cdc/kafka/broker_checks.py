@@ -16,12 +16,12 @@ from cdc.service.http_endpoint import Check
 __all__ = ["Brokers"]
 
 _ANSWER_SECONDS = 2.0
-# After an outage the health check must succeed soon again: librdkafka retries each address at least this often.
+# After an outage the health check must soon succeed again, so librdkafka retries each address at least this often.
 _RECONNECT = {"reconnect.backoff.max.ms": 1000}
 
 
 class Brokers:
-    """A connection to the brokers in ``properties`` (librdkafka's), which the first call opens."""
+    """A connection to the brokers in ``properties`` (librdkafka's). The first call opens the connection."""
 
     def __init__(self, properties: dict[str, Any]) -> None:
         self._properties = properties | _RECONNECT
@@ -48,7 +48,8 @@ class Brokers:
     def commits(self, topic: str) -> Commits | None:
         """The newest entry of the commit log ``topic``, with the time at which the producer wrote it.
 
-        None if there is no entry, or if the brokers do not answer, which the health check reports.
+        None if there is no entry, or if the brokers do not answer. The health check reports that the brokers do not
+        answer.
         """
         if not self.check([topic]).ok:
             return None
@@ -58,8 +59,8 @@ class Brokers:
             return None
 
     def next_sequence(self, commits: str) -> int | None:
-        """The sequence that follows the last readable record, from the commit log ``commits``; None if ``commits()``
-        returns None.
+        """The sequence that follows the last readable record, read from the commit log ``commits``; None if the method
+        ``commits`` returns None.
         """
         newest = self.commits(commits)
         return newest.next_sequence if newest else None

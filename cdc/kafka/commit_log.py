@@ -1,5 +1,5 @@
-"""Reads the commit log: the compacted topic to which the producer writes its position, in the same Kafka transaction as
-the records.
+"""Reads the commit log, a compacted topic. The producer writes its position to the commit log in the same Kafka
+transaction as the records.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ def entries(properties: dict[str, Any], *, topic: str, resource: str, committed:
     """
     for message in backwards(properties, (topic, 0), committed=committed):
         if not message.value():
-            continue  # this message only ended a hanging transaction and has no content (cdc.producer.sink.recovery)
+            continue  # without content, the message only ended a hanging transaction (cdc.producer.sink.recovery)
         key = str(message.key() or b"", "utf-8", "replace")
         if key != resource:
             raise UserError(
@@ -48,8 +48,8 @@ def newest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
 
 
 def oldest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
-    """The oldest entry that compaction has left in the commit log ``topic``. Returns None and raises errors in the same
-    cases as ``newest_commits``.
+    """The oldest entry that compaction has left in the commit log ``topic``. Returns None, and raises errors, in the
+    same cases as ``newest_commits``.
     """
     message = oldest(properties, (topic, 0))
     if message is None or not message.value():  # a message without content only ended a hanging transaction

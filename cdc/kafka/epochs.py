@@ -1,13 +1,13 @@
 """Decides which messages of a partition count as written if a producer writes records without Kafka transactions.
 
 Kafka fences a transactional producer when the next producer starts. A producer without transactions may still write
-after the next producer has started, because it was paused, or because one of its requests arrives late over an old
-connection. So each start of such a producer has a number, the epoch. All messages that the producer writes then have
-the epoch in the header ``cdc_epoch``. The first of them in each partition is a mark: a message with this header and
-without a value. A message that follows a mark and has a lower epoch is void, as if it had never been written. Messages
-without the header have epoch 0: they were written in Kafka transactions, whose producers Kafka fences. The commit log
-contains the marks of a topic, with their offsets; it is always written in Kafka transactions, so that only one producer
-at a time can write there.
+after the next producer has started: it may have been paused, or one of its requests may arrive late over an old
+connection. So each start of such a producer has a number, the epoch. All messages of this producer have the epoch in
+the header ``cdc_epoch``. The first of these messages in each partition is a mark, which has this header but no value. A
+message that follows a mark and has a lower epoch is void: readers treat it as if it had never been written. Messages
+without the header have epoch 0. They were written in Kafka transactions, whose producers Kafka fences. The commit log
+contains the marks of a topic, with their offsets. It is always written in Kafka transactions, so that only one producer
+at a time can write to it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -32,8 +32,8 @@ class Stamp(NamedTuple):
 
 
 def stamp_of(message: Message, headers: Mapping[str, object] | None = None) -> Stamp:
-    """Reads the stamp of ``message``, which has no error; ``headers`` are the message's headers, if the caller has read
-    them already.
+    """Reads the stamp of ``message``, which must not contain an error. ``headers`` are the message's headers, if the
+    caller has already read them.
 
     Raises PromiseError for a header that can't be read.
     """
@@ -52,7 +52,7 @@ def stamp_of(message: Message, headers: Mapping[str, object] | None = None) -> S
 
 
 def epoch_at(marks: Iterable[Mark], offset: int) -> int:
-    """The newest epoch that begins before ``offset`` in a partition with these ``marks``; 0 if none does."""
+    """The newest epoch that begins before ``offset`` in a partition with these ``marks``; 0 if no epoch does."""
     return max((mark.epoch for mark in marks if 0 <= mark.offset < offset), default=0)
 
 
@@ -61,7 +61,7 @@ class Epochs:
     in the order of their offsets.
 
     ``marks`` returns the marks of a partition from the commit log. It is called once per partition, for the first
-    message with an epoch: the mark of that epoch may precede the offset at which reading began.
+    message with an epoch, because the mark of that epoch may precede the offset at which reading began.
     """
 
     def __init__(self, marks: Callable[[Partition], Iterable[Mark]]) -> None:
@@ -73,7 +73,8 @@ class Epochs:
         self._now.pop(partition, None)
 
     def counts(self, message: Message, headers: Mapping[str, object] | None = None) -> bool:
-        """Whether ``message``, the next of its partition, counts, because it is neither void nor a mark.
+        """Whether ``message`` counts as written: it is neither void nor a mark. It must be the next message of its
+        partition.
 
         Raises the errors that ``stamp_of`` and ``marks`` raise.
         """

@@ -1,8 +1,8 @@
 """Translates a KafkaError into an error of this project (module errors).
 
-Each kind of program has one function: ``read_error`` and ``unreachable`` for a consumer that follows topics,
-``write_error`` and ``open_error`` for a transactional producer, ``question_error`` for a program that sends single
-requests.
+Each kind of program has its own functions. A consumer that follows topics uses ``read_error`` and ``unreachable``, a
+transactional producer uses ``write_error`` and ``open_error``, and a program that sends single requests uses
+``question_error``.
 """
 
 import logging
@@ -41,7 +41,7 @@ _SECURITY = "check security.protocol, sasl.* and ssl.* in [kafka.librdkafka] aga
 _ASK_SECONDS = 2.0
 _LOG_INFO = 6
 _STATE = re.compile(r" \(after \d+ms in state \w+.*?\)")
-# A broker closes a connection whose first bytes are not what its listener expects; librdkafka logs that, but not as an
+# A broker closes a connection whose first bytes are not what its listener expects. librdkafka logs this, but not as an
 # error.
 _CLOSED = re.compile(r"[^ ]+: Disconnected.*")
 
@@ -57,7 +57,7 @@ class Reason:
 
 
 class BrokerLog(logging.Handler):
-    """Collects what librdkafka logs for one client, which must be created with ``settings`` and ``logger``."""
+    """Collects what librdkafka logs for one client. The client must be created with ``settings`` and ``logger``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class BrokerLog(logging.Handler):
         self.all_down = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Notes that a broker closed a connection, unless an error has set a reason already."""
+        """Notes that a broker closed a connection, unless an error has already set a reason."""
         closed = _CLOSED.search(record.getMessage())
         if closed and self.reason is None:
             text = f"{_STATE.sub('', closed[0])}; it may want another security.protocol"
@@ -81,16 +81,15 @@ class BrokerLog(logging.Handler):
         elif code in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
             self.reason = Reason(text, _SECURITY, refused=True)
         elif code == KafkaError._SSL or "SSL handshake" in text:
-            # A broker that shuts down, or a proxy in front of it, interrupts handshakes, too; such an error may be
-            # temporary.
+            # A broker that is shutting down, or a proxy in front of it, also interrupts handshakes; such an error may
+            # be temporary.
             self.reason = Reason(text, _SECURITY, refused="verif" in text)
         elif self.reason is None or not self.reason.refused:
             self.reason = Reason(text)
 
 
 def reason(properties: Mapping[str, Any]) -> Reason | None:
-    """The reason why the brokers in ``properties`` (librdkafka's) do not answer, which is found by connecting to them
-    once more.
+    """Finds the reason why the brokers in ``properties`` (librdkafka's) do not answer, by connecting to them once more.
 
     Returns None if librdkafka logs no reason, either because the brokers answer now, or because packets are lost on the
     way.
@@ -118,13 +117,13 @@ RECORD_REFUSED = frozenset({
 })  # fmt: skip
 DISCONNECTED = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
 _NO_ANSWER = DISCONNECTED | {KafkaError._TIMED_OUT, KafkaError._RESOLVE}
-# A failed TLS handshake (_SSL) is not in this set: a broker that shuts down interrupts handshakes, too.
+# A failed TLS handshake (_SSL) is not in this set, because a broker that is shutting down also interrupts handshakes.
 _DENIED = NOT_AUTHORIZED | {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}
 _CANNOT_CREATE = frozenset({KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.TOPIC_EXCEPTION})
 SETTING_REFUSED = frozenset({KafkaError.INVALID_CONFIG, KafkaError.POLICY_VIOLATION})
 _OFFSET_GONE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
-# The broker sends these errors if a new producer with the same id has started, and also if it has ended a transaction
-# that took too long.
+# The broker sends these errors if a new producer with the same id has started. It also sends them if it has ended a
+# transaction that took too long.
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 _CHECK_ACCESS = "check kafka.librdkafka and the ACLs"
 _NOT_SEEN = "cdc-producer creates it when it starts; where it is there, the ACL READ on the topic is missing"
@@ -132,8 +131,9 @@ _LISTED = "docs/deployment.md lists the ACLs of each program"
 
 
 def denied(error: KafkaError, *, operation: str, where: str, group: str = "") -> UserError:
-    """Returns the error for an operation that Kafka forbids: ``operation`` on a topic, or the use of the consumer
-    ``group``."""
+    """Returns the error for something that Kafka forbids: ``operation`` on a topic, or the use of the consumer
+    ``group``.
+    """
     topics = "the topic" if operation == "READ" else "this leader's topics"
     hint = {
         KafkaError.TOPIC_AUTHORIZATION_FAILED: f"the ACL {operation} on {topics} is missing; {_LISTED}",
@@ -189,8 +189,8 @@ def read_error(error: KafkaError, where: str, *, group: str = "") -> CdcError | 
 def unreachable(error: KafkaError, servers: str, *, properties: Mapping[str, Any], answered: bool) -> CdcError:
     """Returns the error for a consumer whose brokers do not answer; the error contains the reason.
 
-    If the brokers have ``answered`` before, the profile is right and waiting may help, so even a refused connection is
-    Unreachable. Otherwise a refused connection is a UserError.
+    If the brokers have ``answered`` before, the profile is right and waiting may help. So even a refused connection is
+    then Unreachable; otherwise it is a UserError.
     """
     why = _why(error, properties)
     if why and why.refused and not answered:
@@ -201,7 +201,7 @@ def unreachable(error: KafkaError, servers: str, *, properties: Mapping[str, Any
 
 
 def brokers_gone(text: str, servers: str, *, hint: str = "") -> Unreachable:
-    """Returns the error for brokers that can't be reached now, but may come back."""
+    """Returns the error for brokers that can't be reached now, but may answer again later."""
     return Unreachable(
         f"Kafka cannot be reached: {text}",
         code="CDC-KAFKA-NO-ANSWER",
@@ -217,10 +217,10 @@ def is_transient(error: KafkaError) -> bool:
 
 def open_error(error: KafkaException, topic: str, properties: Mapping[str, Any], *, answered: bool) -> CdcError:
     """Returns the error for a producer that is starting. If the brokers do not answer, the error contains the reason;
-    other errors are those of ``write_error``.
+    for all other errors, returns the result of ``write_error``.
 
-    If the brokers have ``answered`` before, the profile is right and waiting may help, so even a refused connection is
-    Disconnected. Otherwise a refused connection is a UserError.
+    If the brokers have ``answered`` before, the profile is right and waiting may help. So even a refused connection is
+    then Disconnected; otherwise it is a UserError.
     """
     why = _why(error.args[0], properties)
     if why is None:
@@ -234,8 +234,8 @@ def open_error(error: KafkaException, topic: str, properties: Mapping[str, Any],
 
 
 def write_error(error: KafkaException, topic: str, *, operation: str = "WRITE") -> CdcError:
-    """Returns the error for a producer whose ``operation`` on ``topic`` failed (it writes to the topic or creates it):
-    a UserError, Fenced, or, for all other errors, Disconnected.
+    """Returns the error for a producer whose ``operation`` on ``topic`` failed; the operation is WRITE or CREATE. The
+    error is a UserError, Fenced or, in all other cases, Disconnected.
     """
     code, text, where = error.args[0].code(), error.args[0].str(), f"topic {topic}"
     if code in NOT_AUTHORIZED:
@@ -274,7 +274,8 @@ def client_error(error: KafkaException | SystemError, topic: str) -> CdcError:
     """Translates an error that a callback of librdkafka raises; see ``write_error``.
 
     If a delivery report raises a fatal error, Python sees it only as the cause of a SystemError. Raises ``error``
-    itself if it is a defect."""
+    itself if it is a bug.
+    """
     cause = error if isinstance(error, KafkaException) else error.__cause__
     if not isinstance(cause, KafkaException):
         raise error

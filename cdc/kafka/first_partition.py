@@ -1,8 +1,8 @@
 """Checks that only the first partition of a topic with a total order has messages, even if partitions were added to the
 topic.
 
-Kafka can't remove partitions, so an added partition must not end the stream. The producer writes nothing to it;
-messages there come from another program.
+Kafka can't remove partitions, so an added partition must not end the stream. The producer writes nothing to an added
+partition, so messages in it come from another program.
 """
 
 import logging
@@ -23,16 +23,16 @@ _ANSWER_SECONDS = 10.0
 
 
 def require_first_only(properties: Mapping[str, Any], topics: Collection[str]) -> None:
-    """Calls ``require_others_empty`` for each existing topic of ``topics``; ``properties`` are librdkafka's. Raises
+    """Calls ``require_others_empty`` for the topics in ``topics`` that exist; ``properties`` are librdkafka's. Raises
     KafkaException.
     """
     with admin_client(properties) as admin:
-        # This call requests the metadata of all topics: a request for a single topic would create it on brokers with
-        # auto.create.topics.enable.
+        # This call requests the metadata of all topics. A request for a single topic would create the topic on brokers
+        # with auto.create.topics.enable.
         known = admin.list_topics(timeout=_ANSWER_SECONDS).topics
     places = [(name, number) for name in topics if name in known for number in known[name].partitions if number]
     if places:
-        # Uncommitted messages count, too: they may be committed before the next check.
+        # Uncommitted messages also count, because they may be committed before the next check.
         begins, ends = begin_offsets(properties, places), end_offsets(properties, places, committed=False)
         for topic in sorted({name for name, _ in places}):
             ranges = {number: (begins[name, number], ends[name, number]) for name, number in places if name == topic}
@@ -40,10 +40,10 @@ def require_first_only(properties: Mapping[str, Any], topics: Collection[str]) -
 
 
 def require_others_empty(topic: str, ranges: Mapping[int, tuple[int, int]]) -> None:
-    """Logs a warning if ``topic`` has unused partitions beside the first; ``ranges`` maps each partition to its first
-    offset and the offset after its last message.
+    """Logs a warning if ``topic`` has partitions besides the first, which stay unused. ``ranges`` maps each partition
+    to its first offset and the offset after its last message.
 
-    Raises UserError if another partition than the first has messages.
+    Raises UserError if a partition other than the first has messages.
     """
     for number, (begin, end) in sorted(ranges.items()):
         if number != FIRST and begin < end:

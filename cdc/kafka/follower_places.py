@@ -1,4 +1,5 @@
-"""Reads the progress of each follower, which its consumer writes into the metadata of its consumer group's offsets.
+"""Reads the progress of each follower. The follower's consumer writes it into the metadata of its consumer group's
+offsets.
 
 A committed offset shows how far one partition was read. The metadata of the offset contain the newest applied sequence,
 and the topic (``kafka.topic``) to which the sequence belongs. Offset and metadata are for observers only: a consumer
@@ -21,30 +22,31 @@ __all__ = ["FollowerPlaces", "group_of", "noted", "place_note", "places_now"]
 _GROUPS = "cdc-consumer:"
 _LIST_SECONDS = 1.0  # seconds between two requests for new groups
 _LOOK_SECONDS = 0.2
-# The pause between two requests is this multiple of the time that the last answer took: a group can have many
-# partitions.
+# The pause between two requests is this multiple of the time that the last answer took. A group with many partitions
+# takes longer to answer.
 _SHARE = 4
 _ANSWER_SECONDS = 10.0
 _ASK_SECONDS = 0.02
 
 
 def group_of(resource: str, follower: str) -> str:
-    """The consumer group of the consumer that writes to the follower at the address ``follower``, for the leader
-    ``resource``."""
+    """Returns the name of the consumer group of the consumer that applies the records of the leader ``resource`` to the
+    follower at the address ``follower``.
+    """
     return f"{_GROUPS}{resource}:{follower}"
 
 
 def place_note(topic: str, sequence: int) -> str:
-    """The metadata for a committed offset, if all records up to ``sequence`` are applied."""
+    """Returns the metadata for a committed offset when all records up to ``sequence`` are applied."""
     return json.dumps({"topic": topic, "sequence": sequence})
 
 
 def noted(metadata: Iterable[str | None], topic: str) -> int | None:
-    """Reads from the metadata of a group's offsets up to which sequence all records are applied; None if the metadata
-    contain no sequence of ``topic``.
+    """Reads from the metadata of a group's offsets up to which sequence all records are applied. Returns None if the
+    metadata contain no sequence of ``topic``.
 
-    The metadata of each partition contain the sequence at the time when that partition's offset was committed; the
-    highest sequence counts.
+    The metadata of a partition contain the sequence at the time when the partition's offset was committed; the highest
+    sequence counts.
     """
     told = (_sequence(each, topic) for each in metadata)
     return max((sequence for sequence in told if sequence is not None), default=None)
@@ -55,7 +57,7 @@ def _sequence(metadata: str | None, topic: str) -> int | None:
         body = json.loads(metadata or "")
         return int(body["sequence"]) if body["topic"] == topic else None
     except (ValueError, KeyError, TypeError):
-        return None  # another program or an older consumer committed this metadata
+        return None  # another program or an older consumer has committed this metadata
 
 
 def places_now(properties: Mapping[str, Any], *, resource: str, topic: str) -> dict[str, int]:
@@ -68,7 +70,7 @@ def places_now(properties: Mapping[str, Any], *, resource: str, topic: str) -> d
 
 
 class FollowerPlaces:
-    """Requests the progress of the followers of ``resource`` from the brokers, and never waits for the answer.
+    """Requests the progress of the followers of ``resource`` from the brokers, without ever waiting for the answer.
 
     ``properties`` are librdkafka's, ``topic`` is ``kafka.topic``. Only one thread may use the object.
     """

@@ -1,8 +1,9 @@
-"""Cuts a record that is too large for one message into fragments, each of them a message, and joins them for readers.
+"""Cuts a record that is too large for one message into fragments, and joins them for readers. Each fragment is a
+message.
 
 Each fragment has the header ``cdc_fragment``: the record's sequence, the fragment's number from 0 on, the number of
 fragments, and the CRC-32 of the whole record, separated by blanks. All fragments of a record follow one another in one
-partition, and are committed in one Kafka transaction: a reader of committed messages receives all of them or none.
+partition, and are committed in one Kafka transaction. So a reader of committed messages receives all of them or none.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,8 +30,8 @@ _HINT = "something else has written to this topic or deleted from it; start over
 
 
 class Fragment(NamedTuple):
-    """The header of a fragment: the fragment has this ``number`` among the ``total`` fragments of record ``sequence``,
-    whose whole text has this ``checksum``.
+    """The header of a fragment. The fragment has this ``number`` among the ``total`` fragments of the record
+    ``sequence``. ``checksum`` is the checksum of the record's whole text.
     """
 
     sequence: int
@@ -43,7 +44,7 @@ class Fragment(NamedTuple):
         """Reads the fragment header of a message; None if the message is not a fragment. Raises PromiseError for a
         header that can't be read.
 
-        ``headers`` are the message's headers, if the caller has read them already.
+        ``headers`` are the message's headers, if the caller has already read them.
         """
         value = (dict(message.headers() or ()) if headers is None else headers).get(HEADER)
         if value is None:
@@ -77,8 +78,8 @@ def cut(value: bytes, size: int, *, sequence: int) -> Iterator[tuple[bytes, byte
 
 
 def cut_blocks(blocks: Callable[[], Iterable[bytes]], size: int, *, sequence: int) -> Iterator[tuple[bytes, bytes]]:
-    """Cuts a record that is too large for memory into fragments, see ``cut``; each call of ``blocks`` returns the same
-    pieces of the record.
+    """Cuts a record that is too large for memory into fragments, like ``cut``. Each call of ``blocks`` must return the
+    same pieces of the record.
     """
     total, checksum = 0, 0
     for fragment in _fragments(blocks(), size):
@@ -101,7 +102,7 @@ def _fragments(blocks: Iterable[bytes], size: int) -> Iterator[bytes]:
 
 
 class _Begun:
-    """A record whose fragments are arriving, with the text so far; ``first`` is the header of the first fragment."""
+    """A record whose fragments are arriving, with the text so far. ``first`` is the header of its first fragment."""
 
     __slots__ = ("_on_disk", "_text", "checksum", "count", "first")
 
@@ -127,8 +128,8 @@ class Fragments:
     """Joins the fragments that one connection reads, and keeps the fragments of the incomplete record of each
     partition.
 
-    With ``on_disk``, a record of many fragments becomes a LargeRecord. Messages that do not count (module epochs) are
-    left out; ``marks`` returns a partition's marks.
+    If ``on_disk`` is true, a record of many fragments becomes a LargeRecord. Messages that do not count as written
+    (module epochs) are left out; ``marks`` returns a partition's marks.
     """
 
     def __init__(self, marks: Callable[[Partition], Iterable[Mark]] = lambda _: (), *, on_disk: bool = False) -> None:
@@ -148,12 +149,13 @@ class Fragments:
             self._epochs.forget(partition)
 
     def is_begun(self, partition: Partition) -> bool:
-        """Whether the first fragments of a record of this partition were read, and the others were not."""
+        """Whether only the first fragments of a record in this partition have been read."""
         return partition in self._begun
 
     def all_whole(self, messages: Iterable[Message]) -> list[Message]:
-        """Calls ``whole`` for each message and returns the complete messages. If a message with an error follows
-        complete messages, the next call raises the error."""
+        """Calls ``whole`` for each message, and returns the complete messages. If an error occurs after complete
+        messages, the next call raises it.
+        """
         if self._broken:
             raise self._broken
         found: list[Message] = []
@@ -169,11 +171,12 @@ class Fragments:
         return found
 
     def whole(self, message: Message) -> Message | None:
-        """Returns the message if it is not a fragment. For the last fragment of a record, returns that message with the
-        value of the whole record; for other fragments, returns None.
+        """Joins fragments. Returns a message unchanged if it is not a fragment. For the last fragment of a record,
+        returns that message with the value of the whole record; for other fragments, returns None.
 
-        A record is left out if its beginning was not read since the partition was assigned: retention has deleted it,
-        or reading began after it. Raises PromiseError if a fragment is missing, UserError if the disk is full.
+        A record is left out if its beginning was not read since the partition was assigned, because retention has
+        deleted the beginning, or because reading began after it. Raises PromiseError if a fragment is missing,
+        UserError if the disk is full.
         """
         if message.error() is not None:
             return message
@@ -213,9 +216,10 @@ class Fragments:
 
 
 def first_whole_sequence(message: Message) -> int:
-    """The sequence of the first complete record, if ``message`` is the oldest in its partition.
+    """The sequence of the first complete record of a partition; ``message`` must be the oldest message in the
+    partition.
 
-    Raises PromiseError if it is not a record.
+    Raises PromiseError if the message is not a record.
     """
     fragment = Fragment.of(message)
     if fragment is not None:
@@ -228,7 +232,9 @@ def _place(message: Message) -> str:
 
 
 class Begun(NamedTuple):
-    """An incomplete record: the newest of its fragments that readers can see, and the bytes of that fragment."""
+    """An incomplete record: ``newest`` is the newest of its fragments that readers can see, and ``value`` contains the
+    bytes of that fragment.
+    """
 
     newest: Fragment
     value: bytes
@@ -237,14 +243,14 @@ class Begun(NamedTuple):
 def rest(fragments: Iterable[tuple[bytes, bytes]], after: Begun, *, where: str) -> Iterator[tuple[bytes, bytes]]:
     """Yields the ``fragments`` of a record that follow ``after``, the newest fragment that readers can see.
 
-    Raises PromiseError if the record was cut in another way when its first fragments were written, so that
-    ``fragments`` do not continue them.
+    Raises PromiseError if ``fragments`` do not continue the fragments that were written, because the record was cut in
+    another way then.
     """
     for mark, fragment in fragments:
         made = Fragment(*map(int, mark.split()))
         is_same = made == after.newest._replace(number=made.number)
         # Even if the number of fragments is the same, this fragment may end at another place in the record than the
-        # written fragment.
+        # written fragment does.
         if not is_same or (made.number == after.newest.number and fragment != after.value):
             raise PromiseError(
                 f"the first fragments of record {made.sequence} are committed already, but it is cut differently now",

@@ -3,8 +3,8 @@
 The commit log is among the topics. An entry of the commit log is committed in one Kafka transaction with the records
 that it counts. So an entry that can be read names every partition with a record below the entry's ``next_sequence``.
 
-``Merge`` merges numbered items of any kind: it accepts the items of several lanes, in ascending order in each lane, and
-yields all items in the order of their numbers.
+``Merge`` merges numbered items of any kind. The items come in several lanes (here partitions), in ascending order in
+each lane. ``Merge`` yields all items in the order of their numbers.
 """
 
 from collections import Counter
@@ -27,8 +27,8 @@ Item = TypeVar("Item")
 class Merge(Generic[Lane, Item]):
     """Yields the items from ``next_number`` on, without a gap; items with lower numbers are ignored.
 
-    The numbers in each lane only grow. So a missing item cannot be in a lane that already contains a later item: such a
-    lane may be paused to save memory, and the missing item still arrives.
+    The numbers in each lane only grow, so a missing item cannot be in a lane that already contains a later item. Such a
+    lane may be paused to save memory; the missing item still arrives.
     """
 
     def __init__(self, next_number: int) -> None:
@@ -54,7 +54,7 @@ class Merge(Generic[Lane, Item]):
             yield item
 
     def pass_gap(self) -> None:
-        """Skips missing numbers: the lowest number of a waiting item becomes ``next_number``."""
+        """Skips missing numbers: ``next_number`` becomes the lowest number of the waiting items."""
         self.next_number = min(self._waiting, default=self.next_number)
 
     def rest(self) -> Iterator[Item]:
@@ -70,14 +70,16 @@ class Merge(Generic[Lane, Item]):
 
 
 AnyPartition = TypeVar("AnyPartition", bound=tuple[Any, ...])
-"""A partition as the program knows it: its topic, its number, and perhaps more."""
+"""A partition in the program's own form: its topic, its number, and perhaps more."""
 
 
 class PartitionReader(Protocol[AnyPartition]):
     """The connection that reads the messages to merge."""
 
     def assign(self, begins: Mapping[AnyPartition, int], /) -> None:
-        """Begins to read these partitions as well, each from its offset on."""
+        """Begins to read these partitions, each from its offset on, in addition to the partitions that are already
+        read.
+        """
 
     def leave(self, partitions: Collection[AnyPartition], /) -> None:
         """Stops reading these partitions."""
@@ -88,7 +90,7 @@ class MergedTopics(Generic[AnyPartition, Item]):
 
     ``parse`` is called with the partition, offset and value of a message, and returns the record's sequence and the
     item to yield. While more than ``most_bytes`` of values wait for an earlier record, the partitions of the waiting
-    values are paused: sequences only grow in each partition, so the missing record cannot be in those.
+    values are paused. Sequences only grow in each partition, so the missing record cannot be in a paused partition.
     """
 
     def __init__(
@@ -131,7 +133,9 @@ class MergedTopics(Generic[AnyPartition, Item]):
         return self._partitions
 
     def assign(self, begins: Mapping[AnyPartition, int]) -> None:
-        """Begins to read these partitions as well, each from its offset on."""
+        """Begins to read these partitions, each from its offset on, in addition to the partitions that are already
+        read.
+        """
         self._partitions |= {(partition[0], partition[1]): partition for partition in begins}
         if begins:
             self._reader.assign(begins)
@@ -141,7 +145,7 @@ class MergedTopics(Generic[AnyPartition, Item]):
         return [partition for partition in commits.partitions if partition not in self._partitions]
 
     def add(self, message: Message) -> None:
-        """Adds a message, or the end of a partition (the only error that ``message`` may have).
+        """Adds a message. The only error that ``message`` may contain is the end of a partition.
 
         Raises PromiseError for a message that is not a record. The caller may add that message again later.
         """
@@ -159,7 +163,7 @@ class MergedTopics(Generic[AnyPartition, Item]):
             return
         self._next_offset[partition] = offset + 1
         self._at_end.discard(partition)
-        # Binlog events that belong to no record have no sequence, and so no position in the order.
+        # Binlog events that belong to no record have no sequence, and therefore no place in the order.
         if not (self._names.is_events(topic) and is_event(value)):
             sequence, item = self._parse(partition, offset, value)
             self._merge.add(partition, sequence, item, size=len(value))
@@ -182,14 +186,15 @@ class MergedTopics(Generic[AnyPartition, Item]):
         return self._merge.rest()
 
     def has_read(self, ends: Mapping[AnyPartition, int]) -> bool:
-        """Whether all offsets below ``ends`` are read in the partitions that are not paused. If so, the next record is
-        in none of these partitions, unless it was deleted."""
+        """Whether all offsets below ``ends`` are read in the partitions that are not paused. If so, none of these
+        partitions contains the next record, unless it was deleted.
+        """
         unpaused = {partition: end for partition, end in ends.items() if partition not in self._paused}
         return all(self._next_offset.get(partition, 0) >= end for partition, end in unpaused.items())
 
     def is_blocked(self) -> bool:
-        """Whether reading waits for a record that no partition can contain: some partitions are paused, and each
-        partition is at its end or has a later record waiting.
+        """Whether reading waits for a record that no partition can contain. This is so if some partitions are paused,
+        and each partition is at its end or has a later record waiting.
         """
         waiting = self._merge.lanes()
         return bool(self._paused & waiting) and set(self._partitions.values()) <= waiting | self._at_end
@@ -199,8 +204,9 @@ class MergedTopics(Generic[AnyPartition, Item]):
         self._merge.pass_gap()
 
     def balance(self) -> None:
-        """Pauses the partitions with waiting records if too many bytes wait, and resumes them once the waiting bytes
-        are half of that."""
+        """Pauses the partitions with waiting records if too many bytes wait. Resumes them once the waiting bytes are
+        less than half of the limit.
+        """
         waiting = self._merge.lanes()
         # A partition without waiting records may contain the missing record, so it must not stay paused.
         due = self._paused if self._merge.bytes < self._most_bytes // 2 else self._paused - waiting

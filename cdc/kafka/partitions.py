@@ -34,7 +34,7 @@ _ASK_AGAIN_SECONDS = 0.1
 _FIRST_WINDOW = 16
 _GROUP = "cdc-producer"
 _SPECS: Any = OffsetSpec
-_NO_SUCH = -1  # the offset in the answer to a question about a time after all messages
+_NO_SUCH = -1  # the answer for a time after all messages contains this offset
 _LOST = -1001
 Picked = TypeVar("Picked")
 _NO_LEADER_YET = frozenset({
@@ -51,8 +51,8 @@ def begin_offsets(properties: Mapping[str, Any], partitions: Collection[Partitio
 def end_offsets(
     properties: Mapping[str, Any], partitions: Collection[Partition], *, committed: bool = True
 ) -> dict[Partition, int]:
-    """Requests the offset after each partition's newest message; with ``committed``, the offset is at most the one at
-    which an open transaction begins.
+    """Requests the offset after each partition's newest message. If ``committed`` is true and a transaction is open,
+    the offset is at most the offset at which the transaction begins.
 
     Raises KafkaException if the brokers do not answer, or if a partition does not exist.
     """
@@ -62,9 +62,9 @@ def end_offsets(
 def time_offsets(
     properties: Mapping[str, Any], partitions: Collection[Partition], time_ms: int
 ) -> dict[Partition, int]:
-    """An offset of each partition before which no message has a timestamp of ``time_ms`` (since 1970) or later; the
-    partition's end if no message has one. It is that of the first such message, or of an earlier marker: the markers
-    that end Kafka transactions have the time at which they were written.
+    """Finds for each partition an offset before which all messages have timestamps earlier than ``time_ms`` (since
+    1970); the partition's end if there are no other messages. It is the offset of the first other message, or of an
+    earlier marker, because the markers that end Kafka transactions have the time at which they were written.
 
     Raises KafkaException if the brokers do not answer or have no such partition.
     """
@@ -74,7 +74,8 @@ def time_offsets(
 
 
 def known_ranges(properties: Mapping[str, Any], partitions: Collection[Partition]) -> dict[Partition, tuple[int, int]]:
-    """The first offset and the end of each partition whose leader answers; the end counts uncommitted messages, too.
+    """Requests the first offset and the end of each partition whose leader answers. The end includes uncommitted
+    messages.
 
     Raises KafkaException if the brokers do not answer.
     """
@@ -85,7 +86,7 @@ def known_ranges(properties: Mapping[str, Any], partitions: Collection[Partition
 
 
 def led(properties: Mapping[str, Any], partitions: Collection[Partition]) -> set[Partition]:
-    """Returns those ``partitions`` whose leader answers, and therefore accepts messages.
+    """Returns the ``partitions`` whose leader answers; such a leader also accepts messages.
 
     Raises KafkaException if the brokers do not answer, or if a partition does not exist.
     """
@@ -94,8 +95,8 @@ def led(properties: Mapping[str, Any], partitions: Collection[Partition]) -> set
 
 
 def unended(properties: Mapping[str, Any], partitions: list[Partition]) -> list[Partition]:
-    """Returns those ``partitions`` in which a transaction has no end marker yet. Raises KafkaException."""
-    # This order of the requests matters: a transaction that ends between the two requests must not look open.
+    """Returns the ``partitions`` in which a transaction has no end marker yet. Raises KafkaException."""
+    # The order of these requests matters: a transaction that ends between the two requests must not seem open.
     written = end_offsets(properties, partitions, committed=False)
     readable = end_offsets(properties, partitions)
     return [partition for partition in partitions if readable[partition] < written[partition]]
@@ -113,8 +114,9 @@ def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> 
 def newest_within(
     properties: Mapping[str, Any], ranges: Mapping[Partition, tuple[int, int]]
 ) -> dict[Partition, Message]:
-    """Reads the newest committed message in a range of offsets of each partition; the second offset of the range is
-    excluded."""
+    """Reads the newest committed message in a range of offsets of each partition. The second offset of a range is
+    excluded.
+    """
     begins = {partition: begin for partition, (begin, _) in ranges.items()}
     ends = {partition: end for partition, (_, end) in ranges.items()}
     found: dict[Partition, Message] = {}
@@ -127,7 +129,7 @@ def newest_within(
             starts = {partition: max(begins[partition], end - window) for partition, end in ends.items()}
             for message in between(consumer, starts, ends, _group(properties)):
                 found[_partition_of(message)] = message
-            # Aborted records and transaction markers occupy offsets, too, so a window may contain no readable message.
+            # Aborted records and transaction markers also occupy offsets, so a window may contain no readable message.
             ends, window = starts, window * 8
     finally:
         consumer.close()
@@ -137,7 +139,7 @@ def newest_within(
 def oldest(
     properties: Mapping[str, Any], partition: Partition, *, passes: Callable[[Message], bool] = lambda _: True
 ) -> Message | None:
-    """Reads the oldest committed message of the partition for which ``passes`` is true; None if it is true for no
+    """Reads the oldest committed message of the partition for which ``passes`` is true; None if there is no such
     message.
 
     Raises Disconnected or KafkaException if the brokers do not answer.
@@ -175,8 +177,8 @@ def backwards(
 ) -> Iterator[Any]:
     """Yields ``pick(message)`` for each message of the partition, newest first; by default, the messages themselves.
 
-    Without ``committed``, messages of open and aborted transactions are included; with an ``end``, only messages before
-    that offset. Messages are read in large batches, and only the picked values are kept.
+    If ``committed`` is false, messages of open and aborted transactions are included. If ``end`` is set, only messages
+    before that offset are read. Messages are read in large batches, and only the picked values are kept.
 
     Raises Disconnected or KafkaException if the brokers do not answer.
     """
@@ -202,9 +204,9 @@ def windows(
 ) -> Iterator[Picked]:
     """Yields ``pick(message)`` for each message between two ``offsets``, newest first.
 
-    Messages are read in batches: the first batch has ``first`` offsets, each later batch has 8 times as many as the
-    batch before. The function changes the assignment of ``consumer``, which must report the end of a partition.
-    ``group`` is the consumer's group and appears in errors only.
+    Messages are read in batches. The first batch has ``first`` offsets, and each later batch has 8 times as many as the
+    previous batch. The function changes the assignment of ``consumer``, which must report the end of a partition.
+    ``group`` is the consumer's group; it only appears in errors.
 
     Raises Disconnected if the brokers do not answer.
     """
@@ -244,8 +246,8 @@ def _answers(
     committed: bool,
     least: int = 0,
 ) -> dict[Partition, int | None]:
-    """The offset of each partition that ``spec`` describes, None if it must be requested again: an answer below
-    ``least``. No other function requests offsets.
+    """Requests the offset of each partition that ``spec`` describes. It is None if the answer is below ``least``, so
+    that it must be requested again. No other function requests offsets.
 
     A partition that was just created, or whose broker just came back, has no leader for a moment. If a connection is
     lost, librdkafka 2.16 returns the offset -1001 and no error; the next request then fails as if the topic did not
@@ -278,10 +280,10 @@ def _answers(
 def between(
     consumer: Consumer, starts: Mapping[Partition, int], ends: Mapping[Partition, int], group: str = _GROUP
 ) -> Iterator[Message]:
-    """Reads the messages of each partition from its start up to its end, each partition in order, with a consumer of
-    ``connected``; ``group`` is its group, for errors.
+    """Reads the messages of each partition from its start up to its end, each partition in order. ``consumer`` is a
+    consumer of ``connected``; ``group`` is its group, for errors.
 
-    Raises Disconnected if the brokers do not answer, UserError if they refuse.
+    Raises Disconnected if the brokers do not answer, UserError if they refuse a request.
     """
     consumer.assign([TopicPartition(*partition, start) for partition, start in starts.items()])
     waiting = set(starts)
@@ -305,7 +307,7 @@ def between(
         offset = message.offset() or 0
         if partition in waiting and error is None and offset < ends[partition]:
             yield message
-        # A busy broker may report the end of the partition early; the remaining messages follow then.
+        # A busy broker may report the end of the partition too early; the remaining messages follow later.
         if offset >= (ends[partition] - 1 if error is None else ends[partition]):
             waiting.discard(partition)
 
@@ -315,12 +317,14 @@ def _partition_of(message: Message) -> Partition:
 
 
 def _group(properties: Mapping[str, Any]) -> str:
-    """The consumer group of the reading program: ``group.id`` in its ``properties``, or the producer's group."""
+    """The consumer group of the reading program: ``group.id`` in ``properties``, or else the producer's group."""
     return str(properties.get("group.id", _GROUP))
 
 
 def connected(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
-    """A consumer that commits no offsets, creates no topics, and reports the ends of partitions (for ``between``)."""
+    """Creates a consumer that commits no offsets, creates no topics, and reports the ends of partitions (for
+    ``between``).
+    """
     own = {
         "group.id": _group(properties),  # librdkafka requires a group; no offset is committed for it
         "enable.auto.commit": False,

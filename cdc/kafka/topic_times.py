@@ -1,8 +1,8 @@
-"""Determines which record timestamps a topic accepts: a broker compares them with its own clock, and refuses timestamps
-that differ too much.
+"""Determines which record timestamps a topic accepts. A broker compares timestamps with its own clock, and refuses a
+timestamp that differs too much.
 
 A record's timestamp is the leader's commit time. The leader's clock may be ahead (Kafka 4 refuses more than an hour),
-and its binlogs may be old.
+and the leader's binlogs may be old.
 """
 
 import logging
@@ -14,18 +14,18 @@ from cdc.service.logs import event
 __all__ = ["ANY_TIME", "TopicTimes", "any_time_command", "any_time_hint"]
 
 _LOG = logging.getLogger("cdc.producer")
-_LONGEST = "9223372036854775807"  # ms: the value of Long.MAX_VALUE, with which Kafka has no limit
+_LONGEST = "9223372036854775807"  # ms; the value of Long.MAX_VALUE means that Kafka has no limit
 _AFTER, _BEFORE = "message.timestamp.after.max.ms", "message.timestamp.before.max.ms"
-_BOTH = "message.timestamp.difference.max.ms"  # the only such setting before Kafka 3.6; Kafka 4.0 removed it
+_BOTH = "message.timestamp.difference.max.ms"  # the only setting of this kind before Kafka 3.6; Kafka 4.0 removed it
 ANY_TIME = {_AFTER: _LONGEST, _BEFORE: _LONGEST}
 """The settings with which topics are created; brokers before Kafka 3.6 have neither these settings nor the limit."""
 _HOUR_MS = 3_600_000
 _MOST_SPARE_MS = 600_000  # a margin, since clocks differ and a record may wait before it is sent
-_UNKNOWN = float("inf"), float(_HOUR_MS)  # the limits by default in Kafka 4: ms before and after the brokers' time
+_UNKNOWN = float("inf"), float(_HOUR_MS)  # the default limits of Kafka 4, in ms before and after the brokers' time
 
 
 class TopicTimes:
-    """Knows the timestamps that topics accept; for a topic with unknown settings, assumes the defaults of Kafka 4.
+    """Stores which timestamps topics accept. For a topic with unknown settings, assumes the defaults of Kafka 4.
 
     ``servers`` are the brokers' addresses.
     """
@@ -37,8 +37,9 @@ class TopicTimes:
         self._unlimited: set[str] = set()
 
     def learn(self, topic: str, settings: Mapping[str, str]) -> None:
-        """Notes how many ms before and after the brokers' time a record's timestamp may be, according to the topic's
-        ``settings``."""
+        """Stores the limits in the topic's ``settings``: how many ms before and after the brokers' time a record's
+        timestamp may be.
+        """
         limits = _limits(settings)
         if limits == (float("inf"), float("inf")):
             self._unlimited.add(topic)
@@ -47,8 +48,8 @@ class TopicTimes:
             self._limits[topic] = limits
 
     def stamp(self, topic: str, time_ms: int) -> int:
-        """Returns the timestamp for a record with the time ``time_ms``: that time, or the nearest time that the topic
-        certainly accepts.
+        """Returns the timestamp for a record with the time ``time_ms``. It is that time, or the nearest time that the
+        topic certainly accepts.
         """
         if topic in self._unlimited:
             return time_ms
@@ -75,7 +76,7 @@ def _spare(limit_ms: float) -> float:
 
 def _limits(settings: Mapping[str, str]) -> tuple[float, float]:
     if settings.get("message.timestamp.type") == "LogAppendTime":
-        return float("inf"), float("inf")  # the brokers replace the timestamp by their own time
+        return float("inf"), float("inf")  # the brokers replace the timestamp with their own time
     return _least(settings, _BEFORE), _least(settings, _AFTER)
 
 
@@ -85,7 +86,7 @@ def _least(settings: Mapping[str, str], name: str) -> float:
 
 
 def any_time_command(servers: str, topic: str) -> str:
-    """The shell command that makes ``topic`` accept records of any time."""
+    """Returns the shell command that makes ``topic`` accept records of any time."""
     settings = ",".join(f"{name}={value}" for name, value in ANY_TIME.items())
     return (
         f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name {topic} "
@@ -94,8 +95,8 @@ def any_time_command(servers: str, topic: str) -> str:
 
 
 def any_time_hint(servers: str, topic: str) -> str:
-    """The hint for the case that the brokers refuse a timestamp, although it was the nearest that ``topic`` should
-    accept.
+    """Returns the hint for a timestamp that the brokers have refused, although it was the nearest timestamp that
+    ``topic`` should accept.
     """
     return (
         "this machine's clock and the brokers' differ: put them right, or let the topic take any time: "

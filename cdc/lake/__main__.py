@@ -22,10 +22,10 @@ def main() -> int:
 
 
 def _run() -> int:
-    parse_options(sys.argv[1:])  # parsed here already, so that --help and --version work without PySpark
+    parse_options(sys.argv[1:])  # parsed before the check for PySpark: --help and --version need no PySpark
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", code="CDC-LAKE-NO-PYSPARK", hint=with_spark())
-    # This module is imported only here, after the check for PySpark, since importing it without PySpark fails.
+    # This module is imported only after the check for PySpark, since importing it without PySpark fails.
     from cdc.lake.program import run
 
     return run(sys.argv[1:])

@@ -1,4 +1,5 @@
-"""Appends rows to a lake's tables of changes, which contain one row for each changed row and one for each statement.
+"""Appends rows to a lake's tables of changes. A table of changes contains one row for each changed row, and one row for
+each statement.
 
 There is one table of changes for each name that a table of the leader ever had. Its columns ``before`` and ``after``
 contain the row images as the records contain them. So a statement on the leader never changes the columns of a table of
@@ -35,7 +36,9 @@ _OF_STATEMENT = (
 
 
 class AppendedTables(Protocol):
-    """The tables of one format. Each writing method makes exactly one commit, whose metadata contains ``note``."""
+    """Writes and reads the tables of one format. Each writing method makes exactly one commit; ``note`` is in the
+    metadata of the commit.
+    """
 
     def written(self, folder: str, since: int | None) -> Written | None: ...
 
@@ -46,11 +49,11 @@ class AppendedTables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """The changes of table ``name`` that are to be appended: all changes after sequence ``base``. ``base`` is -1 if the
-    table of changes does not exist yet.
+    """The changes of table ``name`` to append: all changes after sequence ``base``. ``base`` is -1 if the table of
+    changes does not exist yet.
 
-    ``again`` is true if some of these changes are in older records than those that the run reads. ``acts`` are the
-    statements among the changes.
+    ``again`` is true if some of these changes are in older records than the records that the run reads. ``acts`` are
+    the statements among the changes.
     """
 
     name: Name
@@ -61,19 +64,21 @@ class Append:
 
 @dataclass(slots=True)
 class ChangeTables:
-    """The tables of changes, in the format of ``tables``, of those tables for which ``selects`` returns true."""
+    """The tables of changes, in the format of ``tables``. They exist for the tables for which ``selects``
+    returns true.
+    """
 
     tables: AppendedTables
     selects: Callable[[Name], bool]
-    # maps each folder to the newest version that was read; older versions need not be read
+    # maps each folder to the newest version that was read, since older versions need not be read again
     _newest: dict[str, int] = field(default_factory=dict)
 
     def appends(self, arrived: Arrived, state: State, acts: Iterable[Act]) -> list[Append]:
-        """Finds the changes that are to be appended for each table, up to the run's sequence; ``acts`` are all
-        statements up to that sequence.
+        """Finds the changes to append for each table, up to the run's sequence; ``acts`` are all statements up to that
+        sequence.
 
-        Raises UserError if the topics lack some of the changes, if a table of changes contains later changes already,
-        or if another program has written to one.
+        Raises UserError if the topics lack some of the changes, if a table of changes already contains later changes,
+        or if another program has written to it.
         """
         of_name = _by_name(acts)
         found = []
@@ -96,10 +101,11 @@ class ChangeTables:
         return found
 
     def append(self, step: Append, arrived: Arrived) -> None:
-        """Appends the changes in one commit. The note of the commit contains the sequence through which the table has
-        all changes."""
-        # The rows and the note are in one commit, so that after a kill the note shows which changes the table contains
-        # already.
+        """Appends the changes in one commit. The note of the commit contains the sequence up to which the table
+        contains all changes.
+        """
+        # The rows and the note are in one commit. So after a kill the note shows which changes the table already
+        # contains.
         messages = (arrived.source.of_tables if step.again else arrived.new_rows_of)([step.name])
         rows = of_all_tables(messages, since=step.base + 1, upto=arrived.upto).drop("database", "table")
         rows = rows.withColumn("statement", F.lit(None).cast("string")).unionByName(_statements(arrived, step.acts))
@@ -133,8 +139,9 @@ def _folder(name: Name) -> str:
 
 
 def _by_name(acts: Iterable[Act]) -> Callable[[Name], list[Act]]:
-    """Returns a function that finds the statements for the name of a table: statements on this table, DROP DATABASE of
-    its database, and renames of other tables to this name."""
+    """Returns a function that finds the statements for the name of a table. They are the statements on this table, DROP
+    DATABASE of its database, and renames of other tables to this name.
+    """
     tables: dict[Name, list[Act]] = {}
     databases: dict[str, list[Act]] = {}
     for act in acts:

@@ -1,5 +1,6 @@
-"""Reads and writes the metadata of commits to lake tables, which contain the sequence and the definition of each
-version. Pure."""
+"""Reads and writes the metadata of commits to lake tables. The metadata contain the sequence and the definition of the
+new version. Pure.
+"""
 
 import hashlib
 import json
@@ -17,8 +18,8 @@ _FORMAT = 1  # the version of the format of values; when it changes, all tables 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """The metadata of a version of a lake table. The version equals the table ``database``.``table`` as of
-    ``sequence``, the last sequence of ``transaction``.
+    """The metadata of a version of a lake table. The version equals the leader's table ``database``.``table`` after
+    ``sequence``, which is the last sequence of ``transaction``.
 
     Two versions have the same ``definition`` if they have the same columns, key and options.
     """
@@ -45,7 +46,8 @@ class Note:
 @dataclass(frozen=True, slots=True)
 class Written:
     """The newest version of a table, with the note that cdc-lake wrote; ``note`` is None if another writer has changed
-    the table since then."""
+    the table after that.
+    """
 
     version: int
     note: Note | None

@@ -19,9 +19,9 @@ from cdc.sql.column_types import read_type
 
 __all__ = ["Known", "Step", "What", "decided", "touches"]
 
-# For these types, two values in records are equal in Spark exactly if they are equal keys in MySQL. For other types
-# there are exceptions: -0 equals 0, an ENUM's member equals its number, and two different dates that no calendar
-# contains may both be NULL.
+# For these types, two values in records are equal in Spark exactly if they are equal as keys in MySQL. Other types have
+# exceptions: -0 equals 0, an ENUM's member equals its number, and two different dates that do not exist in the calendar
+# may both be NULL.
 _EXACT = frozenset({
     "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "bit", "year", "char", "varchar", "tinytext",
     "text", "mediumtext", "longtext", "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "time",
@@ -42,9 +42,10 @@ class What(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a run does with the table ``name``: ``what``, according to the table's ``plan``, from sequence ``base`` on.
+    """The decision about the table ``name``: the run does ``what``, according to the table's ``plan``, from sequence
+    ``base`` on.
 
-    ``base`` is None if the lake contains no version of the table from which the run can continue.
+    ``base`` is None if the run can't continue from a version of the table in the lake.
     """
 
     name: Name
@@ -106,7 +107,7 @@ def decided(known: Known, name: Name, written: Written | None, base: int | None)
 
 
 def _without_columns(known: Known, name: Name, written: Written | None, base: int | None, acts: list[Act]) -> Step:
-    """Decides what to do with a table whose columns are unknown, which is possible as long as the table has no rows.
+    """Decides what to do with a table whose columns are unknown. This is possible as long as the table has no rows.
     Raises NotTold if the table has rows.
     """
     found = [each for each in lineage([name], known.histories.of(name).upto(known.upto)) if each.owner == name]
@@ -129,8 +130,9 @@ def touches(act: Act, name: Name) -> bool:
 
 
 def _can_merge(plan: Plan, options: Options) -> bool:
-    """Whether equal keys in MySQL are equal in the lake, so that changes can be merged by key; otherwise the table is
-    written as a whole."""
+    """Whether keys that are equal in MySQL are also equal in the lake. If so, changes can be merged by key; otherwise
+    the table is written as a whole.
+    """
     key = plan.stretches[-1].key if plan.stretches else ()
     kinds = [read_type(kind).name for name, kind in plan.columns if name in key]
     exact = _EXACT if options.zero_dates == "null" else _EXACT | _DATES

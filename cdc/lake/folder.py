@@ -2,7 +2,7 @@
 
 The state contains the sequence that all tables have reached, and the offsets in the topics from which the next run
 reads. The state is replaced as a whole, after all tables were written. If a run is killed before that, the next run
-begins where the killed run began, and the note of each table shows which records the table contains already.
+begins where the killed run began, and the note of each table shows which records the table already contains.
 
 Names of databases and tables are encoded as names of folders that every system and every reader accepts. ASCII letters,
 digits, ``_`` and ``-`` are kept; any other character is replaced by ``~``, its code in hexadecimal digits, and another
@@ -68,8 +68,8 @@ def quoted(name: str) -> str:
 def unfit(columns: Sequence[str], reserved: Collection[str], in_files: Callable[[str], str] = str) -> str:
     """Returns the reason why a format does not support these ``columns``; empty if it supports them.
 
-    The reason is that some names are ``reserved``, or that two names become equal in Spark or in the files of the
-    format (``in_files``).
+    A format does not support columns with ``reserved`` names, or with two names that become equal in Spark or in the
+    files of the format (``in_files``).
     """
     if taken := [name for name in columns if name.lower() in reserved]:
         return f"the format has columns of its own that are called so: {', '.join(taken)}"
@@ -82,8 +82,8 @@ def unfit(columns: Sequence[str], reserved: Collection[str], in_files: Callable[
 
 
 def _ignoring_case(name: str) -> str:
-    """Folds the case of ``name``. Two names with the same result are equal for Spark (Java's ``equalsIgnoreCase``), for
-    instance ``ı`` and ``i``.
+    """Folds the case of ``name``. Two names are equal for Spark if their results are equal (Java's
+    ``equalsIgnoreCase``), for instance ``ı`` and ``i``.
     """
     upper = (each.upper() if len(each.upper()) == 1 else each for each in name)
     return "".join(each.lower() if len(each.lower()) == 1 else each for each in upper)
@@ -105,12 +105,13 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state of a lake. All ``tables`` in it are as of ``sequence``, which is -1 if no table was written yet.
+    """The state of a lake. All ``tables`` in it equal the leader's tables after ``sequence``; ``sequence`` is -1 if no
+    table was written yet.
 
-    ``offsets`` maps each partition (topic/number) to the first offset of later records. ``last`` maps the message key
-    of each table to the sequence of the table's newest record with rows. ``topics`` are the ids of the topics in Kafka,
-    and ``choices`` are the options that determine values. ``behind`` are tables that the last run refused, so that they
-    are as of an earlier sequence.
+    ``offsets`` maps each partition (topic/number) to the first offset of records after ``sequence``. ``last`` maps the
+    message key of each table to the sequence of the table's newest record with rows. ``topics`` are the ids of the
+    topics in Kafka, and ``choices`` are the options that determine values. ``behind`` are tables that the last run
+    refused; they equal the leader's tables after an earlier sequence.
     """
 
     sequence: int = -1
@@ -125,8 +126,9 @@ class State:
 
 
 class LakeFolder:
-    """The folder of a lake, which is locked until ``close``. ``identity`` describes the lake's format and its
-    stream."""
+    """The folder of a lake. It is locked until ``close`` is called. ``identity`` describes the lake's format and its
+    stream.
+    """
 
     def __init__(self, folder: Folder, identity: Mapping[str, str]) -> None:
         """Locks the folder. Raises UserError if another process uses it, if it can't be used, or if it contains files
@@ -191,7 +193,7 @@ class LakeFolder:
     def save(self, state: State) -> None:
         """Saves ``state`` for ``load``, and lists the tables for readers.
 
-        Raises PromiseError if another process has saved a state in the meantime, which is possible on file systems
+        Raises PromiseError if another process has saved a state in the meantime; this is possible on file systems
         without locks.
         """
         tree = {**asdict(state), "history": to_tree(state.history), "format": _FORMAT, "identity": self._identity}
@@ -209,8 +211,8 @@ class LakeFolder:
         self.list_tables(state)
 
     def list_tables(self, state: State) -> None:
-        """Writes the file that lists the tables for readers, each with its version as of the common sequence."""
-        in_version = self._identity["format"] == "parquet"  # readers of the other formats find the versions themselves
+        """Writes the file that lists the tables for readers, with the version of each table at the common sequence."""
+        in_version = self._identity["format"] == "parquet"  # readers of other formats find the version themselves
         tables = [
             {"database": held.name[0], "table": held.name[1], "folder": held.folder, "version": held.version}
             | ({"path": f"{held.folder}/{version_folder(held.version)}"} if in_version else {})
@@ -226,7 +228,7 @@ class LakeFolder:
         the new path, or None if the folder of the table does not exist."""
         if not self.folder.exists(held.folder):
             return None
-        target = f"{DROPPED}/{held.folder}~{sequence}"  # this path exists already if a run was killed after the rename
+        target = f"{DROPPED}/{held.folder}~{sequence}"  # if a run was killed after the rename, this path already exists
         self.folder.move(held.folder, target)
         return self.folder.at(target)
 

@@ -17,7 +17,7 @@ from cdc.spark.frames.messages import Source
 
 __all__ = ["Following"]
 
-# /healthz fails if no run has ended for this many seconds plus the interval and the duration of the last run
+# /healthz fails if no run has ended for this many seconds, plus the interval, plus the duration of the last run
 _LATE = 60.0
 
 
@@ -36,8 +36,8 @@ class Following:
     def run(self, stop: threading.Event, *, listen: tuple[str, int] | None) -> int:
         """Runs the lake until ``stop`` is set, and returns the exit status.
 
-        Raises the errors of a run, but waits while tables are being copied into the stream. If tables are refused, it
-        continues with the other tables, and raises Refused at the end if tables are still refused then.
+        Raises the errors of a run, but waits while tables are being copied into the stream. If tables are refused, the
+        lake continues with the other tables; Refused is raised at the end if tables are still refused.
         """
         endpoint = (
             Endpoint.open(*listen, metrics=self._metrics, checks=self._checks, info=self._info) if listen else None
@@ -74,8 +74,8 @@ class Following:
     def _checks(self) -> Iterator[Check]:
         age = time.time() - self._checked_at
         if self._newest is None and not self._waits:
-            # The first run reads the whole stream, which may take hours. The check does not limit it: if the run fails,
-            # the program ends.
+            # The first run reads the whole stream, which may take hours. The check does not limit its duration, because
+            # the program ends if the run fails.
             yield Check("runs", True, f"the first one began {age:.0f} s ago")
             return
         if self._newest is not None:

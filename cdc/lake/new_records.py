@@ -1,4 +1,6 @@
-"""Reads the records that were added to the topics after the state of the lake was saved, once for all tables."""
+"""Reads the records that were added to the topics after the state of the lake was saved; reads them once for all
+tables.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +25,7 @@ __all__ = ["Arrived", "refused_tables", "same_topics"]
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """The new messages, with sequences up to ``upto``. ``new`` is the part of ``source`` that no earlier run has read.
+    """The new messages up to sequence ``upto``. ``new`` is the part of ``source`` that no earlier run has read.
 
     ``messages`` are the messages in ``new``; it is None if the topic of each table is read separately. ``records`` is
     the number of new records up to ``upto``. ``last``, ``offsets`` and ``transaction`` are the values for the next
@@ -47,8 +49,8 @@ class Arrived:
         PromiseError if they contain too many records."""
         new = replace(source, span=replace(source.span, partitions=_rest(source, state)))
         messages = new.everything()
-        # If each table has its own topic, the topic of each table is read separately. If tables share topics, each
-        # table would read all messages, so all messages are read once and persisted.
+        # If each table has its own topic, each topic is read separately. If tables share topics, each table would read
+        # all messages, so all messages are read once and persisted.
         shared = state.offsets or source.kafka.layout != PER_TABLE
         kept = messages.persist() if shared else None
         rows = _heads(messages if kept is None else kept, since=state.sequence, upto=upto)
@@ -79,8 +81,7 @@ class Arrived:
         return self.messages.where(F.col("key").isin(wanted)).drop("key")
 
     def history_messages(self) -> DataFrame | None:
-        """Returns the new messages from which the schema history is read; None if the topic of each table is read
-        separately."""
+        """Returns the new messages that contain schema history; None if the topic of each table is read separately."""
         return None if self.messages is None else self.messages.where(is_told()).drop("key")
 
     def close(self) -> None:
@@ -108,7 +109,8 @@ def refused_tables(
     history: History, upto: int, last: Mapping[str, int], selects: Callable[[Name], bool]
 ) -> Iterator[tuple[Name, UserError]]:
     """Yields the tables that have rows up to ``upto``, according to the URIs in ``last``, although no record contains
-    their columns or their creation."""
+    their columns or their CREATE TABLE.
+    """
     of_names = {name: sequence for uri, sequence in last.items() if (name := table_name(uri))}
     for name in filter(selects, untold(history, upto, of_names)):
         yield (
@@ -138,8 +140,8 @@ def _rest(source: Source, state: State) -> dict[tuple[str, int], tuple[int, int]
 
 
 def _heads(messages: DataFrame, *, since: int, upto: int) -> list[Row]:
-    """Computes for each partition and key: the first offset after sequence ``upto``, the last sequence up to ``upto``
-    with its transaction, and the number of records after ``since`` up to ``upto``.
+    """Computes three values for each partition and key: the first offset after sequence ``upto``; the last sequence up
+    to ``upto`` with its transaction; and the number of records after ``since`` up to ``upto``.
     """
     records = heads(messages, "sequence", "transaction", "ts_us").where("sequence IS NOT NULL")
     within = f"sequence <= {upto}"

@@ -68,7 +68,8 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _folder(text: str) -> Path | str:
     """Parses a path, or an address such as hdfs://…. An address remains a text, because pathlib would turn it into a
-    folder called ``hdfs:``."""
+    folder named ``hdfs:``.
+    """
     if re.match("file:/", text):
         return Path(url2pathname(urlsplit(text).path))  # a local folder can be locked; Hadoop's API has no lock
     return text if re.match("[A-Za-z][A-Za-z0-9+.-]*:/", text) else Path(text)

@@ -13,11 +13,11 @@ _NAMED = 5  # the number of tables that a message names
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The result of a run: the lake is as of ``sequence``, and ``counts`` maps "merged", "written" and so on to the
-    number of tables.
+    """The result of a run. The lake equals the leader's tables after ``sequence``. ``counts`` maps "merged", "written"
+    and so on to the number of tables.
 
-    ``waiting`` are the tables that have had no rows since their creation, so that their columns are not known yet.
-    ``refused`` maps tables to the reason why the lake can't contain them as of ``sequence``. For ``ts_us`` see
+    ``waiting`` are the tables that have had no rows since their creation; their columns are not known yet. ``refused``
+    maps tables to the reason why the lake can't contain their state after ``sequence``. ``ts_us`` is explained in
     ``Arrived``.
     """
 
@@ -39,8 +39,9 @@ class Run:
 
 
 class Refused(UserError):
-    """The lake can't contain some of the tables as of the run's sequence; it contains all others. ``run`` is the result
-    of the run."""
+    """The lake can't contain some of the tables as they are after the run's sequence; it contains all other tables.
+    ``run`` is the result of the run.
+    """
 
     code = "CDC-LAKE-TABLES-REFUSED"
 
@@ -60,8 +61,7 @@ def refused_run(run: Run) -> Refused:
 
 
 class Copying(UserError):
-    """Tables are being copied into the stream, and the lake waits until the stream contains all rows of these
-    tables."""
+    """Tables are being copied into the stream; the lake waits until the stream contains all rows of these tables."""
 
 
 def named(names: Sequence[Name]) -> str:

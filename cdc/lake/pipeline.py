@@ -1,5 +1,6 @@
-"""Performs a run of cdc-lake, which brings all tables of the lake to their state on the leader after one
-transaction."""
+"""Performs a run of cdc-lake. The run brings all tables of the lake to their state on the leader after one
+transaction.
+"""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -34,12 +35,13 @@ from cdc.spark.input.small_data import set_tiny
 __all__ = ["Lake", "Tables"]
 
 _LOG = logging.getLogger("cdc.lake")
-_PARTS, _A_TASK = 2, 50_000  # the smallest number of tasks, and the number of records for one task
+_PARTS, _A_TASK = 2, 50_000  # the minimum number of tasks, and the number of records for one task
 
 
 class Tables(Protocol):
-    """The tables of one format below the lake's folder. Each writing method makes exactly one commit, whose metadata
-    contains ``note``."""
+    """Writes and reads the tables of one format below the lake's folder. Each writing method makes exactly one commit;
+    ``note`` is in the metadata of the commit.
+    """
 
     def written(self, folder: str, since: int | None) -> Written | None: ...
 
@@ -58,8 +60,9 @@ class Tables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """The reason why the lake can't contain a table as of ``sequence``. The reason stays valid until the topics contain
-    newer records of the table."""
+    """The reason why the lake can't contain a table's state after ``sequence``. It stays valid until the topics contain
+    newer records of the table.
+    """
 
     why: CdcError
     sequence: int
@@ -69,8 +72,8 @@ class _Refusal:
 class Lake:
     """A lake in ``folder`` with its ``state``. It contains the tables for which ``selects`` returns true.
 
-    ``passed(point, table)`` is called when a run reaches a point such as "before" the writing of a table. With
-    ``changes``, each table also has a table of changes.
+    ``passed(point, table)`` is called when a run reaches a point; for example, the point "before" is before a table is
+    written. If ``changes`` is set, each table also has a table of changes.
     """
 
     folder: LakeFolder
@@ -87,9 +90,10 @@ class Lake:
         """Brings the lake to the state after the newest transaction in ``source``, or to the moment ``at``.
 
         Raises Refused if the rows of some tables can't be determined from the stream, or if the lake can't represent
-        some of their values; all other tables have been written then. Raises UserError if ``at`` is before the lake's
-        sequence, Copying if the stream does not contain a complete copy of a table yet, and PromiseError if the topics
-        are damaged. Tables that were written before such an error are kept, and the next run continues from them.
+        some of their values; by then all other tables have been written. Raises UserError if ``at`` is before the
+        lake's sequence, Copying if the stream does not contain a complete copy of a table yet, and PromiseError if the
+        topics are damaged. Tables that were written before such an error are kept, and the next run continues from
+        them.
         """
         upto = sequence_at(source, at)
         if upto < self.state.sequence:
@@ -101,8 +105,8 @@ class Lake:
             )
         topics = same_topics(source, self.state, lake=self.folder.folder.address)
         if topics != self.state.topics:
-            # The topics are saved before any table is written, so that after a kill the next run can continue with the
-            # tables that were written.
+            # The ids of the topics are saved before any table is written. So after a kill the next run can continue
+            # with the tables that were written.
             self.state = replace(self.state, topics=topics)
             self.folder.save(self.state)
         source.spark.conf.set("spark.sql.shuffle.partitions", str(max(_PARTS, source.span.size // _A_TASK)))
@@ -150,14 +154,15 @@ class Lake:
         return run
 
     def _steps(self, known: Known, names: Iterable[Name], refused: dict[Name, CdcError]) -> list[Step]:
-        """Decides what to do with each table. Adds the tables that the lake can't contain to ``refused``."""
+        """Decides what to do with each table. Adds to ``refused`` the tables that the lake can't contain."""
         held = {each.name: each for each in self.state.tables}
         steps, copying = [], list[Name]()
         for name in names:
             before = held.get(name)
             written = self.tables.written(folder(*name), before.version if before else None)
             base = self._base(before, written)
-            # If a run was killed, it may have written this version with other options than those in the state.
+            # If a run was killed, it may have written this version with options that differ from the options in the
+            # state.
             is_held = before is not None and written is not None and written.version == before.version
             if base is not None and base > known.upto:
                 raise UserError(
@@ -186,8 +191,9 @@ class Lake:
     def _certain(
         self, steps: Iterable[Step], known: Known, arrived: Arrived, refused: dict[Name, CdcError]
     ) -> list[Step]:
-        """Returns the steps for tables whose values are certain. Adds tables with values that an ALTER may have made
-        uncertain to ``refused``, before anything is written."""
+        """Returns the steps for tables whose values are certain. Adds to ``refused`` the tables with values that an
+        ALTER may have made uncertain. Called before anything is written.
+        """
         certain = []
         for step in steps:
             earlier = self._refused.get(step.name)
@@ -241,13 +247,15 @@ class Lake:
             )
 
     def _base(self, held: Held | None, written: Written | None) -> int | None:
-        """The sequence as of which the lake contains the table; None if the table must be written as a whole."""
+        """Returns the sequence up to which the lake's version contains the table's changes; None if the table must be
+        written as a whole.
+        """
         if written is None or written.note is None:
             return None
         if held is not None and written.version == held.version:
-            return self.state.sequence  # no later run has had to write the table, so it has not changed since
-        # If the sequence of the version is before the state's sequence, somebody has restored an older version. A run
-        # does not read records up to the state's sequence again, so the table must be written as a whole.
+            return self.state.sequence  # no later run had to write the table, so it has not changed
+        # If the version's sequence is before the state's sequence, somebody has restored an older version. A run does
+        # not read records up to the state's sequence again, so the table must be written as a whole.
         return written.note.sequence if written.note.sequence >= self.state.sequence else None
 
     def _do(self, step: Step, arrived: Arrived) -> None:
@@ -288,8 +296,9 @@ class Lake:
         return append
 
     def _held(self, step: Step) -> Held:
-        """The table as it is in the lake after its step. Raises PromiseError if another writer has changed the
-        table."""
+        """Returns the table as it is in the lake after its step. Raises PromiseError if another writer has changed the
+        table.
+        """
         path = folder(*step.name)
         before = next((each.version for each in self.state.tables if each.name == step.name), None)
         written = self.tables.written(path, before)
@@ -307,8 +316,9 @@ class Lake:
                 event(_LOG, "removed", table=".".join(each.name), moved_to=path)
 
     def _clean(self, steps: Iterable[Step], before: State) -> None:
-        """Removes the old versions of the tables that were written, except the versions that the former lake.json
-        lists, because readers may still read these."""
+        """Removes the old versions of the tables that were written. Versions that the former lake.json lists are kept,
+        because readers may still read them.
+        """
         listed = {each.name: each.version for each in before.tables}
         for step in steps:
             if step.what not in (What.KEEP, What.WAIT):

@@ -1,4 +1,4 @@
-"""Runs cdc-lake according to its command line: once, or repeatedly."""
+"""Runs cdc-lake once, or repeatedly, according to its command line."""
 
 import argparse
 import os
@@ -56,7 +56,7 @@ def run(arguments: Sequence[str]) -> int:
     except (PySparkException, Py4JError) as error:
         print_error("cdc-lake", f"Spark failed: {type(error).__name__}: {root_cause(error)[:500]}")
         return 2
-    # the connection to the JVM is lost: nothing else in this process uses a socket of Python
+    # The connection to the JVM is lost. Nothing else in this process uses a socket of Python.
     except ConnectionError as error:
         raise SparkGone("Spark's JVM has ended", code="CDC-LAKE-SPARK-ENDED", hint=_MEMORY) from error
     except OSError as error:
@@ -67,9 +67,10 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def started(environment: Mapping[str, str], form: str, settings: Mapping[str, str]) -> SparkSession:
-    """Starts Spark with the connectors for Kafka and for the lake's format ``form``, with these ``settings`` of the
-    format."""
-    # The umask decides which users may read the lake's files, as for the files of any program.
+    """Starts Spark with the connectors for Kafka and for the lake's format ``form``; ``settings`` are the Spark
+    settings of the format.
+    """
+    # The umask decides which users may read the lake's files, as it does for the files of any program.
     mask = os.umask(0)
     os.umask(mask)
     own = {"spark.hadoop.fs.permissions.umask-mode": f"{mask:03o}", "spark.sql.adaptive.enabled": "true"}
@@ -113,8 +114,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _place(spark: SparkSession | None, to: Path | str) -> Folder:
-    """The folder at the path or address ``to``; an address needs ``spark``. Raises OSError if Hadoop does not know the
-    scheme of the address."""
+    """Returns the folder at the path or address ``to``; an address needs ``spark``. Raises OSError if Hadoop does not
+    know the scheme of the address.
+    """
     if isinstance(to, Path):
         return LocalFolder(to.resolve())
     assert spark is not None
@@ -156,7 +158,7 @@ def _shown(last_line: LastLine | None) -> Callable[[str, str], None]:
 
 
 def identity(profile: Profile, form: str, *, history: bool = False) -> dict[str, str]:
-    """The identity of a lake: a folder that contains a lake with another identity can't be used."""
+    """The identity of a lake. A folder with a lake that has another identity can't be used."""
     names = profile.kafka.topics()
     return {"format": form, "resource": profile.mysql_resource_name, "topic": profile.kafka.topic,
             "layout": names.layout, "prefix": profile.kafka.prefix, "history": "yes" if history else "no"}  # fmt: skip

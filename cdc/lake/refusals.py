@@ -1,5 +1,6 @@
 """Finds values that a lake table can't contain. Values that an ALTER made uncertain are found before the table is
-written; other such values are found because the write raises an error."""
+written; all other such values raise an error when the table is written.
+"""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -22,13 +23,13 @@ class NoValue(UserError):
 
 
 def has_doubts(plan: Plan) -> bool:
-    """Whether an ALTER may have made values uncertain; whether it did depends on the rows that remain."""
+    """Whether an ALTER may have made values of the table uncertain. Only the rows that remain show whether it did."""
     return any(_columns_in_doubt(plan))
 
 
 def uncertain_value(messages: DataFrame, plan: Plan, *, upto: int) -> UserError | None:
-    """Returns an error if a row that remains after ``upto`` has a value that an ALTER made and that no record contains;
-    otherwise None.
+    """Returns an error if a row that remains after ``upto`` has a value that an ALTER computed, because no record
+    contains such a value; otherwise returns None.
 
     Spark raises an error if a message is not a record of rows. This function reads the table's rows once more, so it is
     called only if the plan ``has_doubts``.
@@ -49,8 +50,7 @@ def uncertain_value(messages: DataFrame, plan: Plan, *, upto: int) -> UserError 
 
 
 def of_error(error: Exception, name: Name) -> CdcError:
-    """Converts an error of Spark to an error without a stack trace. The result is NoValue if a value or a record is the
-    cause."""
+    """Converts an error of Spark to an error without a stack trace; to NoValue if a value or a record is the cause."""
     message, where = raised_message(error), f"table {'.'.join(name)}"
     if message is None:
         hint = "run cdc-lake again once its cause is gone"

@@ -1,7 +1,8 @@
-"""Represents a record that is too large for memory: its text, with the bytes of its large BLOBs in a file.
+"""Represents a record that is too large for memory. Its text is in memory, and the bytes of its large BLOBs are in a
+file.
 
-A BLOB is decoded into the file only if encoding its bytes again returns the same base64 text, so that nothing is lost,
-even if the text is not valid base64.
+A BLOB is decoded into the file only if encoding its bytes again returns the same base64 text. So nothing is lost, even
+if the text is not valid base64.
 """
 
 from binascii import Error, a2b_base64, b2a_base64
@@ -17,17 +18,17 @@ __all__ = ["LargeRecord", "LargeRecordWriter"]
 
 _LARGE = 1_000_000  # characters of base64; shorter BLOBs stay in the text
 _BLOCK = 3 << 18  # bytes; a multiple of three, so that the base64 of a block needs no padding
-# Text in a JSON string can't contain this, because its quotes would be escaped with backslashes.
+# A JSON string can't contain this text, because its quotes would be escaped with backslashes.
 _BEGIN = b'{"Blob":"'
 _ROWS = frozenset({"Add", "Update", "Delete"})
 
 
 class LargeRecord:
-    """The message of a record: its ``text``, with a mark in place of each BLOB in ``blobs``; ``len`` returns the size
-    of the message.
+    """The message of a record. ``text`` contains a mark in place of each BLOB in ``blobs``; ``len`` returns the size of
+    the message.
 
-    ``blobs`` are pairs of the offset in ``text`` at which a BLOB's mark ends, and the BLOB. ``is_ambiguous`` is true if
-    a value in the text itself looks like a mark.
+    ``blobs`` are pairs: the offset in ``text`` at which a BLOB's mark ends, and the BLOB. ``is_ambiguous`` is true if a
+    value in the text looks like a mark itself.
     """
 
     def __init__(self, text: bytes, blobs: list[tuple[int, StoredBlob]], size: int, *, is_ambiguous: bool) -> None:
@@ -40,7 +41,7 @@ class LargeRecord:
         return self._size
 
     def whole(self) -> bytes:
-        """The complete message, with the BLOBs in base64."""
+        """Returns the complete message, with the BLOBs in base64."""
         found, at = BytesIO(), 0
         for number, (end, blob) in enumerate(self._blobs):
             found.write(self.text[at : end - len(_mark(number))])
@@ -75,7 +76,8 @@ def _mark(number: int) -> bytes:
 
 
 class LargeRecordWriter:
-    """Builds a LargeRecord, which ``record`` returns, from the text of a record, whose parts are passed to ``add``.
+    """Builds a LargeRecord from the parts of a record's text. Pass the parts to ``add``; then ``record`` returns the
+    LargeRecord.
 
     Raises UserError if the disk is full.
     """
@@ -85,7 +87,7 @@ class LargeRecordWriter:
         self._blobs: list[tuple[int, StoredBlob]] = []
         self._size = 0
         self._is_ambiguous = False
-        self._rest = b""  # the end of the text so far, which may be the beginning of _BEGIN
+        self._rest = b""  # the end of the text so far, which may be the first part of _BEGIN
         self._blob: _Blob | None = None
         self._file: BlobFile | None = None
 
@@ -124,7 +126,7 @@ class LargeRecordWriter:
 
     def record(self) -> LargeRecord:
         """Returns the record. Must be called after the last ``add``."""
-        if self._blob is not None:  # a BLOB without an end: the text is not JSON, which the parser will report
+        if self._blob is not None:  # the BLOB has no end, so the text is not JSON; the parser will report this
             self._end_blob(self._blob)
             self._blob = None
         self._text.write(self._rest)
@@ -133,11 +135,12 @@ class LargeRecordWriter:
 
 
 class _Blob:
-    """A BLOB whose base64 text is arriving. ``text`` contains the whole BLOB if the BLOB is short or its text is not
-    valid base64."""
+    """A BLOB whose base64 text is still being added. ``text`` contains the whole BLOB if the BLOB is short or its text
+    is not valid base64.
+    """
 
     def __init__(self, file: BlobFile) -> None:
-        self.text = bytearray()  # the part of the BLOB's text that is not in the file, or not in the file yet
+        self.text = bytearray()  # the part of the BLOB's text that is not in the file (yet)
         self._file = file
         self._begin = file.size
         self._digest = sha256()
@@ -155,7 +158,7 @@ class _Blob:
             data = a2b_base64(encoded)
         except Error:
             data = b""
-        # Base64 with padding in the middle is not valid either, because encoding its bytes again returns another text.
+        # Base64 with padding in the middle is not valid either: encoding its bytes again returns a different text.
         if (self._file.size - self._begin) % 3 or b2a_base64(data, newline=False) != encoded:
             self._give_up()
             return
@@ -172,7 +175,7 @@ class _Blob:
             self._is_stored = False
 
     def stored(self) -> StoredBlob | None:
-        """Returns the BLOB, if it is in the file; None if it is in ``text``. Must be called after the last ``add``."""
+        """Returns the BLOB if it is in the file; None if it is in ``text``. Must be called after the last ``add``."""
         if self._is_stored and self.text:
             self._store(len(self.text))
         if not self._is_stored:

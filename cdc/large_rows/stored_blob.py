@@ -44,7 +44,7 @@ class BlobFile:
 
 
 def read_at(file: FileIO, offset: int, size: int) -> bytes:
-    """Reads ``size`` bytes from ``offset`` on, or fewer at the file's end. The file's own position does not change.
+    """Reads ``size`` bytes from ``offset`` on; fewer at the end of the file. The position of the file does not change.
 
     One call of pread returns at most 2 GB, and may return less, so several calls may be needed.
     """
@@ -56,8 +56,8 @@ def read_at(file: FileIO, offset: int, size: int) -> bytes:
 
 
 class StoredBlob:
-    """The content of a BLOB, used in place of its base64 text: ``length`` bytes in a file, and ``digest``, their
-    SHA-256 in hexadecimal digits.
+    """The content of a BLOB, used in place of its base64 text. It is ``length`` bytes in a file; ``digest`` is the
+    SHA-256 of these bytes in hexadecimal digits.
 
     Two BLOBs with the same length and digest are equal, and a BLOB is equal to the base64 text of the same bytes.
     """
@@ -85,7 +85,7 @@ class StoredBlob:
             yield b2a_base64(self._file.read(self._offset + at, min(step, self.length - at)), newline=False)
 
     def whole(self) -> str:
-        """The whole content in base64."""
+        """Returns the whole content in base64."""
         return b"".join(self.base64(_BLOCK)).decode("ascii")
 
 

@@ -1,9 +1,9 @@
-"""Decodes text of those MySQL character sets in which the decoded text can be encoded to the same bytes again.
+"""Decodes text in the MySQL character sets for which encoding the decoded text returns the same bytes.
 
-``DIFFERENCES`` lists the characters that MySQL's character sets map in another way than Python's codecs. Each key is
-the first byte or bytes, in hexadecimal; the value contains the character with this code, and the characters with the
-codes that follow. A question mark stands for a code to which MySQL assigns no character, or an ASCII character, which
-would mean something else in a statement. A test compares every character with the server's answer.
+``DIFFERENCES`` lists the characters that MySQL's character sets map in another way than Python's codecs. Each key is a
+code in hexadecimal (one or more bytes). The value contains the character with this code, and the characters with the
+following codes. A question mark means that MySQL assigns no character to the code, or an ASCII character, which would
+mean something else in a statement. A test compares every character with the server's answer.
 """
 
 import codecs
@@ -134,8 +134,8 @@ DIFFERENCES = {
 
 TextDecoder = Callable[[bytes], str]
 
-# MySQL's latin1 is cp1252, except for the five bytes that cp1252 does not define: these are the C1 controls with the
-# same number (MySQL manual, "West European Character Sets"). So all 256 bytes are different characters.
+# MySQL's latin1 is cp1252, except for the five bytes that cp1252 does not define. These bytes are the C1 controls with
+# the same number (MySQL manual, "West European Character Sets"). So all 256 bytes are different characters.
 _LATIN1_TABLE = "".join(
     bytes([byte]).decode("latin-1" if byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else "cp1252") for byte in range(256)
 )
@@ -176,7 +176,7 @@ _WIDEST = {
 
 
 def bytes_of_character(charset: str) -> int:
-    """The largest number of bytes of a character in a MySQL character set (MAXLEN in
+    """The maximum number of bytes of a character in a MySQL character set (MAXLEN in
     information_schema.CHARACTER_SETS).
     """
     return _WIDEST.get(charset, 1)
@@ -188,7 +188,7 @@ def text_decoder(charset: str) -> TextDecoder | None:
 
 
 def member_texts(members: Sequence[bytes], charset: str) -> list[str] | None:
-    """Decodes the members of an ENUM or SET; None if a member cannot be decoded exactly, so that only numbers can
+    """Decodes the members of an ENUM or SET. Returns None if a member cannot be decoded exactly; only numbers can then
     identify the members.
 
     ``ALTER TABLE … CONVERT TO CHARACTER SET`` leaves the bytes of members as they are (MySQL 9.7), even if they are

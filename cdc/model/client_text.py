@@ -1,9 +1,9 @@
 """Decodes the text of statements as the server does, character by character, for each character set of a client.
 
 The server's parser reads the bytes of a multi-byte character together, even if its second byte looks like an ASCII
-punctuation mark, and reads each other byte alone. The decoded text has one character for each multi-byte character and
-for each other byte. Bytes to which MySQL assigns no character are lost: they become a lone surrogate (U+DC00 plus the
-first byte), which valid text never contains.
+punctuation mark. It reads each other byte alone. The decoded text has one character for each multi-byte character, and
+one for each other byte. Bytes to which MySQL assigns no character are lost: they become a lone surrogate (U+DC00 plus
+the first byte), which valid text never contains.
 """
 
 import re
@@ -17,12 +17,12 @@ from cdc.model.charset import DIFFERENCES, latin1_decode, latin1_encode
 __all__ = ["NO_BLANKS", "UTF8", "Blanks", "blanks", "client_decode", "client_encode", "sent", "stored_name", "units"]
 
 UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8", "binary"})
-"""The character sets in which names are UTF-8; with ``binary`` the server takes their bytes as they are."""
+"""The character sets in which names are UTF-8. With ``binary`` the server reads the bytes of names unchanged."""
 
 
 class Blanks(NamedTuple):
-    """The characters outside of ASCII that the server's parser treats like a blank: ``spaces``, and ``dashes``, which
-    begin a comment if they follow ``--``.
+    """The characters outside of ASCII that the server's parser treats like a blank. ``spaces`` separate words.
+    ``dashes`` begin a comment if they follow ``--``.
     """
 
     spaces: str = ""
@@ -41,7 +41,7 @@ _CODECS = {
 }  # fmt: skip
 _EUC = rb"[\xa1-\xfe][\xa1-\xfe]|\x8e[\xa1-\xdf]|\x8f[\xa1-\xfe][\xa1-\xfe]"
 _SHIFTED = rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]"
-# Regular expressions for the multi-byte characters of a character set (its ``ismbchar`` in MySQL's strings/ctype-*.cc).
+# Regular expressions for the multi-byte characters of character sets (``ismbchar`` in MySQL's strings/ctype-*.cc).
 _CHARACTERS = {
     "big5": rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]",
     "cp932": _SHIFTED,
@@ -53,8 +53,8 @@ _CHARACTERS = {
     "sjis": _SHIFTED,
     "ujis": _EUC,
 }
-# The bytes that the server's parser treats as spaces (_SPACES) and as control characters, which begin a comment after
-# two dashes (_CONTROLS). Both were measured on servers.
+# The bytes that the server's parser treats as spaces (_SPACES) or as control characters (_CONTROLS). A control
+# character begins a comment after two dashes. Both tables were measured on servers.
 _SPACES = {
     **dict.fromkeys(
         ("armscii8", "cp1250", "dec8", "geostd8", "greek", "hebrew", "latin1", "latin2", "latin5", "latin7"), b"\xa0"
@@ -72,10 +72,11 @@ _CONTROLS = {
 # In swe7 the codes of these punctuation marks are letters, but the server's parser reads some of them as marks.
 _SWE7 = re.compile(rb"[@\[\\\]^{|}~\x7f]|``")
 _NOT_IN_NAMES = re.compile("[\udc00-\udcff\U00010000-\U0010ffff]")
-# For the server, a character has two, three or four bytes if its first byte is not below the respective value.
+# The server reads two, three or four bytes for a character if its first byte is not below the first, second or third of
+# these values.
 _LEADS = (0xC2, 0xE0, 0xF0)
-# In the euc character sets, characters whose first byte is at least this are for private use. Each first byte has 94
-# characters.
+# In the euc character sets, characters whose first byte is at least this value are for private use. There are 94
+# characters for each first byte.
 _USER_DEFINED = 0xF5
 _PRIVATE = {2: 0xE000, 3: 0xE3AC}
 
@@ -111,13 +112,12 @@ def client_encode(text: str, charset: str) -> bytes:
 
 
 def sent(text: str, charset: str) -> bytes:
-    """Encodes a statement for sending, if its record contains the text only; ``charset`` is utf8mb4 or latin1."""
+    """Encodes a statement for sending, if its record contains only the text; ``charset`` is utf8mb4 or latin1."""
     return latin1_encode(text) if charset == "latin1" else text.encode()
 
 
 def stored_name(name: str, charset: str) -> str:
-    """Returns ``name`` as the server stores it if the statement's character set is utf8mb4; for other character sets,
-    returns ``name`` unchanged.
+    """Returns ``name`` as the server stores it. Only names in a statement in utf8mb4 are changed.
 
     The server converts names from utf8mb4 to utf8mb3: it replaces each character beyond U+FFFF and each invalid byte by
     a question mark. If the first byte of a character announces more bytes than the name still has, the name ends before
@@ -134,7 +134,7 @@ def stored_name(name: str, charset: str) -> str:
 
 
 def units(data: bytes, charset: str) -> list[bytes]:
-    """Splits ``data`` into the bytes of each character that ``client_decode`` returns."""
+    """Splits ``data`` into parts; each part contains the bytes of one character that ``client_decode`` returns."""
     if charset in UTF8:
         return [char.encode("utf-8", "surrogateescape") for char in client_decode(data, charset)]
     return _units(charset)(data)
@@ -167,7 +167,8 @@ class _Table(dict[bytes, str]):
     def __missing__(self, unit: bytes) -> str:
         char = _private(unit) if self._charset in ("ujis", "eucjpms") else ""
         char = char or _decoded(unit, _CODECS[self._charset], microsoft=self._charset == "eucjpms")
-        # Python decodes some multi-byte characters to ASCII marks, which the server's parser does not read as marks.
+        # Python decodes some multi-byte characters to ASCII punctuation marks; the server's parser does not read them
+        # as such.
         self[unit] = char if len(char) == 1 and char.isascii() == unit.isascii() else _lost(unit)
         return self[unit]
 
@@ -180,15 +181,15 @@ def _lost(unit: bytes) -> str:
 
 
 def _private(unit: bytes) -> str:
-    """The private use character that these bytes mean in an euc character set; empty if they mean none."""
+    """Returns the private use character for these bytes in an euc character set; empty if there is none."""
     if len(unit) == 1 or unit[-2] < _USER_DEFINED:
         return ""
     return chr(_PRIVATE[len(unit)] + (unit[-2] - _USER_DEFINED) * 94 + unit[-1] - 0xA1)
 
 
 def _decoded(unit: bytes, codec: str, *, microsoft: bool) -> str:
-    """Decodes a character with Python's codec; empty if the codec fails. With ``microsoft`` (for eucjpms) the bytes are
-    first converted to cp932, which contains the same rows in another order.
+    """Decodes a character with Python's codec; the result is empty if the codec fails. With ``microsoft`` (for eucjpms)
+    the bytes are first converted to cp932, which contains the same rows in another order.
     """
     if microsoft and len(unit) == 2 and unit[0] != 0x8E:
         row, cell = unit[0] - 0xA1, unit[1] - 0xA1
@@ -211,7 +212,9 @@ def _encoded(char: str, charset: str) -> bytes:
 
 @cache
 def _reverse(charset: str) -> dict[str, bytes]:
-    """Maps characters to bytes. The map of gb18030 lacks most characters of four bytes, since there are too many."""
+    """Maps characters to bytes. The map of gb18030 lacks most characters of four bytes, because there are too many of
+    them.
+    """
     high = range(0x80, 0x100)
     found = [bytes([byte]) for byte in high]
     found += [unit for unit in _table(charset) if len(unit) == 4]

@@ -1,18 +1,18 @@
-"""Reads and writes entries of the commit log, which are JSON: the producer reads whole entries, other readers read
-parts.
+"""Reads and writes entries of the commit log. Entries are JSON. The producer reads whole entries, other readers read
+parts of them.
 
 Each entry contains the ``version`` of its format, except the oldest entries. The version increases with a change that
-older readers would misread: packed entries have version 2, entries of a stream with chunks of tables have version 3,
-entries of a stream with repairs have version 4, entries of a stream that was once written without Kafka transactions
-have version 5, and entries of a leader with ``lower_case_table_names = 1`` have version 6. An older reader can thus
-read all entries that do not use a newer feature.
+older readers would misread. Packed entries have version 2, entries of a stream with chunks of tables have version 3,
+and entries of a stream with repairs have version 4. Entries of a stream that was once written without Kafka
+transactions have version 5, and entries of a leader with ``lower_case_table_names = 1`` have version 6. An older reader
+can thus read all entries that do not use a newer feature.
 
-Large entries are packed into a fraction of their bytes. Kafka accepts messages of up to 1 MB by default, and an entry
-is written with each commit. A GTID set of 100 000 intervals needs 1 MB, and so do the counts of 10 000 partitions. A
-packed entry keeps ``version`` and ``next_sequence``, which the audit reads in SQL; all else is JSON, compressed, in
-base64. In this JSON, each number of the GTID set is the distance from the number before (``uuid:5-7:12`` is
-``uuid:5+2:5``), which compresses to a quarter of the size, and each partition is named once, with its count and its
-newest sequence.
+Large entries are packed into a fraction of their bytes, because Kafka accepts messages of up to 1 MB by default, and an
+entry is written with each commit. A GTID set of 100 000 intervals needs 1 MB, and so do the counts of 10 000
+partitions. A packed entry keeps ``version`` and ``next_sequence``, because the audit reads them in SQL. Everything else
+is JSON, compressed, in base64. In this JSON, each number of the GTID set is replaced by its distance from the previous
+number (``uuid:5-7:12`` is ``uuid:5+2:5``), because distances compress to a quarter of the size. Each partition is named
+once, with its count and its newest sequence.
 """
 
 import json
@@ -43,11 +43,11 @@ __all__ = [
 
 PACKED = "packed"
 _KEPT = ("version", "next_sequence")
-_LEVEL = 1  # the level of zlib; level 6 takes five times as long and saves a fifth of the size
+_LEVEL = 1  # the compression level of zlib; level 6 takes five times as long, and its result is a fifth smaller
 
 
 def packed(body: dict[str, Any]) -> dict[str, Any]:
-    """Packs the entry ``body``, which must contain a version."""
+    """Packs the entry ``body``. The entry must contain a version."""
     rest = {key: value for key, value in body.items() if key not in (*_KEPT, "gtid_set", "counts", "last")}
     counts, last = body["counts"], body.get("last", {})
     rest["partitions"] = {name: (counts.get(name), last.get(name)) for name in counts | last}
@@ -57,8 +57,8 @@ def packed(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def unpacked(body: dict[str, Any], *, gtids: bool) -> dict[str, Any]:
-    """Unpacks the entry whose packed form is ``body``. Unpacking the GTID set takes most of the time, so the set is
-    left out unless ``gtids`` is true.
+    """Unpacks the entry whose packed form is ``body``. Unpacking the GTID set takes most of the time, so the GTID set
+    is left out unless ``gtids`` is true.
 
     Raises ValueError, LookupError, AttributeError or TypeError if ``body`` is not a packed form.
     """
@@ -74,7 +74,7 @@ def unpacked(body: dict[str, Any], *, gtids: bool) -> dict[str, Any]:
 
 
 def distances(gtid_set: str) -> str:
-    """Rewrites a GTID set so that each number is replaced by its distance from the number before."""
+    """Rewrites a GTID set: each number is replaced by its distance from the previous number."""
     return ",".join(map(_distances, gtid_set.split(",")))
 
 
@@ -83,7 +83,7 @@ def numbers(text: str) -> str:
     return ",".join(map(_numbers, text.split(",")))
 
 
-# The cache helps because most sources in a large set do not change from one commit to the next.
+# The cache helps because most sources in a large GTID set do not change from one commit to the next.
 @lru_cache(maxsize=16)
 def _distances(source: str) -> str:
     name, *parts = source.split(":")
@@ -91,7 +91,7 @@ def _distances(source: str) -> str:
     for part in parts:
         low, _, high = part.partition("-")
         if not low.isdigit():
-            written.append(part)  # a tag
+            written.append(part)  # this part is a tag
             continue
         number = int(low)
         written.append(f"{number - last}+{int(high) - number}" if high else f"{number - last}")
@@ -104,7 +104,7 @@ def _numbers(source: str) -> str:
     written, last = [name], 0
     for part in parts:
         if not part[0].isdigit():
-            written.append(part)  # a tag
+            written.append(part)  # this part is a tag
             continue
         distance, _, more = part.partition("+")
         low = last + int(distance)
@@ -124,8 +124,9 @@ _LEFT_OUT = frozenset(
 
 
 class PreparedXa(NamedTuple):
-    """A prepared XA transaction in the leader's binlog: its GTID (None without GTIDs), the file and offset of its first
-    event, and the SQL mode under which its rows were written (``Begin.sql_mode``)."""
+    """A prepared XA transaction in the leader's binlog. ``gtid`` is None without GTIDs. ``file`` and ``offset`` are the
+    position of its first event. ``sql_mode`` is the SQL mode under which its rows were written (``Begin.sql_mode``).
+    """
 
     gtid: str | None
     file: str
@@ -144,11 +145,11 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """The part of a leader's ``transaction`` that is committed to Kafka: ``rows`` rows in ``records`` records.
+    """The part of a leader's ``transaction`` that is committed to Kafka. It has ``rows`` rows in ``records`` records.
 
-    ``rows`` is None in an entry of an older version, which counts records only. ``newest`` is the ``content_sum`` of
-    the last committed row. A producer that resumes the transaction on another server compares the sum, since that
-    server may have logged the transaction with other rows, for example with the rows of cascades.
+    ``rows`` is None in an entry of an older version, which counts only records. ``newest`` is the ``content_sum`` of
+    the last committed row. A producer that resumes the transaction on another server compares this sum, because that
+    server may have logged the transaction with other rows, for example with the rows that foreign keys have changed.
     """
 
     transaction: str
@@ -163,17 +164,18 @@ class Entry:
     below ``next_sequence``.
 
     ``counts`` are the records per ``topic/partition``; ``instance`` identifies the producer process that wrote the
-    entry. ``gtids_complete`` is true if ``gtid_set`` contains all transactions before, so that it is enough to resume
-    reading. ``prepared`` are the unfinished XA transactions by xid. ``last`` is the newest sequence in each
+    entry. ``gtids_complete`` is true if ``gtid_set`` contains all earlier transactions; reading can then resume by
+    GTIDs alone. ``prepared`` are the unfinished XA transactions by xid. ``last`` is the newest sequence in each
     ``topic/partition``; it is empty in layout "single", which has one partition. ``shown`` is the position of the
     newest binlog event that was written to Kafka although it belongs to no record. ``fragmented`` is true if a record
     was written as several messages, so that readers must join them. ``copy`` is the state of table copies, running and
     finished (module producer.copy.state). ``server_version`` is the leader's version. ``marks`` are the starts without
     Kafka transactions, in the order of their epochs. ``folds_names`` is true if the leader has
-    ``lower_case_table_names`` 1. The eight fields from ``prepared`` on are left out of the JSON when empty. ``filters``
-    are the filters of the producer that wrote the entry, in the form of ``Filters.listed``. ``origin`` are the GTIDs of
-    the transactions before the first record; None if some of them may have no GTID. ``filters`` and ``origin`` are None
-    in entries of older versions; ``origin`` is also None in newer entries of a log that an older version began.
+    ``lower_case_table_names`` 1. The eight fields from ``prepared`` to ``folds_names`` are left out of the JSON if they
+    are empty. ``filters`` are the filters of the producer that wrote the entry, in the form of ``Filters.listed``.
+    ``origin`` are the GTIDs of the transactions before the first record; None if some of them may have no GTID.
+    ``filters`` and ``origin`` are None in entries of older versions; ``origin`` is also None in newer entries of a log
+    that an older version began.
     """
 
     next_sequence: int
@@ -208,7 +210,7 @@ class Entry:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the newest start without Kafka transactions; 0 if there was none."""
+        """The epoch of the newest start without Kafka transactions; 0 if there was no such start."""
         return self.marks[-1].epoch if self.marks else 0
 
     @property
@@ -218,14 +220,15 @@ class Entry:
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
-        """Reads a whole entry; ``where`` (topic and offset) is for the error.
+        """Reads a whole entry. ``where`` (topic and offset) is only for the error.
 
         Raises PromiseError if ``text`` is not an entry, UserError for fields that only a newer version has.
         """
         body = _body(text, where=where, gtids=True)
         body.pop("version", None)
         if isinstance(partial := body.get("partial"), dict) and partial.pop("cut", None) is not None:
-            # an older version wrote this entry: it counts records only, and "cut" described how they were split
+            # An older version wrote this entry. The entry counts only records; its field "cut" described how they were
+            # split.
             partial["rows"] = None
         unknown = _unknown(cls, body) + (_unknown(Partial, body["partial"]) if body.get("partial") else [])
         body = {key: value for key, value in body.items() if key not in unknown}
@@ -251,7 +254,7 @@ def _marks(body: Mapping[str, Any]) -> tuple[Mark, ...]:
 
 
 def _unknown(kind: type[Entry] | type[Partial], body: object) -> list[str]:
-    """The names of the fields in ``body`` that ``kind`` lacks."""
+    """The names of the fields in ``body`` that ``kind`` does not have."""
     known = {each.name for each in fields(kind)}
     return [key for key in body if key not in known] if isinstance(body, dict) else []
 
@@ -259,15 +262,15 @@ def _unknown(kind: type[Entry] | type[Partial], body: object) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class Commits:
     """The part of an entry that readers need. All sequences below ``next_sequence`` are committed, in these
-    ``partitions``; if ``fragmented`` is true, some records are split into fragments.
+    ``partitions``. If ``fragmented`` is true, some records are split into fragments.
 
     ``gtid_set`` contains the GTIDs of all transactions that the producer has read, including transactions without
-    records; ``origin`` contains the GTIDs of the transactions before the first record, None if that is not known.
-    ``of_open`` is the number of records of a transaction that is committed in part only; they are the newest records.
-    ``written_at`` is the time at which the producer wrote the entry, in seconds since 1970; None if the topic does not
-    record it. ``server_version`` is the leader's version, empty in entries of older versions. ``marks`` are the starts
-    without Kafka transactions. ``folds_names`` is true if the names in the records are in lower case, since the leader
-    has ``lower_case_table_names = 1``.
+    records; ``origin`` contains the GTIDs of the transactions before the first record; it is None if they are unknown.
+    ``of_open`` is the number of records of a transaction of which only a part is committed; they are the newest
+    records. ``written_at`` is the time at which the producer wrote the entry, in seconds since 1970; it is None if the
+    topic does not store this time. ``server_version`` is the leader's version; it is empty in entries of older
+    versions. ``marks`` are the starts without Kafka transactions. ``folds_names`` is true if the names in the records
+    are in lower case, since the leader has ``lower_case_table_names = 1``.
     """
 
     next_sequence: int
@@ -282,7 +285,7 @@ class Commits:
     folds_names: bool = False
 
     def silence(self, *, now: float) -> float | None:
-        """Seconds from the producer's last entry until ``now``; None if the time of the entry is not known."""
+        """Seconds from the producer's last entry until ``now``; None if the time of that entry is unknown."""
         return None if self.written_at is None else max(0.0, now - self.written_at)
 
     @classmethod
@@ -290,7 +293,7 @@ class Commits:
         """Reads an entry of the commit log. Raises PromiseError if ``text`` is not an entry, UserError for an entry of
         a newer version.
 
-        Unknown fields are ignored: a field that readers must know increases the version.
+        Unknown fields are ignored, because a new field that readers must know increases the version.
         """
         body = _body(text, where=where, gtids=False)
         try:
@@ -310,8 +313,8 @@ def _text(body: dict[str, Any]) -> bytes:
 
 
 def _body(text: bytes, *, where: str, gtids: bool) -> dict[str, Any]:
-    """Parses and unpacks an entry of a known version. ``where`` (topic and offset) is for the error; the GTID set is
-    unpacked only if ``gtids`` is true.
+    """Parses and unpacks an entry of a known version. ``where`` (topic and offset) is only for the error. The GTID set
+    is unpacked only if ``gtids`` is true.
 
     Raises UserError for a newer version, PromiseError if ``text`` is not a JSON object.
     """
@@ -328,7 +331,7 @@ def _body(text: bytes, *, where: str, gtids: bool) -> dict[str, Any]:
 
 
 def _newer(what: str, *, where: str) -> UserError:
-    """Returns the error for an entry that only a newer version of ``cdc`` can read; ``what`` states why."""
+    """Returns the error for an entry that only a newer version of ``cdc`` can read; ``what`` is the reason."""
     return UserError(
         f"this entry of the commit log was written by a newer cdc: {what}",
         code="CDC-COMMIT-LOG-NEWER",

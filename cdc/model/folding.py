@@ -1,16 +1,16 @@
 """Folds names of databases and tables to lower case, as a server with ``lower_case_table_names = 1`` does. Pure.
 
 Such a server logs rows under folded names, but statements as the client typed them. It folds each character by itself,
-according to the tables of Unicode 3.0: letters that were added later are not folded. All other modules fold names with
-this module.
+according to the tables of Unicode 3.0; it does not fold letters that were added later. All other modules fold names
+with this module.
 """
 
 from collections.abc import Mapping
 
 __all__ = ["FOLDED", "folded"]
 
-# In these ranges MySQL folds each character that has a lower-case form. Outside of them it folds none, although 478
-# characters there have a lower-case form in Python (MySQL 8.0 to 9.7).
+# In these ranges MySQL folds each character that has a lower-case form. Outside of the ranges it folds no characters,
+# although 478 characters there have a lower-case form in Python (MySQL 8.0 to 9.7).
 _RANGES = (
     (0x41, 0x5A), (0xC0, 0x21E), (0x222, 0x232), (0x386, 0x3AB), (0x3DA, 0x3EE), (0x400, 0x480), (0x48C, 0x4BE),
     (0x4C1, 0x4C3), (0x4C7, 0x4C7), (0x4CB, 0x4CB), (0x4D0, 0x4F4), (0x4F8, 0x4F8), (0x531, 0x556), (0x1E00, 0x1E94),
@@ -19,8 +19,9 @@ _RANGES = (
 _CODES = [code for first, last in _RANGES for code in range(first, last + 1)]
 
 FOLDED: Mapping[str, str] = {chr(code): chr(code).lower()[0] for code in _CODES if chr(code).lower() != chr(code)}
-"""Maps each character that is folded to its lower-case form. A capital I with a dot is mapped to i alone; Python's
-``lower`` adds a combining dot."""
+"""Maps each character that is folded to its lower-case form. A capital I with a dot is mapped to i alone, while
+Python's ``lower`` adds a combining dot.
+"""
 
 _TABLE = str.maketrans(dict(FOLDED))
 

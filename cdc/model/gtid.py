@@ -28,8 +28,9 @@ Intervals = list[tuple[int, int]]
 
 
 class GtidSet:
-    """A set of GTIDs. For each source (UUID, or UUID:tag) it contains sorted, disjoint intervals of numbers; both ends
-    of an interval belong to it."""
+    """A set of GTIDs. For each source (UUID, or UUID:tag) it contains intervals of numbers. The intervals are sorted
+    and disjoint, and include both ends.
+    """
 
     __slots__ = ("_sources",)
 
@@ -38,7 +39,7 @@ class GtidSet:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parses MySQL's text form; white space and case do not matter. Raises UserError on anything else."""
+        """Parses MySQL's text form; white space and case do not matter. Raises UserError for any other text."""
         found: dict[str, Intervals] = {}
         for item in "".join(text.split()).lower().split(","):
             if not item:
@@ -58,14 +59,14 @@ class GtidSet:
         return cls({source: _merged(intervals) for source, intervals in found.items()})
 
     def add(self, gtid: str) -> None:
-        """Adds one GTID, ``uuid[:tag]:number``; has no effect if the set contains that GTID already."""
+        """Adds one GTID, ``uuid[:tag]:number``; has no effect if the set already contains that GTID."""
         source, number = gtid_parts(gtid)
         gno = int(number)
         intervals = self._sources.get(source)
         if intervals:
             first, last = intervals[-1]
-            # A leader commits nearly in order, so usually the GTID only extends the last interval, which is changed in
-            # place.
+            # A leader commits nearly in order, so usually the GTID only extends the last interval; that interval is
+            # changed in place.
             if last == gno - 1:
                 intervals[-1] = (first, gno)
                 return
@@ -78,7 +79,7 @@ class GtidSet:
         return at > 0 and gno <= intervals[at - 1][1]
 
     def issubset(self, other: "GtidSet") -> bool:
-        """Whether every GTID of this set is in ``other``, too."""
+        """Whether every GTID of this set is also in ``other``."""
         return all(_inside(intervals, other._sources.get(source, [])) for source, intervals in self._sources.items())
 
     def minus(self, other: "GtidSet") -> "GtidSet":
@@ -88,11 +89,11 @@ class GtidSet:
         })  # fmt: skip
 
     def of_sources(self, other: "GtidSet") -> "GtidSet":
-        """The GTIDs of this set whose source (with its tag) has GTIDs in ``other``, too."""
+        """The GTIDs of this set whose source (with its tag) also has GTIDs in ``other``."""
         return GtidSet({source: each for source, each in self._sources.items() if other._sources.get(source)})
 
     def intervals(self) -> list[tuple[str, Intervals]]:
-        """For each source (with its tag), the first and last number of each interval."""
+        """Returns for each source (with its tag) the first and last number of each interval."""
         return [(source, list(each)) for source, each in sorted(self._sources.items()) if each]
 
     def without(self, gtid: str) -> "GtidSet":
@@ -107,8 +108,9 @@ class GtidSet:
         return GtidSet(self._sources | {source: [(low, high) for low, high in parts if low <= high]})
 
     def encode(self) -> bytes:
-        """Encodes the set in the binary form with which a client requests a binlog dump (MySQL source,
-        Gtid_set::encode), including tags."""
+        """Encodes the set, including tags, in the binary form with which a client requests a binlog dump (MySQL source,
+        Gtid_set::encode).
+        """
         tagged = any(":" in source for source in self._sources)
         count = sum(1 for intervals in self._sources.values() if intervals)
         parts = [b"\1" + count.to_bytes(6, "little") + b"\1" if tagged else count.to_bytes(8, "little")]
@@ -224,8 +226,9 @@ def _merged(intervals: Intervals) -> Intervals:
 
 
 def _inside(intervals: Intervals, others: Intervals) -> bool:
-    """Whether each of ``intervals`` lies within one of the intervals ``others``. Both lists must be merged
-    (``_merged``)."""
+    """Whether each interval in ``intervals`` lies within one interval in ``others``. Both lists must be merged
+    (``_merged``).
+    """
     rest = iter(others)
     around = next(rest, None)
     for low, high in intervals:
@@ -237,14 +240,15 @@ def _inside(intervals: Intervals, others: Intervals) -> bool:
 
 
 def _outside(intervals: Intervals, others: Intervals) -> Intervals:
-    """The parts of ``intervals`` that are in no interval of ``others``. Both lists must be merged (``_merged``)."""
+    """The parts of ``intervals`` that no interval in ``others`` contains. Both lists must be merged (``_merged``)."""
     found: Intervals = []
     at = 0
     for first, high in intervals:
         low = first
         while at < len(others) and others[at][1] < low:
             at += 1
-        # the last overlapping interval of ``others`` may reach into the next of ``intervals``, so ``at`` stays
+        # the last overlapping interval in ``others`` may also overlap the next interval in ``intervals``, so ``at``
+        # stays
         inside = at
         while inside < len(others) and others[inside][0] <= high:
             if low < others[inside][0]:

@@ -6,7 +6,9 @@ __all__ = ["Position", "file_number"]
 
 
 def file_number(file: str) -> int:
-    """The number in a binlog file's name. Numbers must be compared, not names: binlog.1000000 follows binlog.999999."""
+    """The number in a binlog file's name. Compare these numbers, not the names, because binlog.1000000 follows
+    binlog.999999.
+    """
     return int(file.rpartition(".")[2])
 
 
@@ -27,5 +29,7 @@ class Position(NamedTuple):
 
     @property
     def place(self) -> tuple[int, int]:
-        """The position as two numbers, to compare positions on one server: binlog.1000000 follows binlog.999999."""
+        """The position as two numbers. They can be compared with another position on the same server, because
+        binlog.1000000 follows binlog.999999.
+        """
         return int(self.file.rpartition(".")[2]), self.offset

@@ -30,23 +30,23 @@ __all__ = [
 ]
 
 SKIPPED = "Skipped"  # the producer left out an event that the operator had named with --skip
-# a chunk of a table: all rows of a range of the key on the leader, or a piece of a table that is copied whole
+# a chunk of a table: either all rows in a range of keys on the leader, or a piece of a table that is copied as a whole
 COPY = "Copy"
-# A chunk of chosen keys has this name in Kafka, so that readers that know only ranges do not mistake it for a chunk of
-# a range.
+# A chunk of chosen keys has this name in Kafka. So readers that know only ranges do not mistake it for a chunk of a
+# range.
 REPAIR = "Repair"
 OPERATIONS = frozenset({"Query", "Add", "Update", "Delete", COPY, REPAIR, SKIPPED})
 
 
 _WITHOUT_ROWS = ("Query", SKIPPED)
-_OF_COPY = "copy:"  # the id of a transaction begins with this if the producer made the transaction, for a table copy
+_OF_COPY = "copy:"  # if the producer made a transaction for a table copy, the transaction's id begins with this text
 
 _LARGE = 4_000_000  # bytes
-# This pattern matches only the real key: inside a JSON string the quotes would be escaped with backslashes.
+# This pattern matches only the real key, because inside a JSON string the quotes would be escaped with backslashes.
 _POSITION = re.compile(rb'"bn_file":(\{[^{}]*\})')
 _LARGE_BLOB = re.compile(rb'\{"Blob":"([A-Za-z0-9+/=]{1000000,})"\}')
 
-# The cache helps because a stream names few tables, each of them in many records.
+# The cache helps because a stream names few tables, each in many records.
 _uri = lru_cache(maxsize=10_000)(Uri.parse)
 
 
@@ -63,21 +63,22 @@ def position_in_head(text: bytes, *, where: str) -> Position:
 
 
 class Row(NamedTuple):
-    """The images of one row, with a value for each column. The row of an Add has no ``before``, the row of a Delete no
-    ``after``."""
+    """The images of one row, with a value for each column. The row of an Add has no ``before``, and the row of a Delete
+    has no ``after``.
+    """
 
     before: list[Value] | None
     after: list[Value] | None
 
 
 class KeyRange(NamedTuple):
-    """The keys that a chunk covers: those behind the key ``after``, up to and including the key ``through``. None means
-    the table's beginning or end.
+    """The keys that a chunk covers: the keys after the key ``after``, up to and including the key ``through``. None
+    means the table's beginning or end.
 
-    ``collations`` contains, for each column of the key, the collation that orders it on the leader, or None for a
-    column without a collation; it is None if the record contains no collations. With a ``piece`` (numbered from 0) the
-    table is copied as a whole: the rows of all pieces are the table. ``after`` and ``through`` are then empty keys.
-    With ``keys`` the chunk covers exactly these keys, and ``after`` and ``through`` are None.
+    ``collations`` contains, for each column of the key, the collation that orders the column on the leader, or None for
+    a column without a collation. It is None if the record contains no collations. If ``piece`` is set, the table is
+    copied as a whole: the rows of all pieces (numbered from 0) are the table, and ``after`` and ``through`` are empty
+    keys. If ``keys`` is set, the chunk covers exactly these keys, and ``after`` and ``through`` are None.
     """
 
     after: list[Value] | None
@@ -87,11 +88,11 @@ class KeyRange(NamedTuple):
     keys: tuple[list[Value], ...] | None = None
 
 
-# Creates a Row as Row() does, but without the call of a Python function.
+# Creates a Row as Row() does, but without calling a Python function.
 _row: Callable[[tuple[list[Value] | None, list[Value] | None]], Row] = partial(tuple.__new__, Row)
 
 
-# The class is not frozen: creating a frozen object takes three times as long.
+# The class is not frozen, because creating a frozen object takes three times as long.
 @dataclass(slots=True)
 class Record:
     """A parsed record. ``key`` is None for a table without a key; ``flags`` are MySQL's flags of the rows event.
@@ -127,18 +128,20 @@ class Record:
 
     @property
     def of_copy(self) -> bool:
-        """Whether the record belongs to a table copy. Then the producer made it, and it belongs to no transaction of
-        the leader."""
+        """Whether the record belongs to a table copy. If so, the producer made it, and it belongs to no transaction of
+        the leader.
+        """
         return self.transaction.startswith(_OF_COPY)
 
     def emptied(self) -> "Record":
-        """The record without rows and without effect: it has no range either, because a chunk without rows would empty
-        its range."""
+        """The record without rows and without effect. It also has no range, because a chunk without rows would empty
+        its range.
+        """
         return replace(self, operation="Add" if self.range else self.operation, rows=(), range=None)
 
     @classmethod
     def parse(cls, text: bytes | LargeRecord, *, where: str) -> Self:
-        """Parses the value of a message; ``where`` (topic, partition, offset) is for the error.
+        """Parses the value of a message. ``where`` (topic, partition, offset) is only for the error.
 
         Raises PromiseError if the value is not a record, because skipping the message could lose a change.
         """
@@ -195,7 +198,7 @@ class Record:
 
 
 def _large(text: bytes) -> Any:
-    """Parses a large record. Its large BLOBs are cut out first, since the JSON parser would copy them once more."""
+    """Parses a large record. Its large BLOBs are cut out first, since the JSON parser would copy them."""
     found: list[str] = []
 
     def taken(match: re.Match[bytes]) -> bytes:
@@ -209,7 +212,7 @@ def _large(text: bytes) -> Any:
         for value in chain.from_iterable(row.values()):
             if isinstance(value, dict) and value.get("Blob") in waiting:
                 value["Blob"] = waiting.pop(value["Blob"])
-    # Some BLOBs were not found among the values: what looked like a large BLOB may be a part of a JSON document.
+    # Some texts that look like large BLOBs were not found among the values; they may be parts of a JSON document.
     return orjson.loads(text) if waiting else body
 
 

@@ -1,9 +1,9 @@
 """Computes the GTID under which a consumer executes a statement of the leader, and finds the statement that was
 executed under a GTID.
 
-The leader's statements are numbered 1, 2, 3 … in the order in which a follower executes them, so that their GTIDs are
-one interval in the follower's ``gtid_executed``. The ledger maps statements to numbers. Earlier versions of ``cdc``
-used the record's sequence as the number, under another UUID; these GTIDs are still understood.
+The leader's statements are numbered 1, 2, 3 … in the order in which a follower executes them. So their GTIDs are one
+interval in the follower's ``gtid_executed``. The ledger maps statements to numbers. Earlier versions of ``cdc`` used
+the record's sequence as the number, under another UUID; these GTIDs are still understood.
 """
 
 import uuid
@@ -25,8 +25,9 @@ def ddl_uuid(resource: str) -> str:
 
 
 def former_gtid(resource: str, sequence: int) -> str:
-    """The GTID under which an earlier version executed the statement with this ``sequence`` (from 0) of the leader
-    ``resource``."""
+    """The GTID under which an earlier version executed a statement of the leader ``resource``; ``sequence`` is the
+    statement's sequence (from 0).
+    """
     return f"{ddl_uuid(resource)}:{sequence + 1}"
 
 
@@ -45,14 +46,15 @@ def statement_gtid(resource: str, number: int) -> str:
 class StatementSequences:
     """Finds which statement of the leader ``resource`` a follower executed under a GTID.
 
-    ``noted``, read from the ledger, maps the GTIDs of numbered statements to the statements' sequences.
+    ``noted`` maps the GTIDs of numbered statements to the statements' sequences; it is read from the ledger.
     """
 
     resource: str
     noted: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, gtid: str) -> int | None:
-        """The sequence of the statement that was executed under ``gtid``; None if the transaction was no statement of
-        this leader."""
+        """Returns the sequence of the statement that was executed under ``gtid``; None if no statement of this leader
+        was executed under it.
+        """
         source, _, number = gtid.rpartition(":")
         return int(number) - 1 if source == ddl_uuid(self.resource) else self.noted.get(gtid)

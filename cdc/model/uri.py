@@ -23,7 +23,7 @@ class Uri(NamedTuple):
         return _SCHEME + "/".join(quote(name, safe="") for name in names)
 
     def folded(self) -> "Uri":
-        """The URI with its names as a server with ``lower_case_table_names = 1`` stores them."""
+        """Returns the URI with its names as a server with ``lower_case_table_names = 1`` stores them."""
         return Uri(self.resource, folded(self.database), None if self.table is None else folded(self.table))
 
     @classmethod

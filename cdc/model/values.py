@@ -40,8 +40,8 @@ UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u
 
 
 def visible(text: str, *, keep: str = "") -> str:
-    """Returns ``text`` as one line: each invisible character, except those in ``keep``, is replaced by a picture (␀ …
-    ␡) or an escape.
+    """Returns ``text`` as one line. Each invisible character, except the characters in ``keep``, is replaced by a
+    picture (␀ … ␡) or an escape.
     """
     return UNSEEN.sub(lambda match: match[0] if match[0] in keep else _picture(ord(match[0])), text)
 

@@ -1,6 +1,6 @@
 """Finds out whether members of an ENUM or SET are equal in its collation, as a server without strict mode allows.
 
-The server takes the text of such a member for the first member that is equal, so the member can't be replicated as a
+The server reads the text of such a member as the first member that is equal, so the member can't be replicated as a
 text. Only the server knows which texts are equal, since each collation has its own rules: in utf8mb4_general_ci ß
 equals s, in latin1_swedish_ci ü equals y.
 """

@@ -1,8 +1,8 @@
 """Compares the filters with the filters of the previous run: existing objects that pass only the new filters must be
 copied.
 
-A table that passes only the new filters, and exists on the leader already, has a definition and perhaps rows, which its
-changes in the binlog alone would never bring to a follower.
+A table that exists on the leader already has a definition and perhaps rows. Later changes in the binlog alone would
+never bring them to a follower.
 """
 
 import logging

@@ -23,7 +23,7 @@ _QUIET_SECONDS = 5.0  # seconds between two commits of the position while no cha
 
 
 class Progress:
-    """The progress from ``entry`` on.
+    """Tracks the progress of the stream, from ``entry`` on.
 
     An unchanged position is committed every ``alive_seconds``, as a sign of life. ``transactions`` counts the
     transactions read to their end, ``through_us`` is the commit time of the newest of these transactions. ``copy`` is
@@ -82,8 +82,8 @@ class Progress:
     def _copies(self, state: CopyState) -> None:
         self.copy, self._is_due = state.entry, self._is_due or state.at_once
         if state.filters is not None:
-            # The topic begins here for objects that pass from now on: a copy of the leader must contain all changes
-            # before this place.
+            # For objects that pass the filters only from now on, the topic begins here: a copy of the leader must
+            # contain all changes before this place.
             origin = self.gtid_text or self._entry.origin
             self._entry = replace(self._entry, filters=state.filters.listed(), origin=origin)
 
@@ -152,8 +152,7 @@ class Progress:
         return self._open is None
 
     def is_stale(self, now: float) -> bool:
-        """Whether another commit is due, since so much time has passed between the last commit and ``now``
-        (``time.monotonic()``).
+        """Whether another commit is due, because the last commit is too old at the time ``now`` (``time.monotonic()``).
 
         After a ``CopyState`` with ``at_once`` a commit is due at once.
         """

@@ -64,8 +64,8 @@ class Skips:
                 )
 
     def check_end(self, reached: Position) -> None:
-        """Raises UserError if the binlog, which ends at ``reached``, does not contain an event yet that was to be
-        skipped.
+        """Raises UserError if an event that was to be skipped is not in the binlog yet; ``reached`` is the binlog's
+        end.
         """
         for event in self._asked.keys() - self._used:
             raise UserError(

@@ -1,6 +1,8 @@
-"""Writes changes to Kafka in transactions, each with the records of some changes and the position after them.
+"""Writes changes to Kafka in transactions. Each transaction contains the records of some changes, and the position
+after these changes.
 
-Decides when to commit to Kafka: at once while the leader has no more events, in large transactions while it is ahead.
+Decides when to commit to Kafka: at once while the leader has no more events, in large transactions while the leader is
+ahead.
 """
 
 import threading
@@ -135,7 +137,7 @@ class Stream:
 
     @contextmanager
     def _complete_transactions_committed(self) -> Iterator[None]:
-        """Commits the complete transactions at the end, also if an event can't be replicated."""
+        """Commits the complete transactions at the end of the block, even if an event can't be replicated."""
         try:
             yield
         except PromiseError as reason:
@@ -149,6 +151,6 @@ class Stream:
 
     def _commit_complete(self) -> None:
         # A commit can't leave out the records that an open transaction has written already: if there are such records,
-        # nothing is committed, and all is read again next time.
+        # nothing is committed, and everything is read again after the next start.
         if not self.router.sent:
             self._commit(0)

@@ -1,2 +1,3 @@
-"""The program cdc-repair: requests the drifted rows of followers from the leader's producer, which sends them again, so
-that the followers correct them."""
+"""The program cdc-repair: requests from the leader's producer the rows in which followers have drifted. The producer
+sends these rows again, so that the followers correct them.
+"""

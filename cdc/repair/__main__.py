@@ -1,5 +1,6 @@
-"""The program cdc-repair: requests the rows that drifted according to an audit from the leader's producer, which sends
-them again."""
+"""The program cdc-repair: reads in an audit's report which rows have drifted, and requests from the leader's producer
+that it sends them again.
+"""
 
 import argparse
 import sys
@@ -52,8 +53,9 @@ def row_lines(table: DriftedTable) -> Iterator[str]:
 
 
 def definition_lines(drift: dict[str, Any]) -> Iterator[str]:
-    """Yields lines about an object whose definition differs from the leader's, and, if it is known, the statement that
-    corrects the definition."""
+    """Yields lines about an object whose definition differs from the leader's definition. The lines contain the
+    statement that corrects the definition, if it is known.
+    """
     name = ".".join(part for part in (drift["database"], drift["name"]) if part)
     yield visible(f"{drift['kind']} {name}: NOT repaired: {drift['cause']}: {drift['evidence']}")
     if (statement := statement_of(drift)) is not None:
@@ -112,7 +114,7 @@ def _run(path: Path, folder: Path, *, dry_run: bool) -> int:
     plans = _plans(settings, report)
     asked = [plan for plan in plans if plan.keys or plan.whole]
     if asked and not dry_run:
-        _ask(settings, asked)  # the request is sent before anything is printed, since printing may fail
+        _ask(settings, asked)  # the request is sent before anything is printed, because printing may fail
         outcome = 'asked: the producer logs "rows are sent again", the consumer "rows repaired"; then audit again'
     else:
         outcome = "nothing is asked for" if plans or report.schema_drift else "no row drifted"

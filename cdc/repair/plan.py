@@ -1,5 +1,6 @@
-"""Decides how the drifted rows of a table are requested: with a list of their keys, with the whole table, or not at
-all."""
+"""Decides how to request the drifted rows of a table: by a list of their keys, by requesting the whole table, or not at
+all.
+"""
 
 import re
 from collections.abc import Iterator
@@ -13,16 +14,17 @@ from cdc.repair.report import DriftedTable, Table
 __all__ = ["Plan", "planned", "requests", "statement_of"]
 
 _MOST_KEYS = 100_000
-_ALWAYS = 1_000  # this number of keys may always be requested, even from a table with few rows
-_A_REQUEST = 500  # the largest number of keys in one request
+_ALWAYS = 1_000  # this number of keys may be requested even from a table with few rows
+_A_REQUEST = 500  # the maximum number of keys in one request
 _REQUEST_LENGTH = 200_000  # characters
 _LACKS = re.compile(r"(?:only the leader has|skipped by an operator): (.+) \(sequence \d+ at [^();]+, [^();]+\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is requested for ``table``: the rows with some ``keys``, the ``whole`` table, or nothing. If no keys are
-    requested, ``why`` is the reason."""
+    """The plan for ``table``: to request the rows with some ``keys``, to request the ``whole`` table, or to request
+    nothing. If no keys are requested, ``why`` is the reason.
+    """
 
     table: DriftedTable
     keys: Keys | None = None
@@ -31,7 +33,7 @@ class Plan:
 
     @property
     def summary(self) -> str:
-        """One line about the plan, for a terminal."""
+        """Describes the plan in one line, for a terminal."""
         table = self.table
         of = f"{table.missing:,} missing, {table.extra:,} extra, {table.different:,} different"
         if self.keys is not None:
@@ -48,8 +50,7 @@ class Plan:
 def planned(
     table: DriftedTable, definition: TableDefinition, *, differently_defined: set[Table], is_wanted: bool
 ) -> Plan:
-    """Decides how the drifted rows of ``table`` are requested; ``definition`` is the table's definition on the
-    leader."""
+    """Decides how to request the drifted rows of ``table``; ``definition`` is the table's definition on the leader."""
     if not is_wanted:
         return Plan(table, why="the profile's filters leave the table out")
     if table.name in differently_defined:
@@ -87,7 +88,8 @@ def requests(keys: Keys) -> Iterator[Keys]:
 
 
 def statement_of(drift: dict[str, Any]) -> str | None:
-    """The statement that the follower lacks, from the evidence of ``drift``; None if more than one statement is
-    missing, or if the report does not contain the statement's whole text."""
+    """Returns the statement that the follower lacks, taken from the evidence of ``drift``. Returns None if the follower
+    lacks more than one statement, or if the report does not contain the statement's whole text.
+    """
     found = _LACKS.fullmatch(drift["evidence"])
     return found[1] if found and not found[1].endswith("…") and " (sequence " not in found[1] else None

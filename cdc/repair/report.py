@@ -23,8 +23,8 @@ class DriftedTable:
     contains some of the drifted rows.
 
     ``columns`` are the columns of the key. ``keys`` contains the key of each drifted row, with each value as JSON text;
-    it is None if the report does not contain all keys. ``accepted`` is the number of further rows that differ, but that
-    the operator has accepted with ``cdc-audit --accept``.
+    it is None if the report does not contain all keys. ``accepted`` is the number of further rows that differ; the
+    operator has accepted their differences with ``cdc-audit --accept``.
     """
 
     name: Table
@@ -56,8 +56,9 @@ class Report:
 
 
 def read_report(folder: Path, *, resource: str, topic: str) -> Report:
-    """Reads the report in ``folder``. Raises UserError if it is missing, contains no verdict, or is about another
-    leader."""
+    """Reads the report in ``folder``. Raises UserError if the report is missing, contains no verdict, or is about
+    another leader.
+    """
     where = f"option --report {folder}"
     try:
         body = json.loads((folder / JSON).read_text(encoding="utf-8"))

@@ -62,7 +62,8 @@ class Topic:
 
     def next(self) -> dict[str, Any]:
         """Waits for the next record and returns it. Raises PromiseError if no record arrives within a minute,
-        ServerGone if Kafka fails."""
+        ServerGone if reading from Kafka fails.
+        """
         deadline = time.monotonic() + _SECONDS
         while time.monotonic() < deadline:
             self._check()
@@ -73,8 +74,8 @@ class Topic:
             if error is None and value is not None:
                 record: dict[str, Any] = json.loads(value)
                 return record
-            # The topic may be missing at first, because the producer creates it, perhaps after this program begins to
-            # read.
+            # The topic may be missing at first, because the producer creates it, and may do so only after this program
+            # begins to read.
             if error is not None and error.code() not in NO_TOPIC:
                 raise ServerGone(error.str(), where=f"topic {self.name}")
         raise PromiseError(
@@ -104,8 +105,8 @@ class Checkpoint:
         self._connection.close()
 
     def reached(self, sequence: int) -> float:
-        """Waits until the checkpoint shows that the follower has applied the record ``sequence``; returns the time of
-        that, in seconds since 1970.
+        """Waits until the checkpoint shows that the follower has applied the record ``sequence``; returns the time at
+        which this was seen, in seconds since 1970.
 
         Raises PromiseError if the follower has not applied the record within a minute.
         """
@@ -129,7 +130,7 @@ class Checkpoint:
         except pymysql.err.MySQLError as error:
             if error.args[0] not in _NO_SUCH_TABLE:
                 raise
-            return None  # the consumer has not created the table of the checkpoint yet
+            return None  # the consumer has not created the checkpoint table yet
         return None if row is None else row[0]
 
 
@@ -227,13 +228,15 @@ def _tutorial(leader: MySql, records: Topic, checkpoint: Checkpoint) -> None:
 
 
 def _shown(record: dict[str, Any]) -> str:
-    """The JSON of a record as in Kafka, but without the session settings of a statement, which would fill a screen."""
+    """Returns the JSON of a record as in Kafka, without the session settings of a statement, because they would fill a
+    screen.
+    """
     short = record | ({"context": "…"} if "context" in record else {})
     return json.dumps(short, ensure_ascii=False, separators=(",", ":"))
 
 
 def _statements() -> Iterator[str]:
-    """Yields the statements of the tutorial, whose file has one statement per line."""
+    """Yields the statements of the tutorial. The file of the tutorial has one statement per line."""
     for line in _TUTORIAL.read_text().splitlines():
         if line and not line.startswith("--"):
             yield line.rstrip(";")
@@ -259,8 +262,9 @@ def _compare(leader: MySql, follower: MySql) -> None:
 
 
 def _is_checkpoint_of(sequence: int) -> Callable[[dict[str, Any]], bool]:
-    """Returns a function that checks whether a record of the follower's topic is the update of the checkpoint to the
-    leader's ``sequence``."""
+    """Returns a function for records of the follower's topic. It decides whether a record is the UPDATE that sets the
+    checkpoint to the leader's ``sequence``.
+    """
 
     def is_checkpoint(record: dict[str, Any]) -> bool:
         if not record["uri"].endswith("/cdc/checkpoint") or "Update" not in record["operation"]:
@@ -280,8 +284,9 @@ def _keyed_table(leader: MySql, records: Topic, checkpoint: Checkpoint) -> None:
 
 
 def _repair(programs: Programs, report: Path, records: Topic, checkpoint: Checkpoint) -> int:
-    """Repairs the drifted rows in ``report``; returns the sequence of the record with which the producer repairs
-    them."""
+    """Repairs the drifted rows in ``report``. Returns the sequence of the record with which the producer
+    repairs them.
+    """
     print(programs.repair(report))
     record = records.next()
     if "Repair" not in record["operation"] or record["sequence"] != _LAST_KEYED + 1:
@@ -294,8 +299,8 @@ def _repair(programs: Programs, report: Path, records: Topic, checkpoint: Checkp
 
 
 def _write_by_hand(follower: MySql, echoes: Topic) -> list[str]:
-    """Writes a row on the follower by hand; returns the binlog file and offset of the write, as the topic of the
-    follower's own producer shows them.
+    """Writes a row on the follower by hand. Returns the binlog file and offset of this write; they are read from the
+    topic of the follower's own producer.
     """
     print(f"follower> {_FOREIGN};")
     with follower.connect() as connection, connection.cursor() as cursor:

@@ -17,7 +17,7 @@ _TOPIC = "rust-mysql-cdc"
 
 @dataclass(frozen=True, slots=True)
 class ProfileFiles:
-    """The files of three profiles: for the leader's producer, for the consumer, and for the follower's producer."""
+    """The paths of three profiles: for the leader's producer, for the consumer, and for the follower's producer."""
 
     producer: Path
     consumer: Path
@@ -29,7 +29,7 @@ class ProfileFiles:
         return cls(*(folder / f"{name}_profile.toml" for name in ("producer", "consumer", "follower")))
 
     def write(self, *, leader_port: int, follower_port: int, kafka_port: int) -> None:
-        """Writes the files, and overwrites existing files."""
+        """Writes the files. Existing files are overwritten."""
         leader_dbs, follower_dbs = ["flvDb"], ["flvDb", "cdc"]
         echo = f"{_RESOURCE}-follower", follower_port, follower_dbs, kafka_port, f"{_TOPIC}-follower"
         write_text(self.producer, _text(_RESOURCE, leader_port, leader_dbs, kafka_port, _TOPIC))

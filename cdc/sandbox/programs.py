@@ -1,4 +1,4 @@
-"""Runs the programs of this package as a user runs them: as console scripts with a profile."""
+"""Runs the programs of this package in the same way as a user: as console scripts with a profile."""
 
 import importlib.metadata
 import os
@@ -18,8 +18,9 @@ _REPAIR_SECONDS = 60
 
 
 class Programs:
-    """Runs a producer on each server, and the consumer between the servers; also runs audits and repairs. The logs of
-    all programs are in ``folder``."""
+    """Runs a producer on each server, and the consumer between the servers. Also runs audits and repairs. The logs of
+    all programs are in ``folder``.
+    """
 
     def __init__(self, folder: Path, profiles: ProfileFiles) -> None:
         self._folder = folder
@@ -27,8 +28,9 @@ class Programs:
         self._running: list[Process] = []
 
     def start(self) -> None:
-        """Starts both producers and the consumer, which end together with this process. Raises UserError if a program
-        is not installed."""
+        """Starts both producers and the consumer. They end together with this process. Raises UserError if a program is
+        not installed.
+        """
         for script, name, profile in (
             ("cdc-producer", "producer", self._profiles.producer),
             ("cdc-producer", "follower-producer", self._profiles.follower),
@@ -56,13 +58,13 @@ class Programs:
             )
 
     def kill(self) -> None:
-        """Sends SIGKILL to the programs that still run."""
+        """Sends SIGKILL to the programs that are still running."""
         for process in self._running:
             process.kill()
         self._running.clear()
 
     def audit(self, report: Path) -> tuple[int, str]:
-        """Runs the audit, which writes its report to the folder ``report``; returns its exit status and output."""
+        """Runs the audit; returns its exit status and output. The audit writes its report to the folder ``report``."""
         process = Process(report.name, folder=self._folder)
         files = ("--leader", self._profiles.producer, "--follower", self._profiles.follower, "--report", report)
         jars = ",".join(map(str, spark_jars()))
@@ -70,8 +72,8 @@ class Programs:
         return process.wait(seconds=_AUDIT_SECONDS), process.said()
 
     def repair(self, report: Path) -> str:
-        """Runs cdc-repair on ``report``; returns its output. Raises PromiseError if it fails, because not all drifted
-        rows were requested.
+        """Runs cdc-repair on ``report``; returns its output. Raises PromiseError if cdc-repair fails, which means that
+        not all drifted rows were requested.
         """
         process = Process("repair", folder=self._folder)
         process.start([_script("cdc-repair"), self._profiles.producer, "--report", report])
@@ -83,8 +85,9 @@ class Programs:
 
 
 def spark_jars() -> list[Path]:
-    """Fetches the jars with which Spark reads Kafka, if they are not in the cache yet. Raises UserError if there is no
-    JDK or no PySpark, or if the jars can't be fetched."""
+    """Fetches the jars with which Spark reads Kafka, if they are not in the cache yet. Raises UserError if Java or
+    PySpark is missing, or if the jars can't be fetched.
+    """
     java()
     try:
         version = importlib.metadata.version("pyspark")

@@ -47,8 +47,9 @@ class Servers:
 
     @classmethod
     def found(cls, folder: Path) -> Self:
-        """Finds the servers that a process, perhaps another one, started in ``folder``. Raises UserError if the folder
-        is no sandbox."""
+        """Finds the servers that this or another process has started in ``folder``. Raises UserError if the folder is
+        not a sandbox.
+        """
         if not (folder / _MARKER).exists():
             raise UserError(
                 "there is no sandbox", code="CDC-SANDBOX-MISSING", where=str(folder), hint="start one: cdc-sandbox up"
@@ -60,8 +61,9 @@ class Servers:
         yield from zip(_NAMES, (self.leader, self.follower, self.kafka), strict=True)
 
     def start(self, *, outlive: bool = False, say: Callable[[str], None]) -> Self:
-        """Starts all three servers, or none: if a server does not start, the started servers are killed. Raises
-        UserError."""
+        """Starts all three servers, or none. If a server does not start, the servers that were started are killed.
+        Raises UserError.
+        """
         for name, server in self._each():
             if server.running():
                 raise UserError(
@@ -78,7 +80,7 @@ class Servers:
                 started.append(server)
                 server.start(outlive=outlive)
                 say(f"{name:9} 127.0.0.1:{server.port}")
-        except BaseException:  # Ctrl-C too
+        except BaseException:  # also for Ctrl-C
             for server in started:
                 server.kill()
             raise
@@ -103,8 +105,8 @@ class Servers:
             server.kill()
 
     def _claim(self) -> None:
-        """Marks the folder as a sandbox. Raises UserError if it is no sandbox but contains files with the sandbox's
-        names, which ``wipe`` would remove.
+        """Marks the folder as a sandbox. Raises UserError if the folder is not a sandbox, but contains files with the
+        sandbox's names, because ``wipe`` would remove them.
         """
         existing = [name for name in _NAMES if (self.folder / name).exists()]
         if existing and not (self.folder / _MARKER).exists():
@@ -118,7 +120,7 @@ class Servers:
         (self.folder / _MARKER).touch()
 
     def wipe(self) -> None:
-        """Removes the files of the servers, but no other files in the folder. The servers must not run."""
+        """Removes the files of the servers, but no other files in the folder. The servers must not be running."""
         if not (self.folder / _MARKER).exists():
             return
         for name in _NAMES:
@@ -131,7 +133,7 @@ class Servers:
         return {f"{name:9} 127.0.0.1:{server.port}": server.running() for name, server in self._each()}
 
     def directions(self) -> str:
-        """A text that explains to the user how to connect."""
+        """Returns a text that explains to the user how to connect."""
         version = ".".join(map(str, mysql_programs().version))
         leader = f"MySQL {version}"
         if self._kind == _MARIADB:

@@ -1,1 +1,1 @@
-"""The program cdc-seed: builds a new follower from a leader's topics, and loads each row only in its final state."""
+"""The program cdc-seed: builds a new follower from a leader's topics. Each row is loaded only in its final state."""

@@ -64,14 +64,14 @@ def main() -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    # Spark writes rows to temporary files, which other users must not be able to read.
+    # Spark writes rows to temporary files. Other users must not be able to read these files.
     os.umask(MASK)
     leader, follower = load(arguments.leader, servers=KAFKA_ONLY), load(arguments.follower, servers=BOTH_SERVERS)
     setup_logging(level=follower.log.level, form=follower.log.format)
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", code="CDC-SEED-NO-PYSPARK", hint=with_spark())
     require_java(os.environ)
-    # These modules are imported only here, after the check for PySpark, since importing them without PySpark fails.
+    # These modules are imported only after the check for PySpark, since importing them without PySpark fails.
     from cdc.seed.pipeline import run
     from cdc.spark.input.spans import span
     from cdc.spark.job.in_process import cancelling, started
@@ -93,7 +93,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except Exception as error:
         if not (stop.is_set() and _is_of_spark(error)):
             raise
-        loaded = None  # the error is only that Spark's job was cancelled
+        loaded = None  # the error reports only that Spark's job was cancelled
     if loaded is None:
         raise UserError(
             "stopped before the follower was whole", code="CDC-SEED-STOPPED", hint="run cdc-seed again, which goes on"
@@ -106,7 +106,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _is_of_spark(error: Exception) -> bool:
-    # A ConnectionError comes from Py4J's connection to the JVM: errors of all other connections are translated before.
+    # A ConnectionError comes from Py4J's connection to the JVM, because errors of all other connections were translated
+    # earlier.
     return type(error).__module__.startswith(("pyspark", "py4j")) or isinstance(error, ConnectionError)
 
 

@@ -50,12 +50,12 @@ from cdc.spark.streams.row_places import PLACE, row_at, sequence_at, steps
 
 __all__ = ["Line", "image_texts", "leading_values", "lines", "pattern", "values_at"]
 
-# Characters above U+FFFF don't match, because Spark's parser writes them with backslashes.
+# Characters above U+FFFF do not match, because Spark's parser writes them with backslashes.
 _VALUE = r'\{"[A-Za-z]+":(?:-?[0-9]+|"[^"\\\x{10000}-\x{10FFFF}]*+"|\{[^{}\\]*+\})\}'
 _OR_NULL = rf'(?:{_VALUE}|"Null")'
 # Each match begins with the text before an image. The group contains the image's leading values; it is empty if one of
-# them does not match _VALUE. The ends of a chunk's range are no images: they are objects, not in an array, so they
-# don't match.
+# these values does not match _VALUE. The ends of a chunk's range do not match, because they are objects outside of an
+# array, not images.
 _IMAGE = r'cols":\[(?<=[,\[]\{{"cols":\[|"(?:before|after)_cols":\[)({})?'
 _HEAD_BYTES, _LARGE = 16_384, 16 << 20
 _HEAD = r'^(\{"uri":.*?),"operation":\{"(Add|Update|Delete|Copy)":\{'
@@ -84,8 +84,9 @@ _UPDATED, _AFTER, _NEXT_UPDATED = b'{"before_cols":[', b'],"after_cols":[', b']}
 
 
 def pattern(known: Collection[int], width: int) -> str:
-    """The regular expression that finds the first ``width`` values of each image in a record. The columns whose indexes
-    are in ``known`` are never NULL."""
+    """Returns the regular expression that finds the first ``width`` values of each image in a record. The columns whose
+    indexes are in ``known`` are never NULL.
+    """
     return _IMAGE.format(",".join(_VALUE if at in known else _OR_NULL for at in range(width)))
 
 
@@ -107,8 +108,8 @@ def leading_values(messages: DataFrame, patterns: DataFrame, *, uris: Collection
     fields = headed.select(*_MESSAGE, "operation", *record_columns(*_OF_HEAD))
     is_known = F.col("uri").isin(list(uris)) & F.col("sequence").isNotNull()
     fields = fields.withColumn("known", F.coalesce(is_known, F.lit(False)))
-    # This condition is part of the join, because Spark would move a filter to a place where it must compute the columns
-    # a second time.
+    # The condition is part of the join. Spark would move a filter to a place where it must compute the columns a second
+    # time.
     within = f"known AND uri = of AND sequence >= first AND sequence < end AND sequence <= {upto}"
     found = fields.join(F.broadcast(patterns.withColumnRenamed("uri", "of")), F.expr(within), "left")
     found = found.where("NOT known OR of IS NOT NULL").drop("known", "of", "first", "end")
@@ -119,8 +120,8 @@ def leading_values(messages: DataFrame, patterns: DataFrame, *, uris: Collection
 
 
 def image_texts(value: bytes | None, rows: Sequence[int], *, of: int, sequence: int) -> list[str]:
-    """Extracts the images after the change of some rows of a plain record: for each row, the JSON texts of its values,
-    separated by commas. ``rows`` are the numbers of these rows in the record, which contains ``of`` rows.
+    """Extracts the after-images of some rows of a plain record. Returns for each row the JSON texts of its values,
+    separated by commas. ``rows`` are the numbers of these rows in the record; the record contains ``of`` rows.
 
     Raises ValueError if the record was deleted (``value`` is None), has another ``sequence`` or another number of rows,
     or is not UTF-8.
@@ -143,8 +144,9 @@ _IS_SET = f"getbit(CAST(conv(hex(substr(bits, int({_BIT} div 8) + 1, 1)), 16, 10
 
 
 def values_at(messages: DataFrame, places: DataFrame) -> DataFrame:
-    """Selects those ``messages`` (partition, offset, value) whose partition and offset are in ``places``; each message
-    occurs once."""
+    """Selects from ``messages`` (partition, offset, value) the messages whose partition and offset are in ``places``.
+    Each message is selected once.
+    """
     wanted = places.groupBy(F.col("partition").alias("of"), F.expr(_BUCKET).alias("bucket"))
     bitmaps = wanted.agg(F.expr(f"bitmap_construct_agg({_BIT})").alias("bits"))
     within = F.expr(f"partition = of AND {_BUCKET} = bucket AND {_IS_SET}")
@@ -165,8 +167,8 @@ _FAILS = (
     f"raise_error(concat('record ', sequence, ', table ', name, ': ', {_WHY}, '; start cdc-producer again, which tells "
     "them with the next row of the table, or copy the table again'))"
 )
-# The generator itself checks whether the rows can be read: Spark may apply a filter on rows too early, before the
-# filter on the sequences of the part.
+# The generator itself checks whether the rows can be read. Spark might apply a separate filter on rows too early,
+# before the filter on the sequences of the part.
 _CHECKED = f"""
     posexplode(IF(refused = '' AND names = columns, rows,
         CAST({_FAILS} AS ARRAY<STRUCT<before: ARRAY<STRING>, after: ARRAY<STRING>>>)))
@@ -178,7 +180,7 @@ _KEYED = steps(
     added=_STEP.format("new", "false", "place + 1", "true", "0L"),
     both=_STEP.format("coalesce(new, old)", "false", "IF(new IS NULL, place, place + 1)", "new IS NOT NULL", "0L"),
 )
-# In a table without a key, equal rows are only counted, and all of them are loaded at the place of the last one.
+# In a table without a key, equal rows are only counted; all of them are loaded at the place of the last equal row.
 _BARE = f"""
     array({_STEP.format("old", "true", "-1L", "false", "-1L")},
         {_STEP.format("new", "true", "place + 1", "true", "1L")})
@@ -201,11 +203,11 @@ _TEXTS = """
 
 
 class Line(NamedTuple):
-    """Rows whose last change is in the same record: ``texts`` is the JSON of each row, ``rows`` are the numbers of
+    """Rows whose last change is in the same record. ``texts`` is the JSON of each row, ``rows`` are the numbers of
     these rows in the record.
 
-    ``is_left`` is true for rows that remain. It is false for rows that are kept because of the highest number of an
-    AUTO_INCREMENT column; these may have been deleted later.
+    ``is_left`` is true for rows that remain. It is false for rows that are kept because they have the highest number of
+    an AUTO_INCREMENT column; these rows may have been deleted later.
     """
 
     sequence: int
@@ -222,8 +224,8 @@ class Line(NamedTuple):
 
 
 def lines(source: Source, parts: Sequence[Part], *, after: int, upto: int) -> Iterator[Line]:
-    """Yields the rows of ``parts`` that remain after sequence ``upto``, if their last change has a sequence after
-    ``after``, in the order of these last changes.
+    """Yields the rows of ``parts`` that remain after sequence ``upto`` and whose last change is after sequence
+    ``after``, in the order of their last changes.
 
     Spark raises an error if a message is not a record, or if the stream lacks rows.
     """
@@ -235,7 +237,7 @@ def lines(source: Source, parts: Sequence[Part], *, after: int, upto: int) -> It
         kept = kept.unionByName(_highest(records))
     grouped = kept.where(f"sequence > {after}").groupBy("sequence", "is_left")
     found = cached(grouped.agg(F.array_sort(F.collect_list("kept")).alias("found")))
-    # ``found`` is computed before Spark plans the join, so that Spark broadcasts ``found`` if it is small.
+    # ``found`` is computed before Spark plans the join. If it is small, Spark then broadcasts it.
     found.count()
     for row in _sorted(_chosen(source, parts, records, found)).toLocalIterator(prefetchPartitions=True):
         *told, plain, parsed, of, value = row
@@ -244,10 +246,10 @@ def lines(source: Source, parts: Sequence[Part], *, after: int, upto: int) -> It
 
 
 def _chosen(source: Source, parts: Sequence[Part], records: DataFrame, found: DataFrame) -> DataFrame:
-    """Selects those ``records`` that are in ``found``.
+    """Selects the ``records`` that are in ``found``.
 
     The columns are the fields of a Line up to its rows, ``plain``, the texts of parsed records, the number of rows in
-    the record, and the value of plain records, for which the messages are read once more.
+    the record, and the value of plain records. To add the values, the messages are read once more.
     """
     texts = F.expr(f"IF(plain, NULL, {_TEXTS})").alias("texts")
     chosen = cached(
@@ -275,8 +277,7 @@ def _images(value: bytes | None, rows: Sequence[int], *, of: int, sequence: int)
 
 
 def _sorted(chosen: DataFrame) -> DataFrame:
-    """Sorts the rows by sequence, in partitions that are small enough for the driver to fetch them one after
-    another."""
+    """Sorts the rows by sequence, in partitions that are small enough for the driver to fetch one after another."""
     chosen = cached(chosen)
     [size] = chosen.agg(F.coalesce(F.sum(F.expr(_BYTES)), F.lit(0))).collect()
     count = int(size[0]) // _PARTITION_BYTES + 1
@@ -286,7 +287,7 @@ def _sorted(chosen: DataFrame) -> DataFrame:
 def _records(source: Source, parts: Sequence[Part], upto: int) -> DataFrame:
     """Reads the records with rows.
 
-    Plain records contain only the leading values of their rows, other records contain the result of ``parse``. Each
+    Plain records contain only the leading values of their rows; other records contain the result of ``parse``. Each
     record has columns about its part: ``part`` (the part's number), ``owner`` (a number), ``owned`` (the owner's name),
     ``shape``, ``numbers``, ``names`` (of the columns), and ``refused``.
     """
@@ -299,7 +300,7 @@ def _records(source: Source, parts: Sequence[Part], upto: int) -> DataFrame:
     ]
     within = local_frame(source.spark, told, _PARTS)
     found = leading_values(source.of_tables(uris), within, uris=uris.values(), upto=upto)
-    # Cached, because Spark would otherwise search the values again at each use.
+    # The records are cached, because Spark would otherwise search for the values again at each use.
     found = cached(found.withColumn("value", F.expr("IF(plain, NULL, value)")))
     parsed = _parsed(found.where("NOT plain").drop("plain"), within.drop("uri", "pattern", "width"), upto)
     parsed = parsed.withColumn("plain", F.lit(False))
@@ -327,8 +328,9 @@ def _told(at: int, part: Part) -> dict[str, Any]:
 
 
 def _known(part: Part) -> tuple[int, ...] | None:
-    """The indexes of the columns that identify a row; None if only all columns together identify a row. Empty for a
-    part whose rows can't be read."""
+    """The indexes of the columns that identify a row; None if a row is identified only by all columns together. Empty
+    for a part whose rows can't be read.
+    """
     return part.known if not part.refused else ()
 
 
@@ -340,8 +342,8 @@ def _changes(records: DataFrame, shapes: Sequence[tuple[int, ...] | None]) -> Da
     """Returns an output row for each identity that a row had before or after a change.
 
     The columns are owner, owned, bare (true if the table has no key), id (two hashes), place, adds (true if the row has
-    this id from this place on), and n (in a table without a key: the number of rows with this id that the change adds,
-    -1 if it removes one).
+    this id from this place on), and n. In a table without a key, n is the number of rows with this id that the change
+    adds; it is -1 if the change removes a row.
     """
     rows = records.select("owner", "owned", "shape", "sequence", F.expr(_CHECKED).alias("row", "image"))
     bare = F.col("shape") == shapes.index(None) if None in shapes else F.lit(False)
@@ -376,8 +378,9 @@ def _left(changes: DataFrame) -> DataFrame:
 
 
 def _highest(records: DataFrame) -> DataFrame:
-    """Finds the row with the highest number of each AUTO_INCREMENT column. The result has the columns of ``_left``, in
-    which is_left is false."""
+    """Finds the row with the highest number of each AUTO_INCREMENT column. The columns are the same as in ``_left``;
+    is_left is false.
+    """
     rows = records.select("owner", "numbers", "sequence", F.expr(_CHECKED).alias("row", "image"))
     rows = rows.where("image.after IS NOT NULL")
     columns = rows.select("owner", "sequence", "row", "image", F.posexplode("numbers").alias("at", "i")).where("i >= 0")

@@ -1,5 +1,6 @@
-"""Marks a follower while cdc-seed loads it. Before the mark, the follower is empty; after the mark is removed, it is an
-ordinary follower."""
+"""Marks a follower while cdc-seed loads it. Before the mark is set, the follower is empty. After the mark is removed,
+it is an ordinary follower.
+"""
 
 from cdc.consumer.errors import Interrupted, Refused, Stopped
 from cdc.consumer.follower.session import Session
@@ -19,7 +20,9 @@ _EMPTY = (
 
 
 class SeedBeginning:
-    """Begins to load a follower, or continues, according to ``seed``; see ``range.base_copy.Attachment``."""
+    """Begins or continues to load a follower, according to ``seed``. The methods are described in
+    ``range.base_copy.Attachment``.
+    """
 
     def __init__(self, resource: str, seed: Seed) -> None:
         self._resource = resource
@@ -27,7 +30,8 @@ class SeedBeginning:
 
     def begin(self, session: Session) -> list[bytes]:
         """Creates the table of marks, and returns the statement that writes the mark. The mark commits together with
-        the first checkpoint, so that a consumer never finds one of them without the other."""
+        the first checkpoint, so that the follower never has only one of the two.
+        """
         session.run([SEEDS.create(session.schema).encode()])
         seed = self._seed
         return [SEEDS.insert(session.schema, self._resource, upto=seed.upto, scope=seed.scope, now="at").encode()]
@@ -38,7 +42,7 @@ class SeedBeginning:
 
 
 def seed_in(session: Session, resource: str, *, name: str) -> Seed | None:
-    """Reads from the follower which seed is loading it; None if the follower is empty.
+    """Reads from the follower which seed is loading it; returns None if the follower is empty.
 
     Raises UserError if the follower is not empty and no seed is loading it; raises Disconnected. ``name`` is the
     follower's name in errors.
@@ -71,7 +75,7 @@ def seed_in(session: Session, resource: str, *, name: str) -> Seed | None:
 
 
 def finish(session: Session, resource: str) -> None:
-    """Removes the mark, since the follower now equals the leader as of the checkpoint. Raises Disconnected."""
+    """Removes the mark, since the follower now equals the leader at the checkpoint. Raises Disconnected."""
     try:
         session.run([SEEDS.delete(session.schema, resource).encode(), b"COMMIT"])
     except (Interrupted, Refused) as error:

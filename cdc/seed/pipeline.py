@@ -49,8 +49,9 @@ _ROWS_OF_A_RECORD = 20
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The result of a run: the follower equals the leader after ``sequence``, and this run loaded ``rows`` rows and
-    executed ``statements`` statements."""
+    """The result of a run. The follower equals the leader after ``sequence``; the run loaded ``rows`` rows and executed
+    ``statements`` statements.
+    """
 
     sequence: int
     rows: int
@@ -66,15 +67,14 @@ def run(
     retry: Retry,
     stop: threading.Event,
 ) -> Loaded | None:
-    """Makes an empty follower equal to the leader as of ``at``, or continues a load that was stopped. Returns None if
-    ``stop`` is set before the load is complete.
+    """Makes an empty follower equal to the leader at the moment ``at``, or continues a load that was stopped. Returns
+    None if ``stop`` is set before the load is complete.
 
     ``leader`` is the profile of cdc-producer, ``follower`` is the profile of cdc-consumer. ``spark`` starts Spark.
     Raises UserError, PromiseError or ServerGone; the next start continues where this run stopped.
     """
     require_one_stream(leader, follower)
-    # No other client has written to the follower, so rows need not be compared, and there are no conflicts to
-    # overwrite.
+    # No other client has written to the follower. So rows need not be compared, and there are no conflicts to resolve.
     settings = replace(follower.consumer, on_conflict="stop", before_images="ignore")
     follower = replace(follower, consumer=settings)
     try:
@@ -94,8 +94,8 @@ def _load(startup: Startup, spark: Callable[[], SparkSession], leader: Profile, 
     source = Source.of(spark(), leader)
     require_whole(source)
     configure_for(source.spark, source.span.size)
-    # The number of rows is estimated here: the rows have not been counted yet, and a record may contain hundreds of
-    # them.
+    # The number of rows is estimated here. The rows have not been counted yet, and a record may contain hundreds of
+    # rows.
     set_tiny(source.spark, records=source.span.size * _ROWS_OF_A_RECORD)
     startup.require_same_names(leader_folds=source.folds_names)
     seed = _seed(begun, source, at, listed(follower))
@@ -129,13 +129,13 @@ def _applied(
                     logged_at = time.monotonic()
                     event(_LOG, "loading", sequence=applied.last.sequence, rows=rows, statements=ledger.applied)
         except Reread:
-            pass  # another server is the follower now, and it lacks the newest of the loaded rows
+            pass  # the follower's place was taken by another server, which lacks the newest of the loaded rows
     return Loaded(stream.upto, rows, ledger.applied) if applier.checkpoint.sequence == stream.upto else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Loading:
-    """Prepares the stream for loading, as batches, from any checkpoint on."""
+    """Prepares the stream for loading. The batches may begin at any checkpoint."""
 
     source: Source
     stream: Stream
@@ -154,14 +154,16 @@ class _Loading:
         )
 
     def _renamed(self, transaction: Transaction) -> Transaction:
-        """Renames the tables in the transaction's rows to their names on the follower; the tables in statements are
-        renamed when the statements are executed."""
+        """Renames the tables in the transaction's rows to their names on the follower. The tables in statements are
+        renamed when the statements are executed.
+        """
         return transaction._replace(records=[self.renaming.of_stream(record) for record in transaction.records])
 
 
 def _seed(begun: Seed | None, source: Source, at: Moment, scope: str) -> Seed:
-    """Returns the seed to begin, or the seed ``begun``, which is to be continued. Raises UserError if the follower is
-    being loaded with another seed."""
+    """Returns the seed ``begun`` if there is one, so that it is continued; otherwise returns a new seed. Raises
+    UserError if the follower is being loaded with another seed.
+    """
     if begun is None:
         seed = Seed(sequence_at(source, at), scope)
         if seed.upto < 0:
@@ -197,8 +199,9 @@ def _seed(begun: Seed | None, source: Source, at: Moment, scope: str) -> Seed:
 
 
 def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream:
-    """Reads the stream to load, up to sequence ``upto``. Raises UserError if tables can't be loaded; if there are
-    several such tables, logs an error for each."""
+    """Reads the stream to load, up to sequence ``upto``. Raises UserError if a table can't be loaded. If several tables
+    can't be loaded, logs an error for each of them.
+    """
     follower = startup.profile
     outline = source.outline().persist()
     messages = outline.where("told").select("partition", "offset", "value")
@@ -226,7 +229,7 @@ def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream
 
 
 def _passes(startup: Startup) -> Callable[[Uri], bool]:
-    """Returns the function that decides whether a table is loaded; its argument is the leader's URI of the table."""
+    """Returns the function that decides whether a table is loaded. Its argument is the leader's URI of the table."""
     wanted = replicated(startup.scope)
     return (lambda uri: wanted(uri.folded())) if startup.session.folds_names else wanted
 

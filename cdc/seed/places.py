@@ -1,8 +1,8 @@
-"""Finds the places of records in the topics: of the records to which the checkpoint moves while a follower is loaded,
-and of the first records after the seed.
+"""Finds the places of two kinds of records in the topics: the records to which the checkpoint moves while a follower is
+loaded, and the first records after the seed.
 
-The module also checks the requirements of a seed: both profiles name the same stream, and the topics contain the stream
-from its first record on.
+The module also checks the requirements of a seed. Both profiles must name the same stream, and the topics must contain
+the stream from its first record on.
 """
 
 from collections.abc import Collection, Mapping
@@ -62,9 +62,9 @@ def require_whole(source: Source) -> None:
 
 
 class Places(NamedTuple):
-    """The places of records: ``heads`` are the records without rows to which the checkpoint moves, ``offsets`` are the
-    offsets from which a consumer continues after the seed, and ``newest`` maps the name of each table to the sequence
-    of its newest rows.
+    """The places of records. ``heads`` are the records to which the checkpoint moves, without their rows. ``offsets``
+    are the offsets from which a consumer continues after the seed. ``newest`` maps the name of each table to the
+    sequence of its newest rows.
     """
 
     heads: dict[int, Head]
@@ -104,9 +104,10 @@ def places(
 def _of_partitions(outline: DataFrame, upto: int, wanted: Collection[int]) -> DataFrame:
     """Aggregates the records of each partition.
 
-    The columns are ``count``, the number of records through ``upto``; ``next``, the first offset after these records,
-    or NULL; ``heads``, the sequence, file, position, transaction and ts_us of the records with the ``wanted``
-    sequences; and ``newest``, the URI and the newest sequence of each table with rows through ``upto``.
+    The columns are ``count``, ``next``, ``heads`` and ``newest``. ``count`` is the number of records through ``upto``,
+    and ``next`` is the first offset after these records, or NULL. ``heads`` contains the sequence, file, position,
+    transaction and ts_us of the records with the ``wanted`` sequences. ``newest`` contains the URI and the newest
+    sequence of each table with rows through ``upto``.
     """
     numbers = [{"sequence": each} for each in sorted(wanted)]
     marked = local_frame(outline.sparkSession, numbers, "sequence BIGINT").withColumn("marked", F.lit(True))

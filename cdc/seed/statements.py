@@ -1,5 +1,6 @@
-"""Reads the records without rows from a leader's stream: statements, and notes about events that the producer left
-out."""
+"""Reads the records without rows from a leader's stream. They are statements, and notes about events that the producer
+left out.
+"""
 
 from dataclasses import replace
 

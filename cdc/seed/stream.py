@@ -1,8 +1,8 @@
 """Makes the stream that loads a follower: transactions with the remaining rows and the statements, ordered by sequence.
 
-Each transaction ends at a record of the leader's stream, to which the checkpoint moves. A statement in the follower's
-binlog proves that all records before the statement were applied. So before a statement is executed, the checkpoint
-moves to the record before it.
+Each transaction ends at a record of the leader's stream; the checkpoint moves to that record. A statement in the
+follower's binlog proves that all records before the statement were applied. So before a statement is executed, the
+checkpoint moves to the record before it.
 """
 
 import json
@@ -43,8 +43,9 @@ class Head:
 
 @dataclass(slots=True)
 class _Unit:
-    """The content of one transaction: its ``lines``, the number of ``rows`` in them, and the ``size`` of the rows in
-    characters."""
+    """The content of one transaction. ``rows`` is the number of rows in its ``lines``, and ``size`` is the size of
+    these rows in characters.
+    """
 
     lines: list[Line] = field(default_factory=list)
     rows: int = 0
@@ -59,7 +60,7 @@ class _Unit:
 @dataclass(frozen=True, slots=True)
 class Stream:
     """The stream up to sequence ``upto``. ``statements`` maps sequences to statements, ``parts`` are the parts with
-    rows, and ``heads`` are the records without rows to which the checkpoint moves.
+    rows, and ``heads`` are the records to which the checkpoint moves, without their rows.
 
     ``offsets`` are the offsets from which a consumer continues after ``upto``; each checkpoint of the load contains
     them. One transaction loads about ``most_rows`` rows.
@@ -104,7 +105,7 @@ class Stream:
         yield Transaction([on_part_of_rows(self.statements[sequence])], dict(self.offsets), 0, statement=True)
 
     def _empty(self, sequence: int) -> Transaction:
-        """Builds a transaction without rows, which only moves the checkpoint to ``sequence``."""
+        """Builds a transaction without rows. It only moves the checkpoint to ``sequence``."""
         head = self.heads[sequence]
         position = Position(head.file, head.position)
         uri = Uri(self.resource, NO_DATABASE)
@@ -116,7 +117,7 @@ class Stream:
 
         Rows that are needed only for their AUTO_INCREMENT numbers come first. Each of them is inserted and immediately
         deleted, since later rows may have the same unique key. All records have the sequence and position of the newest
-        line, to which the checkpoint moves.
+        line; the checkpoint moves to that position.
         """
         tables: dict[tuple[int, str | None], list[Line]] = {}
         for line in unit.lines:
@@ -141,7 +142,7 @@ class Stream:
             "transaction": {"id": head.transaction, "index": 0, "last": True, "ts_us": head.ts_us},
             "columns": part.columns, **({"key": line.key} if line.key else {}),
             **({"sql_mode": line.mode} if line.mode is not None else {}),
-            # A row is loaded before its parent row if the parent was changed later, so foreign keys must not be
+            # If a parent row was changed after a child row, the child row is loaded first. So foreign keys must not be
             # checked.
             "flags": NO_FOREIGN_KEY_CHECKS,
         }  # fmt: skip
@@ -150,8 +151,9 @@ class Stream:
 
 
 def without_repeated(lines: Sequence[Line]) -> list[Line]:
-    """Returns the lines of one record without repeated rows: a row that is needed for its AUTO_INCREMENT number, and
-    that also remains, is only in the lines of remaining rows."""
+    """Removes repeated rows from the lines of one record. If a row is needed for its AUTO_INCREMENT number and also
+    remains, only the lines of remaining rows contain it.
+    """
     left = {(line.part, row) for line in lines if line.is_left for row in line.rows}
     found = [line if line.is_left else _without(left, line) for line in lines]
     return [line for line in found if line.rows]

@@ -1,8 +1,8 @@
 """Decides which tables are loaded, and finds the parts of the stream that contain the rows of these tables. Pure.
 
-Each row is loaded at the sequence of its last change, into the table as it was defined then; later statements change
-the row as they did on the leader. So at each sequence the follower contains only rows that the leader contained, too,
-and no unique key can refuse a row.
+Each row is loaded at the sequence of its last change, into the table with its definition at that sequence. Later
+statements change the row as they did on the leader. So at each sequence the follower contains only rows that the leader
+also contained, and no unique key can refuse a row.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,10 +29,11 @@ class Part:
     """The records of table ``name`` with sequences from ``first`` up to but not including ``end``. The table is now
     called ``owner``.
 
-    The rows have these ``columns``. ``known`` are the indexes of the columns that identify a row; it is None if the
-    table has no key, so that only all values together identify a row. ``numbers`` are the indexes of the columns that
-    may be AUTO_INCREMENT, in the same order in all parts of a table, with -1 for a column that does not exist in this
-    part. ``refused`` is the reason why the rows of these records can't be read; it is empty if they can be read.
+    The rows have these ``columns``. ``known`` are the indexes of the columns that identify a row. It is None if the
+    table has no key; a row is then identified only by all its values together. ``numbers`` are the indexes of the
+    columns that may be AUTO_INCREMENT, in the same order in all parts of a table, with -1 for a column that does not
+    exist in this part. ``refused`` is the reason why the rows of these records can't be read; it is empty if they can
+    be read.
     """
 
     name: Name
@@ -52,7 +53,7 @@ def parts_of(
     """Returns the parts of all tables that exist after sequence ``upto`` and pass the filters, and an error for each
     table that can't be loaded.
 
-    ``newest`` maps each name under which rows were logged to the sequence of the newest of these rows.
+    ``newest`` maps the names of tables to the sequence of the newest rows that were logged under the name.
     """
     found: list[Part] = []
     refused: list[UserError] = []
@@ -91,7 +92,8 @@ def _of_table(
     """Yields the parts of one table. Raises UserError if the table can't be loaded."""
     if not any(_tells(told.name, told.sequence, segments) for told in history.told if told.sequence <= upto):
         require_no_exchange(segments, history.upto(upto), name, f"table {'.'.join(name)}")
-        # No record contains the table's columns: the table has no rows, or an earlier version of cdc wrote the stream.
+        # No record contains the table's columns. Either the table has no rows, or an earlier version of cdc wrote the
+        # stream.
         for each in segments:
             yield Part((each.database, each.table), name, each.first, each.end, refused="no record tells its columns")
         return
@@ -140,8 +142,9 @@ def _part(planned: Plan, stretch: Stretch, *, numbered: bool) -> Part:
 
 
 def _require_same_rows(planned: Plan, statements: Mapping[int, Record]) -> None:
-    """Raises UserError if a statement numbered the rows of the table. On the follower it would number other rows,
-    because some rows are loaded only later, and deleted rows are never loaded."""
+    """Raises UserError if a statement numbered the rows of the table. On the follower the statement would number other
+    rows, because some rows are loaded only later, and deleted rows are never loaded.
+    """
     for before, stretch in zip(planned.stretches, planned.stretches[1:], strict=False):
         record = statements.get(stretch.first)
         if record is None:

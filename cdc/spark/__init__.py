@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from cdc.spark.frames.api import tables as tables
     from cdc.spark.verdict import audit as audit
 
-# The import of a package or module of cdc.spark would replace a function of the same name. So no function but ``audit``
-# has such a name; packages are called ``ddl`` and ``frames``, not ``schema`` and ``tables``. The module ``audit`` is a
-# script for spark-submit, which only cdc-audit imports.
+# The import of a package or module of cdc.spark would replace a function of the same name. So no function except
+# ``audit`` is named like a package or module; packages are called ``ddl`` and ``frames``, not ``schema`` and
+# ``tables``. The module ``audit`` is a script for spark-submit, which only cdc-audit imports.
 _MODULES = {
     "audit": "cdc.spark.verdict",
     **dict.fromkeys(("changes", "schema", "table", "tables"), "cdc.spark.frames.api"),

@@ -46,7 +46,8 @@ def _run(options: Sequence[str]) -> int:
         accepted_drift(given.accept)
     runtime = Runtime.of(os.environ)
     # cdc.spark.audit clears the report, too; but Spark takes seconds to start, and a user's mistake is reported at once
-    # here. With a state, clearing has to wait until the state is locked: another audit may use both.
+    # here. With a state, clearing has to wait until the state is locked: another audit may use the same state and
+    # report.
     if given.state is None:
         clear(given.report)
     spans = {side: span(profile.kafka) for side, profile in by_side.items() if kafka_options(profile.kafka)}

@@ -1,4 +1,4 @@
-"""Compares the rows that each side's stream results in, up to the compared sequence.
+"""Compares the rows that result from each side's stream, up to the compared sequence.
 
 The leader's history ends at the watermark, the follower's at its last complete transaction: the follower's transactions
 beyond the watermark did not come from the leader, so they are compared, too.
@@ -79,7 +79,7 @@ class SideHistory:
         return changes(self.records, self.segments()).select("hash")
 
     def folded_where_open(self, agreed: Agreement) -> DataFrame:
-        """Folds the rows that ``agreed`` leaves open; there must be open rows."""
+        """Folds the rows that the digests in ``agreed`` did not settle; at least one row must be unsettled."""
         parts = []
         if agreed.whole:
             parts.append(changes(self.records, self.segments(agreed.whole), self.marks))
@@ -94,7 +94,7 @@ class Sides:
     """The ``records`` of both sides that are compared, and the history of each side.
 
     ``copied`` are the tables that were copied into the leader's stream, or are older than the stream; ``copied_before``
-    were these tables when the state was kept.
+    are the tables of which this was true when the state was saved.
     """
 
     records: DataFrame
@@ -115,7 +115,7 @@ class Comparison:
     all rows are equal; ``tally`` counts all rows.
 
     ``listed`` are the rows that the report lists, None if there are none. ``touched`` is true if ``rows`` are only the
-    rows that were changed after the state was kept, or that were listed then.
+    rows that were changed after the state was saved, or that the state lists one by one.
     """
 
     rows: DataFrame | None
@@ -221,7 +221,8 @@ def _few_touched(both: Sides, streams: Streams, held: Held, *, exact: bool) -> b
     few = few and both.copied_before.tables == both.copied.tables
     # A CREATE changes the meaning of all rows, too: it shows that the stream has the table from its beginning.
     few = few and not any((both.copied_before.older ^ both.copied.older) & names)
-    # Each row that is looked up is folded on both sides; if all rows are compared, each row of the state is, too.
+    # Each row that is looked up is folded on both sides. If all rows are compared, each row of the state is folded,
+    # too.
     looked_up = 2 * (held.opened + streams.new_rows if few else held.rows + held.above)
     new_records = sum(each.records for each in streams.new_contents.values())
     spark = streams.new_records.sparkSession
@@ -237,8 +238,9 @@ def _all_rows(both: Sides, held: Held | None) -> tuple[DataFrame, Tally]:
 
 
 def _touched_rows(both: Sides, streams: Streams, held: Held) -> tuple[DataFrame, Tally]:
-    """Compares the rows that were changed after ``held``, or were listed one by one then (``Held.open``); returns them
-    and the tally of all other rows."""
+    """Compares the rows that were changed after ``held``, or that ``held`` lists one by one (``Held.open``); returns
+    these rows and the tally of all other rows.
+    """
     hashes = reduce(DataFrame.union, [each.hashes() for each in both.sides.values()], held.open)
     hashes = in_one_part(hashes).distinct()
     before = cached(rows_of(held.layers, hashes, few=searched(held, streams.new_rows)))

@@ -1,4 +1,4 @@
-"""Saves the part of the topics that an audit covered in the state, for the next audit."""
+"""Saves in the state which part of the topics an audit covered, for the next audit."""
 
 import sys
 

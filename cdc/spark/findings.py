@@ -66,8 +66,8 @@ __all__ = [
     "with_signs_of_life",
 ]
 
-_LISTED = 100  # the most entries of each list in the report
-_MOST_KEYS = 100_000  # the most keys listed for cdc-repair; it requests all rows of a table whose keys are not listed
+_LISTED = 100  # maximum number of entries of each list in the report
+_MOST_KEYS = 100_000  # maximum number of keys listed for cdc-repair; it requests all rows of tables without listed keys
 
 AcceptedRows = Mapping[int, Mapping[Name, Mapping[str, int]]]
 """Maps the number of an entry (or NOT_REPLICATED) and a table to the number of accepted rows of each kind."""
@@ -408,8 +408,9 @@ def _waiting(streams: Streams) -> int | None:
 
 
 def _drift_of_skipped_events(streams: Streams, within: Extent, scope: Scope) -> Iterator[SchemaDrift]:
-    """The objects that skipped events may have changed. Neither topic contains these changes, so comparing rows can't
-    find them."""
+    """The objects that skipped events may have changed. Neither topic contains the changes of a skipped event, so
+    comparing rows can't find them.
+    """
     for side, end in within.ends.items():
         skips = [act for act in streams.skipped_events.get(side, []) if act.sequence <= end and scope.may_want(act)]
         copies = within.copy_ends if side == LEADER else []

@@ -38,12 +38,13 @@ class Streams:
 
     ``records`` are the new records and the earlier records that the state keeps, which are statements and the
     consumer's notes. By side, ``acts`` are the effects of statements, and ``skipped_events`` are the possible effects
-    of events that a producer skipped. ``not_run`` maps the leader's sequences that the follower did not apply to the
-    ledger's state; ``sequences`` finds the leader's statements that the follower ran. For the new transactions,
-    ``unreached`` are the starts that no transaction reached (``streams.watermark``), ``committed`` describes the
-    leader's commits, and ``ids``, which are read only with a state, are the transactions' ids. ``base_copy`` is the
-    dump that the follower began with, None if it began empty; ``acts``, ``skipped_events`` and ``copy_ends`` contain
-    only effects after the base copy. ``copy_ends`` are the beginnings and ends of table copies.
+    of events that a producer skipped. ``not_run`` contains the leader's records that the follower did not apply: the
+    keys are their sequences, the values are their states in the ledger; ``sequences`` finds the leader's statements
+    that the follower ran. For the new transactions, ``unreached`` are the starts that no transaction reached
+    (``streams.watermark``), ``committed`` describes the leader's commits, and ``ids``, which are read only with a
+    state, are the transactions' ids. ``base_copy`` is the dump that the follower began with, None if it began empty;
+    ``acts``, ``skipped_events`` and ``copy_ends`` contain only effects after the base copy. ``copy_ends`` are the
+    beginnings and ends of table copies.
     """
 
     new_records: DataFrame

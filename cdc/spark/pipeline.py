@@ -59,8 +59,8 @@ def audit_topics(
     try:
         with staged(folder) as aside:
             judgement = judge(topics, replication, aside, terms, for_state=state is not None)
-            # Only a complete comparison is kept. A crash before this leaves the old state; a crash after it leaves the
-            # new state, with which the next audit reports the same drift.
+            # Only a complete comparison is kept. A crash before ``keep`` leaves the old state; a crash after ``keep``
+            # leaves the new state, with which the next audit reports the same drift.
             if state and not judgement.audit.reasons:
                 keep(spark, state, topics, judgement.covered)
             audit = with_signs_of_life(judgement.audit, profiles, terms.max_age)

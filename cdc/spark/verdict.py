@@ -86,7 +86,7 @@ class Verdict:
 
     def _read(self, name: str, schema: str) -> DataFrame:
         folder = self.report / name
-        if not folder.is_dir():  # the audit found no such rows
+        if not folder.is_dir():  # an audit without such rows writes no folder
             return local_frame(self._spark, [], schema)
         return self._spark.read.parquet(LocalFolder(self.report).uri(name))
 

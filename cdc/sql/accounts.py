@@ -1,4 +1,4 @@
-"""Shortens a statement about accounts to its command and accounts, a text without secrets."""
+"""Shortens a statement about accounts to its command and its accounts. The result contains no secrets."""
 
 from cdc.model.client_text import NO_BLANKS, Blanks
 from cdc.sql.parser import SqlReader
@@ -6,8 +6,8 @@ from cdc.sql.tokens import tokens
 
 __all__ = ["accounts"]
 
-# Maps the first words of a statement to the word that precedes its accounts (manual, "Account Management Statements");
-# empty if the accounts follow the first words.
+# Maps the first words of a statement to the word that precedes its accounts (manual, "Account Management Statements").
+# The word is empty if the accounts follow the first words.
 _FORMS = {
     ("CREATE", "USER"): "", ("ALTER", "USER"): "", ("DROP", "USER"): "", ("RENAME", "USER"): "",
     ("CREATE", "ROLE"): "", ("DROP", "ROLE"): "",
@@ -36,7 +36,7 @@ def _named(reader: SqlReader, after: str) -> list[str]:
     if not reader.take("IF", "NOT", "EXISTS"):
         reader.take("IF", "EXISTS")
     found = []
-    # Behind a comma there is always an account or a role; a password follows its account without a comma.
+    # Each comma is followed by an account or a role; a password follows its account without a comma.
     for clause in reader.clauses():
         found.append(clause.account())
         if clause.take("TO"):

@@ -1,7 +1,8 @@
-"""Reads and writes column types in SQL, with character sets. Records contain them once per version of a table. Pure.
+"""Reads and writes column types in SQL, with character sets. Records contain the types once per version of a table.
+Pure.
 
-Display widths of integers and digits of FLOAT and DOUBLE are omitted: they change no value, and a table map does not
-contain them.
+Display widths of integers and digits of FLOAT and DOUBLE are omitted, because they change no value, and a table map
+does not contain them.
 """
 
 import json
@@ -17,8 +18,8 @@ _MEMBER = re.compile(r"'((?:[^']|'')*)'")
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """A column type: its ``name``, the ``numbers`` in brackets, the ``members`` of an ENUM or SET if they are known,
-    and the ``charset`` of text.
+    """A column type. It has a ``name``, the ``numbers`` in brackets, the ``members`` of an ENUM or SET if they are
+    known, and the ``charset`` of text.
     """
 
     name: str
@@ -48,12 +49,13 @@ def character_type(name: str, charset: str) -> str:
 
 
 def members_type(name: str, members: Iterable[str] | None, charset: str) -> str:
-    """Writes an ENUM or SET type with its members; ``members`` is None if the members cannot be decoded exactly, and
-    then they are omitted."""
+    """Writes an ENUM or SET type with its members. If ``members`` is None, because the members cannot be decoded
+    exactly, they are omitted.
+    """
     listed = "" if members is None else "({})".format(",".join("'{}'".format(m.replace("'", "''")) for m in members))
     return f"{name}{listed} character set {charset}"
 
 
 def types_json(types: Iterable[str]) -> str:
-    """Writes the JSON of a record's column types, which is inserted after the column names."""
+    """Writes the JSON of a record's column types. It is inserted after the column names."""
     return f',"types":{json.dumps(list(types), ensure_ascii=False)}'

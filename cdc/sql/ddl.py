@@ -1,6 +1,7 @@
-"""Classifies a statement of the binlog: its kind and, for DDL, the full names of the objects that it affects.
+"""Classifies a statement of the binlog. Determines its kind and, for DDL, the full names of the objects that it
+affects.
 
-Only the head of a statement names the affected objects, so only the head is parsed, and the clauses of ALTER TABLE. The
+Only the head of a statement names the affected objects. So only the head is parsed, and the clauses of ALTER TABLE. The
 grammar is that of MySQL 9.7. A statement outside of the grammar is ``unknown``; its kind is never guessed.
 """
 
@@ -35,7 +36,7 @@ _SERVER_OBJECTS = (
     ("SERVER",), ("TABLESPACE",), ("UNDO", "TABLESPACE"), ("LOGFILE", "GROUP"), ("RESOURCE", "GROUP"), ("INSTANCE",),
     ("SPATIAL", "REFERENCE", "SYSTEM"),
 )  # fmt: skip
-# Words that may precede the kind of object, besides ALGORITHM, DEFINER and SQL SECURITY.
+# These words may precede the kind of object, besides ALGORITHM, DEFINER and SQL SECURITY.
 _ADJECTIVES = {
     "UNIQUE", "FULLTEXT", "SPATIAL", "AGGREGATE", "EXTERNAL", "MATERIALIZED", "JSON", "RELATIONAL", "DUALITY",
 }  # fmt: skip
@@ -51,8 +52,8 @@ def classify(
     session_bound: bool = False,
     real: Callable[[tuple[Effect, ...]], bool] = lambda _: False,
 ) -> tuple[str, tuple[Effect, ...]]:
-    """Returns the statement's kind and, for ``ddl``, its effects. CREATE TEMPORARY TABLE has an effect, too: on the
-    table that it hides.
+    """Returns the statement's kind and, for ``ddl``, its effects. CREATE TEMPORARY TABLE also has an effect, because it
+    hides the table of the same name.
 
     The kinds are ``begin``, ``commit``, ``rollback``, ``rollback to``, ``savepoint``, ``xa``, ``ddl``, ``account``,
     ``admin``, ``temporary``, ``dml`` and ``unknown``. ``session_bound`` is true if the leader marked the statement as
@@ -167,7 +168,8 @@ def _effects(verb: str, kind: str, reader: SqlReader) -> tuple[str, tuple[Effect
         return "ddl", tuple(Effect(action, *name) for name in reader.names())
     name = reader.name()
     if action == "CreateFunction" and reader.comes("RETURNS"):
-        # Without brackets before RETURNS it is a loadable function, which belongs to the server and not to a database.
+        # If no bracket comes before RETURNS, the statement creates a loadable function, which belongs to the server and
+        # not to a database.
         return "admin", ()
     if action == "AlterTable" and _is_of_this_server(reader):
         return "admin", ()
@@ -190,7 +192,7 @@ def _database(reader: SqlReader) -> str:
 
 
 def _is_of_this_server(reader: SqlReader) -> bool:
-    """Whether an ALTER TABLE only inspects the table, or concerns only the table's copy in a secondary engine."""
+    """Whether an ALTER TABLE only inspects the table, or changes only the table's copy in a secondary engine."""
     return reader.peek() in ("SECONDARY_LOAD", "SECONDARY_UNLOAD") or reader.comes("CHECK", "PARTITION")
 
 

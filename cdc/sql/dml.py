@@ -1,13 +1,14 @@
-"""Lists the tables that a statement may have changed (DML that was logged as a statement), from its text and the
-databases that were logged with it.
+"""Lists the tables that a statement may have changed, if the statement is DML that was logged as a statement. Uses the
+text of the statement and the databases that were logged with it.
 
-With each such statement the server logs the databases of all tables that the statement reads or writes, including the
-tables of triggers and functions (Q_UPDATED_DB_NAMES of the Query event), unless these databases are too many or a
-foreign key refers to one of the tables. The text shows the written table, if a statement of this form can write to one
-table only. If a logged database is not named in the text, a trigger or function uses it, and may write there.
+With each such statement the server logs the databases of all tables that the statement reads or writes
+(Q_UPDATED_DB_NAMES of the Query event). This includes the tables of triggers and functions. The server logs no
+databases if there are too many, or if a foreign key refers to one of the tables. The text shows the written table, if a
+statement of this form can write to only one table. If a logged database is not named in the text, a trigger or function
+uses it, and may write there.
 
-Neither source reveals a trigger of the written table that writes to a database which the text names too. Such triggers
-are likely to write to the table's own database, so the router stops if a table of that database may pass the filters
+A trigger of the written table may write to a database that the text also names. Neither source reveals such a trigger.
+It is likely to write to the table's own database, so the router stops if a table of that database may pass the filters
 (cdc.producer.sink.filter_boundary.may_fire).
 """
 
@@ -24,8 +25,8 @@ __all__ = ["changed_by"]
 _OPEN, _DOT, _COMMA = Token("mark", "("), Token("mark", "."), Token("mark", ",")
 _OPTIONS = ("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE")
 _BEFORE_TABLES = {"FROM", "JOIN", "STRAIGHT_JOIN", "TABLE"}
-# Words that may precede a bracket without being the name of a stored function. A function that is not in this list may
-# change any table.
+# Words that may precede a bracket although they are not the name of a stored function. A function that is not in this
+# list may change any table.
 _KNOWN = frozenset(
     """
     ALL AND ANY AS BETWEEN BINARY BY CASE CHAR COLLATE DATETIME DECIMAL DEFAULT DISTINCT DIV DUPLICATE ELSE EXCEPT
@@ -56,9 +57,9 @@ def changed_by(
     backslash_escapes: bool,
     blanks: Blanks = NO_BLANKS,
 ) -> tuple[Effect, ...]:
-    """The tables or whole databases that the statement may have changed (``SkipTable``, ``SkipDatabase``).
+    """Returns the tables or whole databases that the statement may have changed (``SkipTable``, ``SkipDatabase``).
 
-    ``databases`` are the databases that the leader logged with the statement; empty if it logged none.
+    ``databases`` are the databases that the leader logged with the statement; empty if it logged no databases.
     """
     if not databases or "" in databases:
         return (ANY_DATABASE,)
@@ -77,8 +78,9 @@ def changed_by(
 
 
 def _one_table(reader: SqlReader) -> tuple[str, str] | None:
-    """Reads up to the table that the statement writes to, and returns its name; None if the statement may write to
-    several tables."""
+    """Reads up to the table to which the statement writes, and returns its name. Returns None if the statement may
+    write to several tables.
+    """
     verb = reader.identifier().upper()
     while reader.peek() in _OPTIONS:
         reader.identifier()
@@ -97,8 +99,9 @@ def _one_table(reader: SqlReader) -> tuple[str, str] | None:
 
 
 def _alone(reader: SqlReader, *, ends: tuple[str, ...]) -> tuple[str, str] | None:
-    """Reads a table name, and returns it if only an alias stands between the name and one of the words ``ends``;
-    otherwise None."""
+    """Reads a table name. Returns it if only an alias stands between the name and one of the words ``ends``; otherwise
+    returns None.
+    """
     name = reader.name()
     if reader.at < len(reader.items) and reader.peek() not in ends:
         reader.take("AS")
@@ -108,8 +111,8 @@ def _alone(reader: SqlReader, *, ends: tuple[str, ...]) -> tuple[str, str] | Non
 
 
 def _calls(items: list[Token]) -> bool:
-    """Whether the statement may call a stored function, which may change tables that are not in the text."""
-    # The brackets right after the table's name are no call: in an INSERT they contain columns.
+    """Whether the statement may call a stored function. Such a function may change tables that are not in the text."""
+    # Brackets right after the table's name are not a call; in an INSERT they contain columns.
     return any(
         after == _OPEN
         # A function whose name is qualified with a database is never a built-in function.
@@ -119,8 +122,8 @@ def _calls(items: list[Token]) -> bool:
 
 
 def _named(items: list[Token], database: str) -> set[str]:
-    """The databases of the tables in the text; an unqualified table is in ``database``."""
-    # Only places where a table's name may stand are read: elsewhere a name before a dot may be an alias.
+    """Returns the databases of the tables in the text. An unqualified table is in ``database``."""
+    # Only places where a table's name may stand are read. Elsewhere a name before a dot may be an alias.
     found: set[str] = set()
     for before, item, after in zip(items, items[1:], [*items[2:], Token("mark", "")], strict=False):
         if before.word() in _BEFORE_TABLES and item.kind in ("word", "quoted"):

@@ -1,8 +1,8 @@
 """Describes the effect of a statement on one object, and reads the effects of ALTER TABLE from its clauses.
 
-A session with ``binlog_format`` STATEMENT or MIXED logs more than DDL: statements on its temporary tables, which hide
-tables of the same name, and queries that fill tables. A follower that executed these statements would differ from the
-leader.
+A session with ``binlog_format`` STATEMENT or MIXED logs more than DDL. It also logs statements on its temporary tables,
+which hide tables of the same name, and queries that fill tables. A follower that executed these statements would differ
+from the leader.
 """
 
 from collections.abc import Iterator
@@ -45,8 +45,8 @@ class Effect(NamedTuple):
     statement replaces the primary key by a new AUTO_INCREMENT column. Its numbers follow the order of the old primary
     key if the engine is InnoDB and the numbers grow by 1. ``filled`` is a column that the statement makes
     AUTO_INCREMENT, so that its zeros and NULLs are replaced by numbers. ``any_order`` is true if each server numbers
-    the rows in its own order, so that the numbers are certain only if the table has at most one row. If ``numbered``,
-    ``filled`` or ``any_order`` is set, ``dropped`` lists the columns that the statement drops.
+    the rows in its own order, so that the numbers are certain only if the table has at most one row. ``dropped`` lists
+    the columns that the statement drops; it is set only if ``numbered``, ``filled`` or ``any_order`` is set.
     """
 
     action: str
@@ -62,7 +62,9 @@ class Effect(NamedTuple):
 
 
 LEADER_ONLY = ("Trigger", "Event")
-"""The ends of actions on objects that only the leader has: the changes that triggers and events make arrive as rows."""
+"""The endings of actions on objects that only the leader has. The changes that triggers and events make
+arrive as rows.
+"""
 ANY_DATABASE = Effect("SkipDatabase", "*")  # the effect of an event about which nothing is known
 ELSEWHERE = "the table's CONNECTION leads to another server, and may hold a password"
 _NO_ROWS = "the rows of a tablespace that comes or goes are in no binlog"
@@ -74,11 +76,11 @@ TEMPORARY = "it made a temporary table, so that later statements of its session 
 _HIDDEN = "its event does not show that it was on a table and not on a temporary table of its session with that name"
 _LIKE_HIDDEN = "its event does not show that it was LIKE a table and not LIKE a temporary table of its session"
 
-# The result of these functions depends on the session; MySQL 9.7 accepts them in the default of an added column (it
-# refuses UUID() and similar functions with error 1674).
+# The results of these functions depend on the session. MySQL 9.7 accepts them in the default of an added column, while
+# it refuses UUID() and similar functions with error 1674.
 _OF_THE_SESSION = {"CONNECTION_ID", "CURRENT_ROLE", "PS_CURRENT_THREAD_ID", "ROLES_GRAPHML"}
 # MySQL refuses these functions in the default of an added column (error 1674), except under binlog_format = STATEMENT.
-# The last two depend on the server's settings.
+# The results of the last two depend on the server's settings.
 _UNSAFE = {
     "UUID", "UUID_SHORT", "RAND", "RANDOM_BYTES", "SYSDATE", "CURRENT_USER", "USER", "SESSION_USER", "SYSTEM_USER",
     "AES_ENCRYPT", "AES_DECRYPT", "WAIT_FOR_EXECUTED_GTID_SET", "PS_THREAD_ID", "VALIDATE_PASSWORD_STRENGTH",
@@ -89,8 +91,9 @@ _CALL = [Token("mark", "("), Token("mark", ")")]
 
 
 def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
-    """Yields the effects of ALTER TABLE on ``table``; ``reader`` has read up to the table's name. Raises ValueError if
-    a name is missing."""
+    """Yields the effects of ALTER TABLE on ``table``; ``reader`` is positioned after the table's name. Raises
+    ValueError if a name is missing.
+    """
     others: list[Effect] = []
     clauses = list(replace(reader).clauses())
     numbered, filled = in_order_of_key(clauses), filled_column(clauses)
@@ -106,7 +109,7 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
             clause.skip_to("TABLE")
             others.append(Effect("AlterTable", *clause.name()))
         elif clause.comes("DISCARD", "TABLESPACE") or clause.comes("DISCARD", "PARTITION", "ALL", "TABLESPACE"):
-            # DISCARD removes all rows, on a follower, too. The later IMPORT, which brings new rows, is refused.
+            # DISCARD removes all rows, also on a follower. A later IMPORT brings new rows, and is refused.
             others.append(Effect("TruncateTable", *table))
         elif any(clause.comes(verb, kind) for verb in ("DISCARD", "IMPORT") for kind in ("TABLESPACE", "PARTITION")):
             doubts.append(_NO_ROWS)
@@ -132,9 +135,9 @@ def adds_foreign_keys(effects: tuple[Effect, ...], text: str) -> bool:
 def connects(reader: SqlReader) -> bool:
     """Whether the following table options contain a CONNECTION, and the engine may be one that uses the CONNECTION.
 
-    Only FEDERATED uses it; for other engines it is a comment. Without ENGINE in the text the table may still be
-    FEDERATED, if it was before or because of ``default_storage_engine``. In brackets CONNECTION and ENGINE are names of
-    columns.
+    Only FEDERATED uses CONNECTION; for other engines it is a comment. Without ENGINE in the text the table may still be
+    FEDERATED, because it already was, or because of ``default_storage_engine``. Inside brackets CONNECTION and ENGINE
+    are names of columns.
     """
     found, engine, depth = False, "", 0
     rest = reader.items[reader.at :]
@@ -143,22 +146,23 @@ def connects(reader: SqlReader) -> bool:
         value = after[1] if after[0] == Token("mark", "=") else after[0]
         if item.word() == "CONNECTION" and value.kind == "string" and not depth:
             found = True
-        # ENGINE counts only before an equals sign: a column may have this name.
+        # The word ENGINE counts only before an equals sign, because a column may have this name.
         if item.word() == "ENGINE" and after[0] == Token("mark", "=") and not depth:
             engine = value.text.upper()
     return found and engine in ("", "FEDERATED")
 
 
 def made_like(reader: SqlReader) -> tuple[str, str] | None:
-    """Returns the table after LIKE in a CREATE TABLE; None for other forms. ``reader`` has read up to the table's name,
-    and is not moved."""
+    """Returns the table after LIKE in a CREATE TABLE; None for other forms. ``reader`` is positioned after the table's
+    name, and is not moved.
+    """
     ahead = replace(reader)
     return ahead.name() if ahead.take("LIKE") or (ahead.mark("(") and ahead.take("LIKE")) else None
 
 
 def folded_effect(effect: Effect) -> Effect:
-    """Returns the effect as on a server with ``lower_case_table_names = 1``: the names of databases, tables and views
-    are in lower case, other names are unchanged.
+    """Returns the effect with the names that a server with ``lower_case_table_names = 1`` uses: the names of databases,
+    tables and views are in lower case, other names are unchanged.
     """
     name = effect.name
     if name is not None and effect.action.endswith(("Table", "View", "Index")):
@@ -168,8 +172,8 @@ def folded_effect(effect: Effect) -> Effect:
 
 
 def has_query(reader: SqlReader) -> bool:
-    """Whether a CREATE TABLE contains a query that fills the table; ``reader`` has read up to the table's name."""
-    # ``outermost`` is true outside of brackets. It stays true if brackets open directly one after another, as in
+    """Whether a CREATE TABLE contains a query that fills the table; ``reader`` is positioned after the table's name."""
+    # ``outermost`` is true outside of brackets. It stays true while brackets open directly one after another, as in
     # ((SELECT.
     depth, outermost = 0, True
     for before, item in pairwise([_END, *reader.items[reader.at :]]):
@@ -182,13 +186,13 @@ def has_query(reader: SqlReader) -> bool:
 
 
 def of_the_session(effect: Effect, *, real: bool = False) -> Effect:
-    """Returns ``effect`` with a doubt (``unfaithful``), if one follows because the leader marked the statement as
-    depending on its session.
+    """Returns ``effect`` for a statement that the leader marked as depending on its session. If the effect is therefore
+    doubtful, ``unfaithful`` contains the doubt.
 
-    The leader marks statements on temporary tables, which are logged in sessions with ``binlog_format = STATEMENT``; in
-    a CALL or an event it also marks all statements that follow the first marked one. ``real`` is true if the log proves
-    that the statement was not on a temporary table, which proves nothing about the table after LIKE. In other formats,
-    CREATE TABLE … LIKE a temporary table is logged with the definition of that table.
+    The leader marks statements on temporary tables, which are logged in sessions with ``binlog_format = STATEMENT``. In
+    a CALL or an event it also marks all statements that follow the first marked statement. ``real`` is true if the log
+    proves that the statement was not on a temporary table; this proves nothing about the table after LIKE. In other
+    binlog formats, CREATE TABLE … LIKE a temporary table is logged with the definition of that table.
     """
     if effect.like:
         return effect._replace(unfaithful=effect.unfaithful or _LIKE_HIDDEN)
@@ -198,8 +202,9 @@ def of_the_session(effect: Effect, *, real: bool = False) -> Effect:
 
 
 def needing_more(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """Marks effects on tables as unfaithful: the leader logged the statement with values of its session (a user
-    variable, or a seed of RAND()) that the text does not contain."""
+    """Marks effects on tables as unfaithful, because the leader logged the statement with values of its session (a user
+    variable, or a seed of RAND()) that the text does not contain.
+    """
     return tuple(
         effect._replace(unfaithful=effect.unfaithful or _OWN_VALUES) if effect.action.endswith("Table") else effect
         for effect in effects
@@ -207,10 +212,10 @@ def needing_more(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
 
 
 def numbered_otherwise(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """Returns ``effects``, and marks those that number rows as unfaithful.
+    """Returns ``effects``, and marks the effects that number rows as unfaithful.
 
-    Called for a table that is not in InnoDB, or if auto_increment_increment is not 1, since servers may then number the
-    rows differently.
+    Called for a table that is not in InnoDB, or if auto_increment_increment is not 1, because servers may then number
+    the rows differently.
     """
     return tuple(
         effect._replace(unfaithful=effect.unfaithful or _OWN_NUMBERS) if effect.numbered or effect.any_order else effect
@@ -219,7 +224,9 @@ def numbered_otherwise(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
 
 
 def way_out(doubt: str) -> str:
-    """The hint for a statement at which the stream stops because its effect has ``doubt`` as ``unfaithful``."""
+    """Returns the hint for a statement at which the stream stops because its effect is unfaithful; ``doubt`` is the
+    effect's ``unfaithful``.
+    """
     if doubt in (_HIDDEN, _LIKE_HIDDEN):
         instead = "with the definition in place of LIKE" if doubt == _LIKE_HIDDEN else "on a table of InnoDB"
         return (
@@ -236,8 +243,9 @@ def way_out(doubt: str) -> str:
 
 
 def _divides(items: list[Token], *, adds: bool) -> bool:
-    """Whether a division computes values of the rows, in AS (…) STORED or, for an added column (``adds``), in DEFAULT
-    (…)."""
+    """Whether a division computes values of the rows, in AS (…) STORED or, if the clause adds a column (``adds``), in
+    DEFAULT (…).
+    """
     heads = {"DEFAULT"} if adds else set()
     heads |= {"AS"} if any(item.word() == "STORED" for item in items) else set()
     depth = 0

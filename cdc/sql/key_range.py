@@ -1,7 +1,7 @@
 """Writes the SQL condition for the rows in a range of keys, or with some keys. Pure.
 
-MySQL compares rows of values, ``(a, b) > (1, 2)``, without using an index, but reads a chain of comparisons as ranges
-of an index (manual, "Range Optimization of Row Constructor Expressions").
+MySQL uses no index to compare rows of values, ``(a, b) > (1, 2)``, but it reads a chain of comparisons as ranges of an
+index (manual, "Range Optimization of Row Constructor Expressions").
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,8 +13,8 @@ def range_condition(columns: Sequence[str], after: Sequence[str] | None, through
     """Writes the condition that a row comes after ``after``, and not after ``through``, in the order of the key
     ``columns``.
 
-    All arguments are SQL: quoted names, and a literal for each name. None means no bound. Raises ValueError for a bound
-    with another number of values.
+    All arguments are SQL: quoted names, and a literal for each name. None means no bound. Raises ValueError if a bound
+    does not have one value for each column.
     """
     conditions = []
     if after is not None:
@@ -42,7 +42,7 @@ def keys_condition(columns: Sequence[str], keys: Iterable[Sequence[str]]) -> str
 def misplaced_rows(
     table: str, partition: str, columns: Sequence[str], *, index: str = "", nullable: bool = False
 ) -> str:
-    """Writes the SELECT that finds a row in ``partition`` that belongs in another partition; all names are SQL.
+    """Writes the SELECT that finds a row which is in ``partition`` but belongs in another partition; all names are SQL.
 
     ``columns`` are the columns of a key; with a ``nullable`` key the SELECT finds only rows without NULLs in the key. A
     condition on the key never finds a misplaced row, even if the query names the partition of that row, because the

@@ -1,14 +1,14 @@
 """Decides whether ALTER TABLE numbers existing rows, and whether the order of the numbers is certain. Pure.
 
 InnoDB reads the rows of a table in the order of its primary key, and numbers them as it reads. So two servers assign
-the same numbers if both tables have the same primary key and the new rows are stored in the order in which they are
-read, without sorting. The latter is the case if the numbers are the new primary key. (A server may copy the table or
-rebuild it in place. Both begin with the same number only if the numbers start at 1 and grow by 1.) DROP PRIMARY KEY
-shows that there was a primary key. A new primary key that contains only the new column shows that the table has no
-partitions, since the partitioning columns would have to be in the key.
+the same numbers under two conditions. Both tables must have the same primary key, and the new rows must be stored in
+the order in which they are read, without sorting. They are stored in this order if the numbers are the new primary key.
+(A server may copy the table or rebuild it in place. Both methods begin with the same number only if the numbers start
+at 1 and grow by 1.) DROP PRIMARY KEY shows that there was a primary key. A new primary key that contains only the new
+column shows that the table has no partitions, since the partitioning columns would have to be in the key.
 
 If an existing column becomes AUTO_INCREMENT, its zeros and NULLs are replaced by numbers. If another column was
-AUTO_INCREMENT before and is not dropped, the numbers continue from the counter of that column, which no log contains.
+AUTO_INCREMENT before and is not dropped, the numbers continue from that column's counter. No log contains this counter.
 """
 
 from dataclasses import replace
@@ -21,15 +21,16 @@ __all__ = ["dropped_columns", "filled_column", "in_order_of_key", "numbers_rows"
 
 _KEYS = {"INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PARTITION"}
 _OPEN, _CLOSE = Token("mark", "("), Token("mark", ")")
-# _BESIDE are the clauses that were tested together with the numbering. _OTHER_ORDER are words that may change the order
-# or the engine, in any clause.
+# The clauses in _BESIDE were tested together with the numbering. The words in _OTHER_ORDER may change the order or the
+# engine, in any clause.
 _BESIDE = {"ADD", "DROP", "MODIFY", "CHANGE", "ALTER", "ALGORITHM", "LOCK", "COMMENT"}
 _OTHER_ORDER = {"ENGINE", "ORDER", "PARTITION", "PARTITIONING"}
 
 
 def numbers_rows(clause: SqlReader) -> bool:
-    """Whether a clause adds an AUTO_INCREMENT column; ``clause`` has read up to ADD. Neither AUTO_INCREMENT nor SERIAL
-    is a reserved word."""
+    """Whether a clause adds an AUTO_INCREMENT column; ``clause`` is positioned after ADD. Neither AUTO_INCREMENT nor
+    SERIAL is a reserved word.
+    """
     if not clause.take("COLUMN") and clause.peek() in _KEYS:
         return False
     words = clause.items[clause.at :]
@@ -42,8 +43,8 @@ def numbers_rows(clause: SqlReader) -> bool:
 
 
 def in_order_of_key(clauses: list[SqlReader]) -> bool:
-    """Whether an ALTER TABLE with these clauses adds a numbered column as the new primary key, with numbers in the
-    order of the former primary key.
+    """Whether an ALTER TABLE with these clauses adds a numbered column as the new primary key. The numbers must have
+    the order of the former primary key.
     """
     words = [item.word() for clause in clauses for item in clause.items[clause.at :]]
     drops = [clause for clause in clauses if clause.comes("DROP", "PRIMARY", "KEY")]
@@ -69,7 +70,8 @@ def filled_column(clauses: list[SqlReader]) -> str:
             continue
         ahead.take("COLUMN")
         name = ahead.identifier()
-        # numbers_rows expects the column's name before its definition: with CHANGE the new name, otherwise the only one
+        # numbers_rows expects the column's name before its definition: after CHANGE the new name, otherwise the only
+        # name
         ahead.at -= not is_change
         if numbers_rows(ahead):
             return name
@@ -87,8 +89,9 @@ def dropped_columns(clauses: list[SqlReader]) -> tuple[str, ...]:
 
 
 def _numbers(clause: SqlReader) -> str:
-    """The column, in capitals, of a clause ``ADD [COLUMN] name … AUTO_INCREMENT``; empty for other clauses and for a
-    column in brackets."""
+    """Returns the name, in capitals, of the column in a clause ``ADD [COLUMN] name … AUTO_INCREMENT``; empty for other
+    clauses and for a column in brackets.
+    """
     ahead = replace(clause)
     if not ahead.take("ADD") or not numbers_rows(replace(ahead)):
         return ""
@@ -98,7 +101,9 @@ def _numbers(clause: SqlReader) -> str:
 
 
 def _primary_key(clauses: list[SqlReader]) -> list[str]:
-    """The columns, in capitals, of the primary key that the clauses add, in the definition of a column or of a key."""
+    """Returns the columns, in capitals, of the primary key that the clauses add, either in the definition of a column
+    or in the definition of a key.
+    """
     found: list[str] = []
     for clause in clauses:
         items = clause.items[clause.at :]

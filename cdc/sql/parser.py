@@ -12,7 +12,7 @@ __all__ = ["SqlReader"]
 class SqlReader:
     """The tokens of one statement, the database of its unqualified names, and the index of the next token.
 
-    Raises ValueError if a required token does not come next.
+    The methods raise ValueError if a required token does not come next.
     """
 
     items: list[Token]
@@ -20,7 +20,7 @@ class SqlReader:
     at: int = 0
 
     def peek(self) -> str:
-        """The next keyword, in capitals; empty at the end, and if the next token is not a keyword."""
+        """The next keyword, in capitals; empty at the end, or if the next token is not a keyword."""
         return self.items[self.at].word() if self.at < len(self.items) else ""
 
     def comes(self, *words: str) -> bool:
@@ -28,7 +28,7 @@ class SqlReader:
         return [item.word() for item in self.items[self.at : self.at + len(words)]] == list(words)
 
     def take(self, *words: str) -> bool:
-        """Skips these keywords if they come next; returns whether they did."""
+        """Skips these keywords if they come next; returns whether they came."""
         found = self.comes(*words)
         if found:
             self.at += len(words)
@@ -40,7 +40,7 @@ class SqlReader:
             raise ValueError(f"{word} is missing")
 
     def mark(self, text: str) -> bool:
-        """Skips the punctuation mark ``text`` if it comes next; returns whether it did."""
+        """Skips the punctuation mark ``text`` if it comes next; returns whether it came."""
         found = self.items[self.at : self.at + 1] == [Token("mark", text)]
         self.at += found
         return found
@@ -86,7 +86,7 @@ class SqlReader:
         return self.identifier()
 
     def skip_to(self, word: str) -> None:
-        """Skips all tokens up to and including this keyword, which must occur."""
+        """Skips all tokens up to and including this keyword. The keyword must occur."""
         while self.at < len(self.items) and self.peek() != word:
             self.at += 1
         self.require(word)

@@ -1,5 +1,5 @@
-"""Converts a logged statement to one character set: the server writes parts of some statements in UTF-8, whatever the
-session's character set.
+"""Converts a logged statement to one character set. The server writes parts of some statements in UTF-8, even if the
+session has another character set.
 
 These parts were found in the binlogs of MySQL 9.7, in statements of a session in another character set:
 
@@ -48,7 +48,7 @@ _LIBRARY = b"CREATE LIBRARY "
 _GENERATED_KEY = _pattern(
     r"[^\n]* \(\n  [`\"]?my_row_id[`\"]? bigint unsigned NOT NULL AUTO_INCREMENT /\*!80023 INVISIBLE \*/,\n"
 )
-# In these character sets the second byte of a character may be a backslash, which the server does not double in the
+# In these character sets the second byte of a character may be a backslash. The server does not double it in the
 # literals that it prints.
 _UNSAFE = frozenset({"big5", "cp932", "gb18030", "gbk", "sjis"})
 _UNCERTAIN = "it is not certain whether the server wrote it, in UTF-8"
@@ -59,8 +59,8 @@ def in_one_charset(
 ) -> tuple[bytes, str]:
     """Returns the statement with all of its text in one character set, and that character set: ``charset`` or utf8mb4.
 
-    ``session_bound`` is true if the leader marked the statement as depending on its session, as it marks CREATE TABLE …
-    LIKE a temporary table. Raises ValueError if it is not certain which parts the server wrote.
+    ``session_bound`` is true if the leader marked the statement as depending on its session; it marks, for example,
+    CREATE TABLE … LIKE a temporary table. Raises ValueError if it is not certain which parts the server wrote.
     """
     if charset in UTF8 or data.isascii():
         return data, charset
@@ -93,8 +93,9 @@ def _with_single_backticks(data: bytes) -> bytes:
 
 
 def _routine(data: bytes, end: int, charset: str, quoting: dict[str, Any]) -> bytes:
-    """Converts the statement of a routine. Its first ``end`` bytes, up to the bracket that opens the parameters, are in
-    UTF-8."""
+    """Converts a CREATE statement of a routine. Its first ``end`` bytes, up to the bracket that opens the parameters,
+    are in UTF-8.
+    """
     rest = data[end:]
     depth = length = 0
     for span in spans(client_decode(rest, charset), blanks=blanks(charset), **quoting):
@@ -126,22 +127,24 @@ def _is_generated(data: bytes, charset: str, quoting: dict[str, Any], *, session
         (inside if depth else options).add(span.token.word())
     key = _GENERATED_KEY.match(data) is not None
     if key and {"ENGINE", "CHARSET"} <= options:
-        # uncertain, because a dump also contains both options, and because the server leaves parts of the text as they
-        # were typed
+        # It is uncertain who wrote the statement. A dump also contains both options, and the server leaves parts of the
+        # text as they were typed.
         raise ValueError(_UNCERTAIN)
     if not ("START" in options or session_bound or key):
         if "ENGINE" in options and "INNODB" not in options and "CHARSET" not in options:
-            raise ValueError(_UNCERTAIN)  # uncertain, because for some engines the server omits START TRANSACTION
+            raise ValueError(_UNCERTAIN)  # for some engines the server omits START TRANSACTION
         return False
     if session_bound and "CONNECTION_ID" in inside:
-        raise ValueError(_UNCERTAIN)  # uncertain, because the leader also marks a statement that calls CONNECTION_ID()
+        raise ValueError(_UNCERTAIN)  # the leader also marks a statement that calls CONNECTION_ID()
     if charset in _UNSAFE and not _is_utf8(data):
         raise ValueError("it has literals whose backslashes may be parts of characters")
     return True
 
 
 def _is_readable(span: Span, before: Span | None) -> bool:
-    """Whether a token is valid UTF-8, or a string after an introducer, which names the string's character set."""
+    """Whether a token is valid UTF-8, or is a string after an introducer. An introducer names the string's character
+    set.
+    """
     introduced = before is not None and span.token.kind == "string" and before.token.text.startswith("_")
     return introduced or _is_utf8(span.token.text.encode("utf-8", "surrogateescape"))
 

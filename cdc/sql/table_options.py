@@ -1,6 +1,6 @@
 """Finds the options of CREATE TABLE and ALTER TABLE in a statement's text, including the options of partitions. Pure.
 
-Words such as ENGINE and TABLESPACE are not reserved, so they may be names of columns, keys and tables, too. So the
+Words such as ENGINE and TABLESPACE are not reserved, so they may also be names of columns, keys and tables. So the
 module searches for options only where MySQL's grammar allows them: after a table's columns, at the start of a clause of
 ALTER TABLE, after another option, and in a partition's definition ("CREATE TABLE Statement", "ALTER TABLE Statement" in
 the manual).
@@ -33,15 +33,18 @@ _OPEN, _CLOSE, _COMMA = (Token("mark", text) for text in "(),")
 
 
 class Option(NamedTuple):
-    """An option: the last word of its name, and the first token of its value with the token's place in the text."""
+    """An option. ``name`` is the last word of its name, ``value`` is the first token of its value, with the token's
+    place in the text.
+    """
 
     name: str
     value: Span
 
 
 def table_options(text: str, *, ansi_quotes: bool, backslash_escapes: bool, blanks: Blanks = NO_BLANKS) -> list[Option]:
-    """The options of a table and of its partitions, in the order of the text; empty for a statement that is not CREATE
-    TABLE or ALTER TABLE."""
+    """Returns the options of a table and of its partitions, in the order of the text; empty for a statement that is not
+    CREATE TABLE or ALTER TABLE.
+    """
     found = list(spans(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks))
     reader = SqlReader([span.token for span in found], "")
     try:
@@ -82,7 +85,7 @@ def _of_partitions(reader: SqlReader) -> list[tuple[int, str]]:
     options: list[tuple[int, str]] = []
     for at, (before, item) in enumerate(pairwise(reader.items), 1):
         if before in (_OPEN, _COMMA) and item.word() in ("PARTITION", "SUBPARTITION"):
-            reader.at = at + 2  # behind the partition's name
+            reader.at = at + 2  # after the partition's name
             listed = reader.take("VALUES", "IN") or reader.take("VALUES", "LESS", "THAN")
             if listed and not _skip_brackets(reader):
                 reader.take("MAXVALUE")
@@ -91,8 +94,9 @@ def _of_partitions(reader: SqlReader) -> list[tuple[int, str]]:
 
 
 def _options(reader: SqlReader, *, commas: bool) -> Iterator[tuple[int, str]]:
-    """Reads the options that come next; yields the index of each option's value and the last word of its name. With
-    ``commas`` the options may be separated by commas."""
+    """Reads the options that come next, and yields for each option the index of its value and the last word of its
+    name. If ``commas`` is true, commas may separate the options.
+    """
     while reader.at < len(reader.items):
         start = reader.at
         if reader.take("START", "TRANSACTION"):
@@ -116,7 +120,7 @@ def _options(reader: SqlReader, *, commas: bool) -> Iterator[tuple[int, str]]:
 
 
 def _skip_brackets(reader: SqlReader) -> bool:
-    """Skips a bracket and everything up to its end, if a bracket comes next; returns whether one came."""
+    """If a bracket comes next, skips it and everything up to its end. Returns whether a bracket came."""
     depth = int(reader.mark("("))
     found = depth > 0
     while depth and reader.at < len(reader.items):

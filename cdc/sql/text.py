@@ -1,5 +1,5 @@
-"""Decodes the text of a logged statement, in which some bytes may have no character, and decides in which form a record
-contains the text.
+"""Decodes the text of a logged statement, and decides in which form a record contains the text. Some bytes of the text
+may encode no character.
 
 In comments and strings, MySQL accepts bytes that are invalid in the session's character set. A follower receives the
 same bytes, so invalid bytes matter only in names. If it is not known how the server reads a statement, every character
@@ -27,7 +27,7 @@ _LIKE_ASCII = "swe7"
 class StatementText:
     """A statement in one character set. ``known`` is its text, with lone surrogates for lost bytes.
 
-    ``problem`` is the reason why it is not known how the server reads the statement, and empty if that is known.
+    ``problem`` is the reason why it is not known how the server reads the statement; it is empty if this is known.
     """
 
     known: str
@@ -51,8 +51,8 @@ class StatementText:
         return bool(self.problem) and self.charset == _LIKE_ASCII
 
     def unreadable(self, effects: Iterable[Effect]) -> str:
-        """The reason why the statement, with the ``effects`` of ``known``, can't be sent to followers; empty if it can
-        be sent.
+        """Returns the reason why the statement can't be sent to followers; empty if it can be sent. ``effects`` are the
+        effects of the text ``known``.
         """
         if self.problem:
             return f"a statement's text in {self.charset} cannot be read: {self.problem}"
@@ -82,7 +82,7 @@ def statement_text(
 
 
 def as_stored(effects: Iterable[Effect], charset: str) -> tuple[Effect, ...]:
-    """Returns the ``effects`` of a statement in this character set with all names as the server stores them."""
+    """Returns the ``effects`` of a statement in this character set. All names in them are as the server stores them."""
 
     def stored(names: tuple[str, str] | None) -> tuple[str, str] | None:
         return names and (stored_name(names[0], charset), stored_name(names[1], charset))
@@ -101,8 +101,7 @@ def as_stored(effects: Iterable[Effect], charset: str) -> tuple[Effect, ...]:
 
 
 def _ascii_only(data: bytes, charset: str) -> str:
-    """Decodes the text so that each character outside of ASCII becomes a lone surrogate, which stands for lost
-    bytes."""
+    """Decodes the text. Each character outside of ASCII becomes a lone surrogate, which means that bytes are lost."""
     try:
         cut = units(data, charset)
     except ValueError:

@@ -1,9 +1,9 @@
 """Splits a statement into tokens according to MySQL's lexical rules (manual, "Language Structure", and sql_lex.cc).
 
-Comments are left out, except the content of executable comments (``/*! … */``): a server that did not execute such a
-comment logs it as a plain comment. MariaDB's ``/*M! … */`` is a plain comment to MySQL.
+Comments are left out, except the content of executable comments (``/*! … */``). A server that did not execute such a
+comment has logged it as a plain comment. MariaDB's ``/*M! … */`` is a plain comment to MySQL.
 
-``excerpt`` shortens a statement for logs and errors: one line, without anything that may be a secret.
+``excerpt`` shortens a statement for logs and errors to one line that contains no secret.
 """
 
 import re
@@ -15,20 +15,22 @@ from cdc.model.client_text import NO_BLANKS, Blanks
 
 __all__ = ["Span", "Token", "excerpt", "spans", "tokens"]
 
-# The excerpt ends at the first quote, because whatever follows may be inside a string, depending on the sql_mode; and
-# at 0x…, because password hashes may be written in that form.
+# The excerpt ends at the first quote, because the following text may be inside a string, depending on the sql_mode. It
+# also ends at 0x…, because password hashes may be written in that form.
 _LITERAL = re.compile(r"""['"]|\b0x[0-9a-f]""", re.IGNORECASE)
 
 
 def excerpt(statement: str, *, length: int = 120) -> str:
-    """The beginning of a statement, up to its first string or hexadecimal literal and at most ``length`` characters."""
+    """Returns the beginning of a statement, up to its first string or hexadecimal literal, and at most ``length``
+    characters.
+    """
     text = _LITERAL.split(" ".join(statement[: 4 * length].split()), maxsplit=1)[0][:length]
     return text if text == " ".join(statement.split()) else text.rstrip() + " …"
 
 
 class Token(NamedTuple):
-    """A token: its ``kind`` (word, quoted (identifier), string, host (after an @) or mark), and its text without
-    quotes.
+    """A token. Its ``kind`` is word, quoted (an identifier), string, host (after an @) or mark; ``text``
+    has no quotes.
     """
 
     kind: str
@@ -36,13 +38,13 @@ class Token(NamedTuple):
 
     def word(self) -> str:
         """The keyword that the token may be, in capitals; empty for a token that is not an unquoted word."""
-        # Only ASCII words are keywords: ``upper`` turns some other letters into ASCII letters, but the server does not
+        # Only ASCII words are keywords. ``upper`` turns some other letters into ASCII letters, but the server does not
         # read such words as keywords.
         return self.text.upper() if self.kind == "word" and self.text.isascii() else ""
 
 
 class Span(NamedTuple):
-    """A token, with its start and end in the statement's text; quotes belong to it."""
+    """A token, with its start and end in the statement's text. The span includes quotes."""
 
     token: Token
     start: int
@@ -64,8 +66,8 @@ def _pattern(*, ansi_quotes: bool, backslash_escapes: bool, blanks: Blanks) -> r
         |@(?P<host>[0-9A-Za-z_.$]*)
         |(?P<word>(?:{no_space}[0-9A-Za-z_$\u0080-\U0010ffff])+)
         |(?P<mark>.)""",
-        # With re.ASCII, only ASCII spaces are spaces, as for the server, which reads no other character as a space
-        # except ``blanks``; words may contain any other character.
+        # With re.ASCII, only ASCII spaces are spaces. The server, too, reads no other characters as spaces except
+        # ``blanks``. Words may contain any other character.
         re.VERBOSE | re.DOTALL | re.ASCII,
     )
 
@@ -73,8 +75,9 @@ def _pattern(*, ansi_quotes: bool, backslash_escapes: bool, blanks: Blanks) -> r
 def tokens(
     text: str, *, ansi_quotes: bool, backslash_escapes: bool = True, blanks: Blanks = NO_BLANKS
 ) -> Iterator[Token]:
-    """Yields the statement's tokens. A character that begins no other kind of token, such as a quote without its end,
-    is a mark."""
+    """Yields the statement's tokens. A character that begins no other kind of token is a mark, for example a quote
+    without its end.
+    """
     for span in spans(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks):
         yield span.token
 
@@ -82,8 +85,9 @@ def tokens(
 def spans(
     text: str, *, ansi_quotes: bool, backslash_escapes: bool = True, blanks: Blanks = NO_BLANKS
 ) -> Iterator[Span]:
-    """Yields the statement's tokens with their positions in the text; ``blanks`` are the characters that its character
-    set treats like a blank."""
+    """Yields the statement's tokens with their positions in the text. ``blanks`` are the characters that the parser
+    treats like a blank in the text's character set.
+    """
     pattern = _pattern(ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks)
     for match in pattern.finditer(text):
         kind = match.lastgroup or "mark"

@@ -7,10 +7,10 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from cdc import __version__
 from cdc.config import profile
 from cdc.config.profile import ServerAddress
 from cdc.errors import UserError
+from cdc.service.command_line import add_common_options
 from cdc.service.logs import event, setup_logging
 from cdc.service.process import exit_status, stop_on_signals
 
@@ -22,6 +22,11 @@ and followers. Nothing is written to any server. The keys of [web] are in docs/p
 
 exit status: 0 ended by SIGTERM or Ctrl-C; 2 something must be changed first
 """
+_EXAMPLES = """\
+cdc-web producer_profile.toml consumer_profile.toml    the page, at http://127.0.0.1:9000
+cdc-web producer_profile.toml consumer_profile.toml --report report    with the verdict of the last audit
+cdc-web producer_profile.toml --listen 10.0.0.7:9000    for others, too: the profile needs web.password_env
+"""
 _NEEDED = ("starlette", "uvicorn")
 
 
@@ -31,12 +36,11 @@ def main() -> int:
         prog="cdc-web",
         description="Serve a page: streams live, from the leader to its followers, and a browser of their topics.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("profiles", type=Path, nargs="+", metavar="PROFILE", help="TOML file, of producer or consumer")
     parser.add_argument("--listen", metavar="HOST:PORT", help="the page's address (default 127.0.0.1:9000)")
     parser.add_argument("--report", type=Path, metavar="DIR", help="show the audit's report in DIR")
-    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
+    add_common_options(parser, examples=_EXAMPLES)
     return exit_status(functools.partial(_run, parser.parse_args()), program="cdc-web")
 
 

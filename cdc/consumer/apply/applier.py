@@ -1,5 +1,5 @@
-"""Applies batches. The rows of a batch and its checkpoint are in one transaction on the follower, which is repeated
-until it commits.
+"""Applies batches. The rows of a batch and its checkpoint are in one transaction on the follower; the transaction is
+repeated until it commits.
 """
 
 import threading
@@ -26,16 +26,17 @@ __all__ = ["Applied", "Applier", "Reread"]
 
 
 class Reread(Exception):
-    """The records after the checkpoint must be read again, since they are no longer in memory. The reason is that the
-    follower has rolled back parts of a large transaction, or that a lagging replica has taken the follower's place."""
+    """The records after the checkpoint must be read again, since they are no longer in memory. This happens if the
+    follower has rolled back parts of a large transaction, or if a lagging replica has taken the follower's place.
+    """
 
 
 class Applied(NamedTuple):
-    """A commit on the follower. ``last`` is the last record that the commit applied, and ``seconds`` is the time since
-    the preparation of the committed batch began.
+    """A commit on the follower. ``last`` is the last record that the commit applied, and ``seconds`` is the time from
+    the beginning of the batch's preparation to the commit.
 
-    ``rows`` is the number of rows in it, and ``filtered`` is the number of these rows that the filters left out.
-    ``chunk`` is set if the batch was a chunk of a table copy.
+    ``rows`` is the number of rows in the commit, and ``filtered`` is the number of these rows that the filters left
+    out. ``chunk`` is set if the batch was a chunk of a table copy.
     """
 
     last: Record
@@ -70,9 +71,9 @@ class Applier:
         self._committed = committed
         self._retry = retry
         self._stop = stop
-        # Batches that are not known to be committed, in order: ``_under_way`` are the batches that were passed to the
-        # executors, ``_waiting`` the batches that were not. Only the last of the executed parts of a large transaction
-        # is kept.
+        # The batches that are not known to be committed, in order. The batches in ``_under_way`` were passed to the
+        # executors, the batches in ``_waiting`` were not. A large transaction keeps only the last of its executed
+        # parts.
         self._under_way: deque[PlannedBatch] = deque()
         self._waiting: deque[Batch] = deque()
         self._applied: list[Applied] = []
@@ -89,7 +90,7 @@ class Applier:
 
     def applied(self, batches: Iterable[Batch | None]) -> Iterator[Applied | None]:
         """Applies each batch exactly once. A None among the batches means that there are no more batches for now; the
-        function yields a None once all batches before it have committed.
+        method yields None once all earlier batches have committed.
 
         Ends early if ``stop`` is set while the follower is unreachable. Raises PromiseError for a row or statement that
         can't be applied, ServerGone if the follower stays unreachable, Reread.
@@ -111,8 +112,9 @@ class Applier:
         yield from self._take_applied()
 
     def _persist(self, *, wait: bool) -> bool:
-        """Sends the waiting batches, and repeats that until the follower has accepted them and, with ``wait``,
-        committed them. Returns False if ``stop`` is set before."""
+        """Sends the waiting batches until the follower has accepted them and, with ``wait``, committed them; repeats
+        this after errors. Returns False if ``stop`` is set earlier.
+        """
         while True:
             try:
                 self._try_persist(wait=wait)
@@ -159,7 +161,7 @@ class Applier:
         try:
             planned = self._preparation.prepare(batch, self._execution.commit)
         except (CdcError, Refused):
-            # The batches before this one are committed now; if the connection is lost during that, all of them are
+            # The earlier batches are committed now. If the connection is lost during the commit, all of them are
             # executed again.
             self._commit()
             raise

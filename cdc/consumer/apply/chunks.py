@@ -1,9 +1,9 @@
 """Applies a chunk of a table copy whose planned statements failed: deletes the follower's rows that block rows of the
 chunk, and counts the deleted rows.
 
-Two kinds of rows block a row of the chunk: rows outside of the chunk's range with the same value of the record's key,
-and rows with the same value of another unique key. Rows of the second kind differ from the leader's rows
-(``plan.copying``), so a later chunk or change stores the leader's row with that key.
+Two kinds of rows block a row of the chunk. Rows of the first kind have the same value of the record's key, but are
+outside of the chunk's range. Rows of the second kind have the same value of another unique key. They differ from the
+leader's rows (``plan.copying``), so a later chunk or change stores the leader's row with their key.
 """
 
 import logging
@@ -58,8 +58,8 @@ class Chunks:
         try:
             if covering.refused is not None:
                 raise covering.refused
-            # LOAD DATA is not used for the table now: it may have caused the failure, since it only warns about some
-            # values.
+            # LOAD DATA is not used for the table now. It may have caused the failure, since it stores some values only
+            # with a warning.
             self._tables.pause_loading([chunk.uri])
             if chunk.range is not None and chunk.range.piece is not None:
                 self._apply_piece(covering)
@@ -116,7 +116,9 @@ class Chunks:
         return True
 
     def _check(self, chunk: Record) -> None:
-        """Raises Unapplicable if some rows of the chunk have replaced others, so that rows are missing."""
+        """Raises Unapplicable if some rows of the chunk have replaced other rows of the chunk, so that rows are
+        missing.
+        """
         try:
             lacking = self._ranges.lacks(chunk, self._tables.shape(chunk.uri), size=PACKET_BYTES)
         except (*INCOMPARABLE, Refused) as error:
@@ -145,16 +147,17 @@ def _made(steps: Sequence[Step], shape: TableSchema | None = None) -> Iterator[S
 
 
 def _with_key(record: Record, key: Sequence[str], shape: TableSchema, rows: Sequence[Row] = ()) -> Step:
-    """Plans a step that deletes all rows of the follower with the same values of ``key`` as one of ``rows``, which are
-    all rows of the record by default."""
+    """Plans a step that deletes all rows of the follower that have the same values of ``key`` as one of ``rows``. By
+    default ``rows`` are all rows of the record.
+    """
     named = replace(record, key=tuple(key))
     flags = NO_FOREIGN_KEY_CHECKS if shape.related else 0
     return for_table(Step("Clear", [Change(named, Row(row.after, None)) for row in rows or record.rows], flags), shape)
 
 
 def _clashing(record: Record, shape: TableSchema) -> list[Step]:
-    """Plans steps that delete all rows of the follower that clash with a row of the record in another unique key than
-    the record's key.
+    """Plans steps that delete all rows of the follower that have the same value as a row of the record in a unique key
+    other than the record's key.
 
     Clashes in unique keys with a prefix or an expression are left to ``RowByRow``.
     """

@@ -20,7 +20,7 @@ _AWAY = "start again when the server is up; consumer.retry_seconds says how long
 class Committed:
     """Keeps the newest ``checkpoint`` that is known to be committed.
 
-    After a failover another server answers at the follower's address, perhaps a replica that lags behind and still
+    After a failover another server answers at the follower's address. It may be a replica that lags behind and still
     executes its relay log. Until a transaction commits on that server, ``switched`` is true, and the server's own
     checkpoint is valid. ``incomplete`` is true if the server lacks records that are no longer in memory.
     """
@@ -45,8 +45,8 @@ class Committed:
         Raises Interrupted or Refused, and PromiseError if the other server is not a replica of the former server.
         """
         if not self._session.connected:
-            # Connecting acquires the consumer's lock. So the old connections have ended on the server, and each of
-            # their commits has either happened or never will.
+            # Connecting acquires the consumer's lock, so the old connections have ended on the server. Each of their
+            # commits has either happened or never will.
             self._session.connect()
         self.switched = self.switched or self._session.server != self._server
         if self.switched:
@@ -55,8 +55,8 @@ class Committed:
                 _LOG, "another server took the follower's place", level=logging.WARNING, server=self._session.server,
                 before=self._server, sequence=there.sequence, lost=self._highest - there.sequence,
             )  # fmt: skip
-            # The records in memory can't be used either if this server needs other literals for doubles in JSON than
-            # the server for which they were parsed.
+            # The records in memory are also useless if this server needs other literals for doubles in JSON. They were
+            # parsed for the former server.
             other = there.sequence != self.checkpoint.sequence or self._session.changes_doubles
             self.incomplete = self.incomplete or other
             self.checkpoint = there
@@ -71,8 +71,8 @@ def sequence_in(session: Session, resource: str) -> int | None:
 
 
 def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) -> Checkpoint:
-    """Reads the checkpoint of the server that answers now, and returns it; returns ``checkpoint`` instead if the
-    server's sequence is above ``highest``.
+    """Returns the checkpoint of the server that answers now, or ``checkpoint`` if the server's sequence is above
+    ``highest``.
 
     The records that this server lacks are still in the topics or in its relay log. Raises Interrupted or Refused;
     PromiseError if the server was not a replica of the former server; UserError (``rewinds``).
@@ -96,11 +96,11 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
 
 
 def resolve_commit(session: Session, committing: PlannedBatch | None, checkpoint: Checkpoint) -> None:
-    """Marks the batch ``committing`` as committed if the server has executed its COMMIT, which was sent over a
-    connection that is lost.
+    """Marks the batch ``committing`` as committed if the server has executed its COMMIT. The connection over which the
+    COMMIT was sent is lost.
 
     ``checkpoint`` is the last checkpoint that is known to be committed. Raises Interrupted, Refused, or PromiseError if
-    the follower has neither this checkpoint nor the one that the batch sets.
+    the follower has neither this checkpoint nor the batch's checkpoint.
     """
     sequence = sequence_in(session, checkpoint.resource)
     if committing is not None and sequence == committing.target.sequence:
@@ -110,7 +110,7 @@ def resolve_commit(session: Session, committing: PlannedBatch | None, checkpoint
 
 
 def moved(checkpoint: Checkpoint) -> PromiseError:
-    """Returns the error for a follower whose checkpoint is not the one that this program wrote last."""
+    """Returns the error for a follower whose checkpoint differs from the checkpoint that this program wrote last."""
     return PromiseError(
         "the checkpoint in the follower has been moved by something else",
         code="CDC-CHECKPOINT-MOVED",
@@ -120,7 +120,7 @@ def moved(checkpoint: Checkpoint) -> PromiseError:
 
 
 def lost(error: Interrupted, *, after: int) -> Disconnected:
-    """Returns the error for a follower that stays unreachable, so that the records after the sequence ``after`` are not
+    """Returns the error for a follower that stays unreachable; the records after the sequence ``after`` are not
     applied.
     """
     return Disconnected(

@@ -1,16 +1,17 @@
 """Executes each DDL statement of the leader exactly once, although DDL statements commit implicitly, and notes each
 statement in the ledger table.
 
-Each statement is executed under its own GTID, and a server executes a GTID only once. First an intent row with the GTID
-is committed to the ledger table, then the statement is executed under that GTID, and then the done row is committed
-together with the checkpoint. After a crash the intent contains the GTID, and the follower's executed GTID set shows
-whether the statement ran. If the statement is still running on the lost connection, SET gtid_next waits for its end.
+Each statement is executed under its own GTID, and a server executes a GTID only once. First a row with the GTID and the
+state ``intent`` is committed to the ledger table. Then the statement is executed under that GTID. Then the row's state
+is set to ``done``, in one transaction with the checkpoint. After a crash the row contains the GTID, and the follower's
+executed GTID set shows whether the statement was executed. If the statement is still running on the lost connection,
+SET gtid_next waits for its end.
 
-If several statements follow one another, all their intents are committed first, and all their done rows last, because a
-commit takes about as long as a statement.
+If several statements follow one another, all their rows are committed as ``intent`` before the first statement and as
+``done`` after the last, because a commit takes about as long as a statement.
 
 The leader logs CREATE TABLE … SELECT as CREATE TABLE … START TRANSACTION and rows. MySQL allows no plain INSERT after
-that form (error 3977), so the table is created and committed under the statement's GTID, and then the rows, the done
+that form (error 3977), so the table is created and committed under the statement's GTID, and then the rows, the ledger
 row and the checkpoint are committed together. Between the two commits the follower has an empty table.
 """
 
@@ -48,8 +49,8 @@ _THERE = (
     "somebody has done this on the follower already: where it is as on the leader, nothing is lost by skipping it; "
     "else undo it there and start again"
 )
-# The numbers of errors about syntax, functions, engines, character sets, collations, and kinds of columns and keys that
-# only some versions accept.
+# The numbers of errors about something that only some versions accept: syntax, functions, engines, character sets,
+# collations, and kinds of columns and keys.
 _OF_VERSIONS = (1063, 1064, 1115, 1193, 1235, 1273, 1286, 1305, 1503, 3763, 3770, 3814, 6123, 6125)
 _LACKS = 1227
 # Finds the privileges in the server's text, such as "the SUPER or SYSTEM_VARIABLES_ADMIN and TABLE_ENCRYPTION_ADMIN
@@ -57,7 +58,7 @@ _LACKS = 1227
 _PRIVILEGES = re.compile(r"\b([A-Z_]{4,}(?:(?:,| or| and) [A-Z_]{4,})*) privilege")
 _OF_ACCOUNTS = (1449, _LACKS)
 _HINTS = {
-    # The errors mean that the object exists or is missing already, or that another key or constraint has its name.
+    # The object already exists, or is missing already, or another key or constraint has its name.
     **dict.fromkeys((1007, 1008, 1050, 1051, 1060, 1061, 1091, 1304, 1305, 1826, 3822), _THERE),
     # The definer of a view must exist, because the server checks the view's text with the rights of that account.
     1449: "create that account on the follower, since accounts are not replicated, and start again",
@@ -79,19 +80,19 @@ _ANY_ORDER = (
     "go on with --skip; or leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT"
 )
 _MAKES_DOCUMENTS = re.compile(r"\bJSON|->|\bMEMBER\b", re.I)
-_UNCOMMITTED_SECONDS = 1.0  # after this time the executed statements are committed before others are executed
+_UNCOMMITTED_SECONDS = 1.0  # after this time the executed statements are committed before the next statement
 _SHOWN = 100_000  # characters; longer texts of skipped statements are cut, since they might exceed the packet size
 
 
 class DdlLedger:
     """Executes the DDL statements (Query records) of one leader. The caller commits the returned notes.
 
-    ``session`` applies the rows. Statements are executed on another connection, which is reset before each statement,
-    so that the session variables of one statement do not affect another. Statements that ``copied`` contains are not
-    executed. ``passes(uri)`` decides whether a table is replicated; ``uri`` is its name on the leader. ``statements``
-    rewrites statements for the follower. ``skips`` decides which records may be skipped. ``lock_seconds`` is the
-    longest time that a statement waits for each lock. ``applied`` is the number of executed statements, ``left_out`` is
-    the number of statements that are not for this follower.
+    ``session`` applies the rows. Statements are executed on another connection. It is reset before each statement, so
+    that the session variables of one statement do not affect the next. Statements whose effects are contained in the
+    base copy ``copied`` are not executed. ``passes(uri)`` decides whether a table is replicated; ``uri`` is its name on
+    the leader. ``statements`` rewrites statements for the follower. ``skips`` decides which records may be skipped.
+    ``lock_seconds`` is the longest time that a statement waits for each lock. ``applied`` is the number of executed
+    statements, ``left_out`` is the number of statements that are not for this follower.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class DdlLedger:
         self._connection = StatementConnection(session)
         self._intents = Intents(session)
         self._failed: tuple[int, Exception] | None = None  # the sequence of a failed statement, and its error
-        # the statements that were rewritten for the last run, by server and sequence
+        # maps server and sequence to the statements that were rewritten for the last run
         self._ready: dict[tuple[str, int], Record] = {}
         self._passes = passes
         self._statements = statements
@@ -124,11 +125,11 @@ class DdlLedger:
         """Executes at least the first statement of ``records``, and returns a note for each executed statement. A
         statement that was executed before is not executed again, only noted.
 
-        The notes must commit with the checkpoint. The method ends early before a statement that the filters leave out
-        or that fails, and also after a while, so that the caller commits the executed statements first. ``commit``
-        commits the rows that precede the first statement; it is called before that statement is executed. Raises
-        Unapplicable if the follower refuses the first statement, Interrupted if the first statement must be tried
-        again.
+        The notes must commit with the checkpoint. The method ends early before a statement that fails or that the
+        filters leave out, and also after about a second, so that the caller commits the executed statements first.
+        ``commit`` commits the rows that precede the first statement; it is called before that statement is executed.
+        Raises Unapplicable if the follower refuses the first statement, Interrupted if the first statement must be
+        tried again.
         """
         first = records[0]
         try:
@@ -168,13 +169,15 @@ class DdlLedger:
         self._connection.rest()
 
     def note_names(self, *, after: int, through: int) -> list[Statement]:
-        """Returns the statements that store the names that came into use on the leader after sequence ``after`` through
-        ``through``, and that delete the names that were removed there."""
+        """Returns statements that store the names that came into use on the leader after sequence ``after`` through
+        ``through``, and statements that delete the names that were removed there.
+        """
         return self._statements.notes(after=after, through=through)
 
     def note_left_out(self, record: Record) -> Statement:
-        """Returns the statement that notes in the ledger that the producer has left out an event (its option
-        --skip)."""
+        """Returns the statement that notes in the ledger that the producer has left out an event because of its option
+        --skip.
+        """
         if self._copied.has(record):
             return self._not_applied(record, ledger_table.IN_COPY)
         event(
@@ -185,14 +188,15 @@ class DdlLedger:
         return Statement(ledger_table.insert_not_run(self._session.schema, record, state="skipped", note=note).encode())
 
     def _raise_again(self, record: Record) -> None:
-        """Raises the error of a statement that failed in the last run, once the statements before it are committed."""
+        """Raises the error of the record's statement if it failed in the last run. By now the statements before it are
+        committed.
+        """
         failed, self._failed = self._failed, None
         if failed is not None and failed[0] == record.sequence:
             raise failed[1]
 
     def _for_follower(self, records: Sequence[Record]) -> list[Record]:
-        """Rewrites the statements for the follower, but only those before the first statement that is not to be
-        executed.
+        """Rewrites for the follower the statements before the first statement that must not be executed.
 
         Raises Unapplicable or UserError if the first statement can't be rewritten.
         """
@@ -217,13 +221,13 @@ class DdlLedger:
         notes: list[Statement] = []
         begun = time.monotonic()
         intents = self._intents.intend(records, commit)
-        # Commits the rows that precede the statement, if committing the intents has not: the statement might wait for
-        # their locks.
+        # Commits the rows that precede the statement, unless the commit of the intents has done so. Otherwise the
+        # statement might wait for the locks of these rows.
         commit([])
         for record, intent in zip(records, intents, strict=False):
             try:
-                # If the session with the consumer's lock is lost, another consumer may be running. The loss is noticed
-                # when the intents are committed, and by the query after each statement.
+                # If the session with the consumer's lock is lost, another consumer may be running. The commit of the
+                # intents reports such a loss, and so does the query after each statement.
                 if intent.is_new or not self._executed(intent.gtid):
                     self._check_numbers(record)
                     self._execute(record, intent.gtid)
@@ -240,8 +244,8 @@ class DdlLedger:
     def _reason(self, record: Record) -> str | None:
         """Returns the reason why the statement is not executed; None if it is to be executed. Raises Unapplicable."""
         reason = self._why_not(record)
-        # The claims of a statement are checked if it will be executed: now, or, for a trigger or event, when an
-        # operator promotes the follower.
+        # The claims of a statement are checked if it will be executed: by this program now or, in the case of a trigger
+        # or event, when an operator promotes the follower.
         if reason in (None, ledger_table.ACTS_ON_LEADER):
             check_claims(record, version=self._session.version, folds_names=self._session.folds_names)
         return reason
@@ -266,8 +270,8 @@ class DdlLedger:
             )
         actions = [affect["action"] for affect in record.affects]
         if actions and all(action.endswith(LEADER_ONLY) for action in actions):
-            # This comes before the check for the base copy, because the follower must not have the triggers that came
-            # with that copy.
+            # This check comes before the check for the base copy. The follower must not have triggers, even if the base
+            # copy contained them.
             return ledger_table.ACTS_ON_LEADER
         return ledger_table.IN_COPY if in_copy else None
 
@@ -275,8 +279,9 @@ class DdlLedger:
         return self._session.rows(f"SELECT GTID_SUBSET({quoted(gtid)}, @@GLOBAL.gtid_executed)") == [(1,)]
 
     def _check_numbers(self, record: Record) -> None:
-        """Raises Unapplicable if the statement might number the rows of the follower's table in another way than on the
-        leader."""
+        """Raises Unapplicable if the statement might assign other numbers to the rows of the follower's table than on
+        the leader.
+        """
         effect = numbering(record)
         if effect is None:
             return
@@ -300,7 +305,8 @@ class DdlLedger:
             lock_wait.watch(session)
             session.run([to_send(record)])
             if not self._executed(gtid):
-                # CREATE TABLE … START TRANSACTION leaves its transaction open. This COMMIT ends it, under the GTID.
+                # CREATE TABLE … START TRANSACTION leaves its transaction open. This COMMIT ends the transaction under
+                # the GTID.
                 session.run([b"COMMIT"])
         except BaseException as error:
             # If the statement was not executed, closing the connection releases its GTID.
@@ -320,8 +326,8 @@ class DdlLedger:
         hint = _HINTS.get(error.code, "make the follower take it and start again")
         if error.code in _OF_VERSIONS and not re.match(r"\s*DROP\b", record.query, re.I):
             hint = _other_form(record, self._session.version, self.leader_version())
-        # The hint mentions the definer: only a user with SYSTEM_USER may name a system user, such as root@localhost, as
-        # definer.
+        # The hint mentions the definer, because only a user with SYSTEM_USER may name a system user as definer, such as
+        # root@localhost.
         if error.code == _LACKS and (lacking := _PRIVILEGES.search(error.text)):
             hint = (
                 f"on the follower: GRANT {_one_of_each(lacking[1])} ON *.* TO the user of the consumer's profile, and "
@@ -338,14 +344,16 @@ class DdlLedger:
 
 
 def _one_of_each(privileges: str) -> str:
-    """The privileges to grant, as the server's error text names them. If the text names alternatives, only the last is
-    returned, which is the narrowest."""
+    """Returns the privileges to grant, parsed from the server's error text. If the text names alternatives, only the
+    last of them is returned, because it is the narrowest privilege.
+    """
     return ", ".join(re.split(r", | or ", each)[-1] for each in privileges.split(" and "))
 
 
 def _tell_doubles(record: Record) -> None:
-    """Warns if a statement makes JSON documents from text, because the JSON parser of this server rounds doubles
-    differently."""
+    """Warns if a statement makes JSON documents from text and the JSON parser of this server rounds doubles
+    differently.
+    """
     tables = [affect["uri"] for affect in record.affects if affect["action"] == "AlterTable"]
     if tables and _MAKES_DOCUMENTS.search(record.query):
         table = Uri.parse(tables[0])
@@ -357,15 +365,17 @@ def _tell_doubles(record: Record) -> None:
 
 
 def _filtered(affect: dict[str, Any], end: str) -> Uri:
-    """The name to which the filters are applied: the name of the object at this ``end`` of the effect (``uri`` or
-    ``to``), or only that of its database."""
+    """Returns the name to which the filters are applied. It is the name of the object at this ``end`` of the effect
+    (``uri`` or ``to``), or only the name of the object's database.
+    """
     uri = Uri.parse(affect[end])
     return Uri(uri.resource, uri.database, filtered_name(affect["action"], uri.table))
 
 
 def _other_form(record: Record, version: int, leader: str) -> str:
-    """The hint for a statement that the follower's version refuses; ``leader`` is the leader's version, or empty if it
-    is unknown."""
+    """Returns the hint for a statement that the follower's version refuses. ``leader`` is the leader's version; it is
+    empty if unknown.
+    """
     maker = "" if "MariaDB" in leader else "MySQL "
     leaders = f"{maker}{leader}" if leader and version_text(version) not in leader else "of another version"
     table = any("Table" in affect["action"] for affect in record.affects)

@@ -27,7 +27,7 @@ class Executor(Protocol):
     def recover(self, checkpoint: Checkpoint) -> None:
         """Finds out which commits have succeeded, and drops the other batches; ``checkpoint`` is known to be committed.
 
-        Raises PromiseError if the follower's checkpoint is neither ``checkpoint`` nor the one that the next batch sets.
+        Raises PromiseError if the follower's checkpoint is neither ``checkpoint`` nor the checkpoint of the next batch.
         """
 
 
@@ -38,7 +38,7 @@ class Execution:
         self._serial = serial
         self._parallel = parallel
         self._operations: dict[Uri, str] | None = (
-            None  # the operations on each table in the present run, or in the last batch; None if unknown
+            None  # maps tables to the operations on them in the present run, or in the last batch; None if unknown
         )
         self._serial_batches = 0  # the number of batches that must still be executed serially
 
@@ -83,7 +83,7 @@ class Execution:
 
         The next batch is executed serially, so that it commits on the new connection before a parallel run begins.
         Until such a commit, ``Committed`` may have to read the checkpoint of another server over the first connection,
-        which a parallel run would occupy.
+        but a parallel run would occupy this connection.
         """
         self._operations = None
         executor: Executor = self._parallel if self._parallel.running else self._serial

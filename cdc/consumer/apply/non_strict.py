@@ -1,15 +1,16 @@
 """Stores rows that strict mode refuses although the leader accepted them, and checks that they equal the leader's.
 
-A leader without strict mode, or with IGNORE, stores a row even if a generated column, a functional index or a check has
-no value or a value out of range. The follower stores such a row in the same way. Afterwards each column is compared
-with the leader's value, because without strict mode a follower's column that is too narrow causes only a warning, too.
+A leader without strict mode, or a statement with IGNORE, stores a row even if a generated column, a functional index or
+a check has no value or a value out of range. The follower must store this row in the same way. Afterwards each column
+is compared with the leader's value, because without strict mode a follower's column that is too narrow also causes only
+a warning.
 
 Rows are also stored this way if a computed value differs under the sql_mode in the leader's log, because the session
 may have changed its sql_mode after BEGIN.
 
-No statement can store some values: a VECTOR that ALTER TABLE made from a BLOB with arbitrary bytes, or text in ascii
-with bytes above 127, which a former version of MySQL stored. If the leader updates other columns of a row with such a
-value, ``keeping`` updates only these other columns.
+Some values can't be stored by any statement. One kind is a VECTOR that ALTER TABLE made from a BLOB with arbitrary
+bytes. Another is text in ascii with bytes above 127 that a former version of MySQL stored. If the leader updates other
+columns of a row with such a value, ``keeping`` updates only these other columns.
 """
 
 from collections.abc import Callable
@@ -80,8 +81,9 @@ class NonStrictWriter:
         return 0 if missing and not different else None
 
     def begin(self, change: Change) -> int | None:
-        """Sets a savepoint, to which ``again`` rolls back, and returns the result of ``count``. Called before the
-        change is stored."""
+        """Sets a savepoint for ``again``, and returns the result of ``count``. Must be called before the change is
+        stored.
+        """
         self._session.run([_BEFORE])
         return self.count(change)
 

@@ -1,13 +1,13 @@
 """Executes independent batches in parallel, each on its own connection, and commits them in order.
 
 With large batches, most of the time is spent by the server on one connection. So the rows of a batch are sent over one
-connection while the batches before it are still being executed on others. All promises of serial execution stay valid.
-Each batch updates the checkpoint in the transaction of its rows, and that UPDATE matches no row until the batch before
-has committed its checkpoint. So the follower commits the batches in the leader's order, each completely or not at all,
-and at most one COMMIT is outstanding.
+connection while other connections still execute earlier batches. All promises of serial execution stay valid. Each
+batch updates the checkpoint in the transaction of its rows, and that UPDATE matches no row until the previous batch has
+committed its checkpoint. So the follower commits the batches in the leader's order, each completely or not at all, and
+at most one COMMIT is outstanding.
 
-Any failure ends the run: all uncommitted batches are rolled back and executed again serially. If the failure has a
-cause in a row, the serial execution finds it.
+Any failure ends the run: all uncommitted batches are rolled back and executed again serially. If a row caused the
+failure, the serial execution finds the row.
 """
 
 import logging
@@ -27,10 +27,10 @@ from cdc.service.logs import event
 __all__ = ["ParallelExecutor", "RunFailed"]
 
 _LOG = logging.getLogger("cdc.consumer")
-# Independent batches should never wait for each other's row locks. If one does, the server cannot detect the deadlock,
-# because the connection that holds the lock waits for this program; so the wait is short. Only the wait for the
-# checkpoint's row lock may be long: the COMMIT of the batch before holds it, and that COMMIT may be slow, but waits for
-# nothing in this program.
+# Independent batches should never wait for each other's row locks. If a batch does wait, the server cannot detect the
+# deadlock, because the connection that holds the lock waits for this program. So this wait is short. Only the wait for
+# the checkpoint's row lock may be long: the COMMIT of the previous batch holds that lock. That COMMIT may be slow, but
+# it waits for nothing in this program.
 _SHORT_WAIT = b"SET SESSION innodb_lock_wait_timeout=1"
 _USUAL_WAIT = f"SET SESSION innodb_lock_wait_timeout={LOCK_WAIT_SECONDS}".encode()
 
@@ -40,7 +40,8 @@ class RunFailed(Exception):
 
 
 class ParallelExecutor:
-    """An ``Executor`` that uses up to ``connections`` connections; those besides the first are open only during a run.
+    """An ``Executor`` that uses up to ``connections`` connections; the additional connections are open only during a
+    run.
 
     After a failure ``failed`` is true, and only ``recover`` may be called.
     """
@@ -59,11 +60,11 @@ class ParallelExecutor:
 
     @property
     def running(self) -> bool:
-        """Whether a run is going on, or has failed, so that the first connection is occupied, too."""
+        """Whether a run is going on or has failed; the first connection is then occupied, too."""
         return bool(self._run) or self.failed
 
     def put(self, batch: PlannedBatch) -> None:
-        """Sends the statements of a batch, which must be independent of all other batches in the run.
+        """Sends the statements of a batch. The batch must be independent of all other batches in the run.
 
         Raises RunFailed, Interrupted.
         """
@@ -92,10 +93,10 @@ class ParallelExecutor:
         """Rolls back the uncommitted batches, after a failure or on a new first connection.
 
         ``checkpoint`` is the checkpoint of the last batch that is known to be committed. Raises PromiseError if the
-        follower has a checkpoint that no batch set; Interrupted, Refused.
+        follower has a checkpoint that belongs to no batch; Interrupted, Refused.
         """
         # The transactions of idle connections are rolled back first, because a busy connection may wait for a lock that
-        # one of them holds.
+        # an idle connection holds.
         for session in sorted((session for session, _ in self._run), key=lambda session: session.busy):
             if session.connected:
                 with suppress(Refused):
@@ -139,13 +140,13 @@ class ParallelExecutor:
             except Stopped:
                 raise
             except Interrupted as error:
-                # The server may refuse the connection because it has too many. One connection is enough to continue
-                # serially.
+                # The server may refuse the connection because it has too many connections. One connection is enough to
+                # continue serially.
                 raise Refused(error.code, str(error)) from None
         return session
 
     def _execute(self, session: Session, batch: PlannedBatch) -> None:
-        """Waits until the rows of the batch are executed and all batches before it have committed, then executes the
+        """Waits until the rows of the batch are executed and all earlier batches have committed, then executes the
         batch's tail.
 
         The caller must then send the COMMIT of the batch.

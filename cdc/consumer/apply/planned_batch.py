@@ -1,5 +1,5 @@
-"""Tracks the state of a batch on its way to the follower, where the rows of the batch and the checkpoint are one
-transaction. Pure.
+"""Tracks the state of a batch on its way to the follower. On the follower, the rows of the batch and the checkpoint are
+one transaction. Pure.
 
 So no change is lost, and no change is applied twice. The statements that end the transaction of a batch (``ending``)
 contain an UPDATE that moves the checkpoint to the last record of the batch. If a batch fails before its COMMIT, neither
@@ -32,22 +32,22 @@ __all__ = ["PlannedBatch", "State", "ending"]
 class State(IntEnum):
     """The state of a batch on its way to the follower."""
 
-    PLANNED = 1  # the batch was not sent yet
-    SENT = 2  # the row counts of the last packet that was sent are not checked yet
+    PLANNED = 1  # the batch has not been sent yet
+    SENT = 2  # the last packet was sent, but its row counts have not been checked yet
     EXECUTED = 3  # all row counts are right; the rows and the new checkpoint are in the open transaction
-    COMMITTING = 4  # the COMMIT was sent, or is about to be sent
+    COMMITTING = 4  # the COMMIT has been sent, or is about to be sent
     COMMITTED = 5
 
 
 @dataclass(slots=True)
 class PlannedBatch:
-    """A batch with its plan. ``batch`` contains the leader's changes, and ``records`` are those of its records that
+    """A batch with its plan. ``batch`` contains the leader's changes, and ``records`` are the records of the batch that
     pass the filters.
 
-    ``steps`` are the plan, and ``statements`` yields the plan's SQL, each statement built when it is sent. ``shapes``
-    are the schemas of the tables in the plan. The statements ``tail`` end the transaction and set the checkpoint
-    ``target``. A part of a large transaction has a tail only if it is the last part; the other parts stay EXECUTED
-    until the last part commits. ``chunk`` is the plan of a chunk of a table copy.
+    ``steps`` are the plan, and ``statements`` yields the plan's SQL; each statement is built when it is sent.
+    ``shapes`` are the schemas of the tables in the plan. The statements ``tail`` end the transaction and set the
+    checkpoint ``target``. A part of a large transaction has a tail only if it is the last part; the other parts stay
+    EXECUTED until the last part commits. ``chunk`` is the plan of a chunk of a table copy.
 
     ``rows`` is the number of rows in the follower's transaction so far, and ``filtered`` is the number of these rows
     that the filters left out. ``started`` is the ``time.monotonic()`` at which the preparation of the batch began.
@@ -68,7 +68,7 @@ class PlannedBatch:
     outstanding: Sequence[Statement] = ()  # the packet whose row counts are not checked yet
 
     def sent(self, packet: Sequence[Statement]) -> None:
-        """Moves the batch to SENT when ``packet`` is sent. The row counts of the packet before it must have been
+        """Moves the batch to SENT when ``packet`` is sent. The row counts of the previous packet must have been
         checked.
         """
         self._move(State.SENT, since=(State.PLANNED, State.SENT))
@@ -101,7 +101,7 @@ def ending(batch: Batch, before: Checkpoint, notes: Sequence[Statement]) -> tupl
     ``before`` is the follower's checkpoint before the batch.
 
     The statements ``notes`` write rows about the batch's DDL statements and left out events to the ledger. The
-    checkpoint commits in the same transaction as the rows, so that after a crash either both exist or neither.
+    checkpoint commits in the same transaction as the rows, so that after a crash both are stored or neither is.
     """
     if not batch.ends:
         return [], before

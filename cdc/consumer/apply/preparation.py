@@ -29,7 +29,7 @@ __all__ = ["Preparation"]
 
 
 class Preparation:
-    """Prepares batches in order. Each batch begins at the checkpoint that the batch before it sets.
+    """Prepares batches in order. Each batch begins at the checkpoint of the previous batch.
 
     ``passes(record)`` decides whether the record's rows are for this follower. If ``differences`` is set, the
     before-images of rows are compared with the follower's rows.
@@ -52,37 +52,38 @@ class Preparation:
         self._ranges = RangeRows(session, self._counts)
         self._differences = differences
         self._passes = passes
-        self._reached = checkpoint  # the checkpoint that the last prepared batch sets
-        # The ledger's notes on DDL statements and left out events, which commit together with the rows.
+        self._reached = checkpoint  # the checkpoint of the last prepared batch
+        # The ledger's notes on DDL statements and left out events; they commit together with the rows.
         self._notes: list[Statement] = []
         self._rows = self._filtered = 0  # rows of the follower's open transaction, up to the last prepared batch
 
     def restart(self, checkpoint: Checkpoint) -> None:
-        """Prepares the next batch as the one that follows ``checkpoint``."""
+        """Continues after ``checkpoint``: the next batch must begin there."""
         self._reached = checkpoint
 
     def forget_tables(self) -> None:
-        """Forgets the definitions of all tables, which may have changed, so that they are read from the follower
-        again."""
+        """Forgets the definitions of all tables, because they may have changed. They are then read from the follower
+        again.
+        """
         self._tables.forget()
 
     def rest(self) -> None:
-        """Notes that there is nothing to prepare for the moment."""
+        """Does the work that is due when there is nothing to prepare; must be called from time to time."""
         self._ledger.rest()
 
     def runs(self, batch: Batch) -> bool:
         """Whether the batch has DDL statements.
 
-        ``prepare`` executes them, and each commits by itself. So all batches before this one must have been executed
-        before ``prepare``, which commits them before it executes the first statement.
+        ``prepare`` executes them, and each commits by itself. So all earlier batches must have been executed before
+        ``prepare`` is called; it commits them before it executes the first statement.
         """
         return batch.statement is not None
 
     def needs_commit(self, batch: Batch) -> bool:
-        """Whether all batches before this one must be committed before it is prepared.
+        """Whether all earlier batches must be committed before this batch is prepared.
 
-        The reason is that the preparation must query the follower for a table's definition or rows, which is not
-        possible while the row counts of a packet are awaited.
+        This is so if the preparation must query the follower for a table's definition or rows. A query is not possible
+        while the row counts of a packet are awaited.
         """
         if self.runs(batch):
             return False
@@ -116,14 +117,14 @@ class Preparation:
         """Plans the SQL for the rows of the batch."""
         records = planned.records
         shapes = planned.shapes = {uri: self._tables.shape(uri) for uri in {record.uri for record in records}}
-        # The follower is queried now, because later, when the statements are built, the reply to a packet may be
-        # awaited.
+        # The follower is queried now, because no query is possible later: while the statements are built, the reply to
+        # a packet may be awaited.
         comparable = {uri: self._differences.comparable(uri) for uri in shapes} if self._differences else None
         loadable = {uri: self._tables.loadable(uri) for uri in shapes}
         size = min(self._session.max_packet - FRONT_BYTES, PACKET_BYTES)
         if refused := self._refused(planned, size):
-            # The error is raised only when the statements are executed, because the retry row by row can then skip a
-            # single record.
+            # The error is raised only when the statements are executed, so that the retry row by row can skip a single
+            # record.
             planned.statements = _raising(refused)
             return
         if planned.chunk is not None:
@@ -141,8 +142,9 @@ class Preparation:
         )
 
     def _refused(self, planned: PlannedBatch, size: int) -> Unapplicable | None:
-        """Returns the reason why the batch can't be applied; None if it can be. Also plans the batch if it is a chunk
-        of a table copy."""
+        """Returns the error if the batch can't be applied, else None. Also plans the batch if it is a chunk of a table
+        copy.
+        """
         records, shapes = planned.records, planned.shapes
         if records and planned.batch.chunk is not None:
             planned.chunk = self._covering(records[0], shapes[records[0].uri], size)
@@ -170,10 +172,11 @@ class Preparation:
         if not batch.statements:
             return batch
         self._notes = self._ledger.execute(batch.statements, commit)
-        commit([])  # commits the rows that precede the statements, if no statement had to be executed
+        commit([])  # commits the rows that precede the statements, since possibly no statement had to be executed
         batch, _ = batch.cut(len(self._notes))
         if self._ledger.skips:
-            # Instead of a skipped statement, the operator may have executed another form of it.
+            # Even if a statement is skipped, tables may have changed: the operator may have executed another form of
+            # the statement.
             self._tables.forget()
         else:
             self._tables.forget_changed(batch.statements)

@@ -1,6 +1,7 @@
-"""Applies a batch row by row after it failed as a whole: resolves each conflict in the leader's favour, or stops at it.
+"""Applies a batch row by row after it failed as a whole: resolves each conflict in the leader's favour, or stops at the
+first conflict.
 
-A conflict is a missing row or a duplicate key, which shows that another client has written to the follower. If the
+A conflict is a missing row or a duplicate key. It shows that another client has written to the follower. If the
 follower refuses a row for any other reason, the stream stops, because the row can't be stored as on the leader.
 """
 
@@ -74,7 +75,7 @@ class RowByRow:
 
         Raises Unapplicable for a conflict under "stop", and for a row that the follower refuses; Interrupted.
         """
-        # The tables are forgotten, because the batch may have failed due to another client that altered a table.
+        # The cached definitions are forgotten, because the batch may have failed after another client altered a table.
         self._tables.forget()
         self._tables.pause_loading(step.record.uri for step in steps if step.operation == "Add")
         self._conflicts, self.removed = 0, 0
@@ -93,8 +94,9 @@ class RowByRow:
         return self._tables.shape(change.record.uri).rounded
 
     def _mode_of(self, record: Record) -> str | None:
-        """The sql_mode under which to store rows, for a table with columns that the server computes; None for other
-        tables."""
+        """Returns the sql_mode under which to store rows if the server computes columns of the table; None for other
+        tables.
+        """
         if not self._tables.shape(record.uri).computes:
             return None
         try:
@@ -110,7 +112,8 @@ class RowByRow:
         # A chunk of a table copy can only be skipped as a whole, including its deletions (``chunks``).
         may_skip, before = self._skips.allow(record) and record.range is None, self._conflicts
         if may_skip:
-            # This savepoint keeps the other records of the leader's transaction applied.
+            # After a refusal, only this record is rolled back; the other records of the leader's transaction stay
+            # applied.
             self._session.run([b"SAVEPOINT record"])
         try:
             for change in changes:
@@ -162,7 +165,7 @@ class RowByRow:
         if reason and self._differences and change.row.after is not None:
             done = Change(change.record, Row(change.row.after, None))
             if not self._differences.of(done):
-                # The row equals the after-image already. An UPDATE to the same values would not be in the follower's
+                # The row already equals the after-image. An UPDATE to the same values would not be in the follower's
                 # binlog, where the audit expects the change.
                 return reason
         try:
@@ -222,8 +225,8 @@ class RowByRow:
         return removed
 
     def _remove(self, record: Record, where: str, *, key: tuple[str, ...]) -> list[str]:
-        """Deletes the rows that match ``where``. Returns the keys of the deleted rows, or nothing if ``key`` is the key
-        of the record, since the deleted row is then the changed row itself.
+        """Deletes the rows that match ``where``, and returns their keys. Returns nothing if ``key`` is the key of the
+        record, since the deleted row is then the changed row itself.
         """
         table = table_name(record.uri)
         names: list[str] = []
@@ -238,14 +241,15 @@ class RowByRow:
         return names
 
     def _store(self, change: Change, statement: Statement) -> int:
-        """Executes the statement for a row. Strict mode is switched off if the stored row equals the leader's row only
-        without strict mode."""
+        """Executes the statement for a row. Strict mode is switched off if the row can equal the leader's row only
+        without strict mode.
+        """
         record = change.record
         checks = self._mode is not None and change.row.after is not None
         checks = checks and (
             needs_comparison(leader_modes(record))
             or bool(self._tables.shape(record.uri).unpredictable)
-            or record.range is not None  # for a copied row, the sql_mode under which the leader stored it is unknown
+            or record.range is not None  # for a copied row, the leader's sql_mode is unknown
         )
         before = self._non_strict.begin(change) if checks else 0
         try:

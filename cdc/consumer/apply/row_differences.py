@@ -39,8 +39,8 @@ class RowDifferences:
         return self._tables.shape(table).columns - self._other_types.get(table, frozenset())
 
     def of(self, change: Change) -> str:
-        """Describes for people how the follower's row differs from the before-image; empty if the row is equal or does
-        not exist.
+        """Describes for users how the follower's row differs from the before-image; the text is empty if the row is
+        equal or does not exist.
 
         Raises ValueError for a value that no record can contain, Interrupted or Refused.
         """
@@ -73,7 +73,7 @@ class RowDifferences:
 
 
 def _is_short(value: Value) -> bool:
-    """Whether the value may be written into the query, which must not exceed the server's packet size."""
+    """Whether the value is short enough for the query; the query must not exceed the server's packet size."""
     return not isinstance(value, dict) or all(len(str(content)) <= _SHORT for content in value.values())
 
 

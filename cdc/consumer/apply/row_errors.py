@@ -16,7 +16,7 @@ _HINTS = {1197: _BINLOG, 1705: _BINLOG}
 
 
 def ambiguous(record: Record, error: Refused) -> Unapplicable:
-    """Returns the error for a duplicate key if the record lacks columns of that key."""
+    """Returns the error for a duplicate key whose columns are not all in the record."""
     return Unapplicable(
         f"conflict in {record.uri}: {error}; the record does not show which row clashes",
         code="CDC-CONFLICT",

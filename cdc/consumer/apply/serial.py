@@ -41,29 +41,29 @@ class SerialExecutor:
         self._row_by_row = row_by_row
         self._chunks = chunks
         self._prefetch = prefetch
-        self._last: PlannedBatch | None = None  # the newest batch that was sent, if its COMMIT was not sent
-        self._committing: PlannedBatch | None = None  # the batch before ``_last``, whose COMMIT was sent
+        self._last: PlannedBatch | None = None  # the newest sent batch, if its COMMIT has not been sent yet
+        self._committing: PlannedBatch | None = None  # the batch before ``_last``, if its COMMIT has been sent
         self._conflicts = 0  # the number of conflicts in the open transaction
         self.conflicts = 0
 
     def put(self, batch: PlannedBatch) -> None:
-        """Sends the statements and the tail of a batch, once the batch before it is executed.
+        """Sends the statements and the tail of a batch, once the previous batch is executed.
 
         Raises PromiseError for a row or statement that can't be applied, Interrupted.
         """
         limit = self._session.max_packet - FRONT_BYTES
         found = packets(chain(batch.statements, batch.tail), limit=limit)
         try:
-            first = next(found, None)  # this builds the packet while the server executes the batch before
+            first = next(found, None)  # this builds the packet while the server executes the previous batch
         except Unapplicable as error:
-            # The failure does not affect the batch before, so that batch is committed first.
+            # The failure does not affect the previous batch, so that batch is committed first.
             self.commit()
             self._session.run([_SAVEPOINT])
             self._retry_row_by_row(batch, error)
             return
         if first is None:
             # No row of this part of a large transaction passes the filters, so no packet of this part can carry the
-            # COMMIT of the batch before. That COMMIT is sent now, since it must not wait for the next part, nor be
+            # COMMIT of the previous batch. That COMMIT is sent now: it must neither wait for the next part nor be
             # rolled back with this transaction.
             self.commit()
             self._is_executed(batch)
@@ -105,7 +105,7 @@ class SerialExecutor:
         executed counts as committed.
 
         ``checkpoint`` is the last checkpoint that is known to be committed. Raises PromiseError if the follower has
-        neither this checkpoint nor the one that the batch sets whose COMMIT was sent.
+        neither this checkpoint nor the checkpoint of the batch whose COMMIT was sent.
         """
         resolve_commit(self._session, self._committing, checkpoint)
         if self._committing is not None and self._committing.state is State.COMMITTED:
@@ -125,7 +125,7 @@ class SerialExecutor:
         except (Mismatch, Refused) as error:
             self._retry_row_by_row(batch, error)
         except Unapplicable as error:
-            # The next packet can't be built, so the row counts of the packet before it do not matter any more.
+            # The next packet can't be built, so the row counts of the previous packet no longer matter.
             with suppress(Mismatch, Refused):
                 self._check(batch.outstanding)
             self._retry_row_by_row(batch, error)
@@ -174,9 +174,9 @@ class SerialExecutor:
     def _retry_row_by_row(self, batch: PlannedBatch, reason: Exception) -> None:
         """Rolls a batch back, and executes it again row by row to find the row with a conflict.
 
-        The batch may also have failed without a conflict: the follower may refuse a statement that changes rows which
-        refer to one another, and a table that is being copied may still contain any rows. So this retry is logged at
-        the level DEBUG only, while each conflict is logged with its row.
+        The batch may also have failed without a conflict. The follower may refuse a statement that changes rows with
+        foreign keys to one another, and a table that is being copied may still contain any rows. So this retry is
+        logged only at the level DEBUG, while each conflict is logged with its row.
         """
         until = batch.batch.last.sequence
         event(_LOG, "batch failed, retrying row by row", level=logging.DEBUG, until=until, reason=reason)

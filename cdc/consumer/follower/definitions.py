@@ -1,5 +1,5 @@
-"""Finds how the follower defines the column because of which it refuses a row, and the statement that changes the
-column to the leader's definition.
+"""Finds the column because of which the follower refuses a row, its definition on the follower, and the statement that
+changes the column to the leader's definition.
 """
 
 import re
@@ -18,11 +18,11 @@ _NO_SUCH_TABLE = 1146
 
 
 def define(error: Unapplicable, session: Session, types: Mapping[str, str]) -> None:
-    """Adds the column's definitions on both servers, and the statement that corrects the follower's, to the error for a
-    row.
+    """Adds to the error for a row the column's definitions on both servers, and the statement that corrects the
+    follower's column.
 
-    ``types`` are the types of the leader's columns, as far as they are known. Nothing is added if the follower's
-    definition can't be read.
+    ``types`` are the types of the leader's columns, if known. Nothing is added if the follower's definition can't be
+    read.
     """
     record, found = error.record, _COLUMN.search(error.refused.text) if error.refused else None
     if error.refused is None or record.operation == "Query" or not session.connected or session.busy:

@@ -1,8 +1,9 @@
 """Acquires the named locks of a follower's consumer (MySQL manual, "Locking Functions"). Each connection of the
 consumer holds one lock.
 
-The lock of the first connection keeps a second consumer out. Each additional connection holds its own lock: if another
-connection can acquire that lock, the server has ended the additional connection and rolled back its open transaction.
+The lock of the first connection keeps a second consumer out. Each additional connection holds its own lock. Once
+another connection can acquire that lock, the server has ended the additional connection and rolled back its open
+transaction.
 """
 
 import hashlib
@@ -14,8 +15,8 @@ from cdc.consumer.errors import NO_SUCH_THREAD, Locked, Refused
 __all__ = ["MOST_ADDITIONAL", "SILENT_SECONDS", "is_paused", "lock_name", "outlast", "take", "tell_pause"]
 
 MOST_ADDITIONAL = 7
-_PAUSED = -1  # the number of a lock that the first connection also holds while the consumer is paused
-# If a connection is cut silently, the server releases its locks only after it has received nothing for this time.
+_PAUSED = -1  # the number of an extra lock that the first connection holds while the consumer is paused
+# If a connection is cut silently, the server releases its locks once it has received nothing for this time.
 SILENT_SECONDS = 60
 _LOCK_SECONDS = 5  # the server may need a moment to notice that a consumer was killed
 
@@ -26,8 +27,8 @@ class _Session(Protocol):
 
 
 def lock_name(resource: str, number: int = 0) -> str:
-    """The name of the lock of a leader's consumer; ``number`` is 0 for the consumer's first connection, otherwise the
-    number of an additional connection.
+    """Returns the name of a lock of a leader's consumer. ``number`` is 0 for the lock of the consumer's first
+    connection, otherwise the number of an additional connection.
     """
     # A lock's name has at most 64 characters and ignores case, so it contains a digest in place of the leader's name.
     name = f"{resource}\0{number}" if number else resource
@@ -35,13 +36,13 @@ def lock_name(resource: str, number: int = 0) -> str:
 
 
 def take(session: _Session, name: str, *, former: int) -> None:
-    """Acquires the lock ``name``. If ``former``, the id of a lost connection of this program, still holds the lock,
-    first kills that connection.
+    """Acquires the lock ``name``. ``former`` is the id of a lost connection of this program; if it still holds the
+    lock, it is killed first.
 
     Raises Locked if another session holds the lock.
     """
     if _holder(session, name) == former:
-        # The server has not noticed yet that the connection is lost. The connection is killed only if it holds the
+        # The server has not yet noticed that the connection is lost. The connection is killed only if it holds the
         # lock, because after a restart of the server another client may have the same id.
         try:
             session.run([f"KILL {former}".encode()])
@@ -57,8 +58,8 @@ def take(session: _Session, name: str, *, former: int) -> None:
 
 
 def outlast(session: _Session, resource: str, *, formers: Mapping[int, int]) -> None:
-    """Waits until no additional connection holds its lock any more; ``formers`` maps the numbers of additional
-    connections to the ids of lost connections.
+    """Waits until no additional connection holds its lock any more. ``formers`` maps the numbers of additional
+    connections to the ids of their lost connections.
 
     Raises Locked if a connection keeps its lock.
     """
@@ -78,8 +79,8 @@ def _holder(session: _Session, name: str) -> int | None:
 
 
 def tell_pause(session: _Session, resource: str, paused: bool) -> None:
-    """Shows other sessions whether the consumer is ``paused``, by means of a lock (``is_paused``). The lock exists only
-    as long as this connection. Raises Interrupted or Refused.
+    """Shows other sessions whether the consumer is ``paused``: a paused consumer holds a lock (``is_paused``). The lock
+    exists only as long as this connection. Raises Interrupted or Refused.
     """
     name = lock_name(resource, _PAUSED)
     # The lock is acquired only once, because a lock that is acquired twice must be released twice.

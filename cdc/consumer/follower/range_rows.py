@@ -24,13 +24,14 @@ __all__ = ["MISPLACED", "RangeRows", "misplaced"]
 
 MISPLACED = 1863  # the server's error if it must delete or update a row that lies in a wrong partition
 
-# if the range has more rows than this for each row of the chunk, only rows equal to a row of the chunk are read
+# if the range has more rows than this for each row of the chunk, only rows that equal a row of the chunk are read
 _MOST_OTHERS = 3
 
 
 class RangeRows:
-    """Plans how chunks are applied, according to the follower's rows. Nothing else may change the table until a plan is
-    executed."""
+    """Plans how chunks are applied, based on the follower's rows. Nothing else may change the table until a plan is
+    executed.
+    """
 
     def __init__(self, session: Session, counts: RowCounts) -> None:
         self._session = session
@@ -84,7 +85,7 @@ class RangeRows:
         try:
             return self._compared(chunk, schema, int(count), size)
         except (*INCOMPARABLE, Refused):
-            return Found(int(count))  # without a comparison, all rows are written again
+            return Found(int(count))  # all rows are written again, without a comparison
 
     def _compared(self, chunk: Record, schema: TableSchema, count: int, size: int) -> Found:
         images = [row.after or [] for row in chunk.rows]
@@ -107,8 +108,9 @@ class RangeRows:
         return self._with_others(chunk, {number: images[number] for number in lacking}, found, rows, size)
 
     def _with_others(self, chunk: Record, lacking: dict[int, Image], found: Found, rows: ImageKeys, size: int) -> Found:
-        """Adds to ``found`` those rows of the chunk whose keys exist on the follower with other values, or outside of
-        the range."""
+        """Adds to ``found`` the rows of the chunk whose keys exist on the follower with other values, or outside of the
+        range.
+        """
         if not lacking:
             return found
         key = [chunk.columns.index(column) for column in chunk.key or ()]
@@ -136,8 +138,8 @@ class RangeRows:
 
 
 def misplaced(chunk: Record, partition: str = "") -> Unapplicable:
-    """Returns the error for rows of the follower that a copy can't find or can't delete, since they lie in a wrong
-    partition; ``partition`` is empty if it is unknown.
+    """Returns the error for rows of the follower that lie in a wrong partition, so that a copy can't find or delete
+    them. ``partition`` is empty if it is unknown.
     """
     uri, which = chunk.uri, f"partition {partition}" if partition else "a partition"
     return Unapplicable(

@@ -1,5 +1,6 @@
-"""Counts the rows of tables without a key on the follower, before the statements that delete some of them are
-planned."""
+"""Counts the follower's rows in tables without a key. Afterwards, the statements that delete some of these rows are
+planned.
+"""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,7 @@ from cdc.service.logs import event
 __all__ = ["RowCounts"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_DOCUMENTS = 500  # the most documents in one query, since the server accepts only few subqueries
+_DOCUMENTS = 500  # the maximum number of documents in one query, since the server limits the number of subqueries
 
 
 class RowCounts:
@@ -47,8 +48,8 @@ class RowCounts:
     def _prepared(self, step: Step, schema: TableSchema, size: int) -> Iterator[Step]:
         documents = self.texts([change.row.before or [] for change in step.changes], size=size)
         for removal in removals(step, schema, documents, size=size):
-            # Normally the leader stores the rows in the same order, so that the rows to delete are the first rows on
-            # the follower, too.
+            # Normally the leader and the follower store the rows in the same order, so that the rows to delete are the
+            # first rows.
             if removal.ordered and removal.is_all(self._keys(removal)):
                 yield from removal.of_first()
                 continue

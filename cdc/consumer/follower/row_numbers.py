@@ -2,8 +2,8 @@
 leader.
 
 The text of the statement shows which column is numbered (cdc.sql.numbering). Everything else depends on the table,
-whose definition is read on the follower. The follower's table must have the leader's primary key, but the stream does
-not contain that key.
+whose definition is read on the follower. The follower's table must have the leader's primary key. This is not checked,
+since the stream does not contain that key.
 """
 
 from cdc.consumer.errors import Refused
@@ -13,13 +13,13 @@ from cdc.sql.effects import Effect
 
 __all__ = ["key_columns", "other_numbers"]
 
-_UNKNOWN = frozenset({1049, 1054, 1146})  # the database, column or table does not exist, so the statement fails as well
+_UNKNOWN = frozenset({1049, 1054, 1146})  # the database, column or table does not exist, so the statement will fail
 _INNODB = "InnoDB"
 
 
 def other_numbers(session: Session, effect: Effect, *, same_engine: bool) -> str:
-    """Returns the reason why the follower may assign other numbers to the rows than the leader, according to
-    ``effect``; empty if the numbers are certainly equal.
+    """Returns the reason why a statement with this ``effect`` may assign other numbers to the follower's rows than to
+    the leader's; empty if the numbers are certainly equal.
 
     ``same_engine`` is true if the follower's table has the leader's engine. Must be called without an open transaction.
     """
@@ -33,7 +33,7 @@ def other_numbers(session: Session, effect: Effect, *, same_engine: bool) -> str
     )
     counters = {str(name).casefold() for (name,) in found}
     if effect.filled and (effect.filled.casefold() in counters or not _has_rows_to_number(session, effect)):
-        return ""  # the server does not number the zeros of a column that was AUTO_INCREMENT before
+        return ""  # if the column was AUTO_INCREMENT before, the server does not number its zeros
     if counters - {name.casefold() for name in effect.dropped}:
         return "its numbers go on from a counter that only the leader knows"
     if effect.any_order:
@@ -59,8 +59,9 @@ def key_columns(session: Session, effect: Effect) -> list[str]:
 
 
 def _has_rows_to_number(session: Session, effect: Effect) -> bool:
-    """Whether the statement may number a row: its value in the column is 0 or NULL, or becomes 0 in the column's new
-    type."""
+    """Whether the statement may number a row. It numbers a row if the row's value in the column is 0 or NULL, or
+    becomes 0 in the column's new type.
+    """
     return _has_rows(session, effect, f"COALESCE({identifier(effect.filled)} + 0 < 1, TRUE) LIMIT 1")
 
 
@@ -74,7 +75,7 @@ def _has_rows(session: Session, effect: Effect, condition: str) -> bool:
     except Refused as error:
         return error.code not in _UNKNOWN
     finally:
-        # releases the lock on the table's definition, since the statement is executed on another connection
+        # releases the lock on the table's definition, since another connection will execute the statement
         session.run([b"COMMIT"])
 
 

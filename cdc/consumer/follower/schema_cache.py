@@ -19,20 +19,20 @@ __all__ = ["SchemaCache", "changed_tables"]
 # Matches expressions whose value may differ from the leader's. Some depend on settings of the leader's session that its
 # binlog does not contain: the digits of a division, the parsing of a literal (NO_BACKSLASH_ESCAPES,
 # default_collation_for_utf8mb4; stored expressions are parsed again), and block_encryption_mode. Others depend on the
-# sql_mode, which the session may have changed after the BEGIN that contains it: the subtraction of unsigned numbers,
-# and the truncation of seconds. Text that becomes a JSON document depends on the server's JSON parser.
+# sql_mode: the subtraction of unsigned numbers, and the truncation of seconds. The session may have changed its
+# sql_mode after BEGIN, but the binlog contains the sql_mode only at BEGIN. Text that becomes a JSON document depends on
+# the server's JSON parser.
 _DOUBTFUL = re.compile("/|'|aes_|-|time|date|unix|json|member of", re.IGNORECASE)
 _SECONDS = ("TIME", "DATETIME", "TIMESTAMP")
 _PAUSE = 1000  # after a failed batch, this many batches of the table use no LOAD DATA
 
 
-# Seconds. If the cached definitions are older, the next statement drops them, since another client may have altered the
-# tables.
+# Seconds. When the cache is older, the next DDL statement empties it, since another client may have altered the tables.
 _TRUSTED_SECONDS = 10.0
 _MOST_COLUMNS = 300_000  # the most columns in the cache, for all tables; each column needs some 200 bytes
 
 
-_PASSIVE = ("NO ACTION", "RESTRICT")  # with these rules a foreign key refuses a change and changes no rows itself
+_PASSIVE = ("NO ACTION", "RESTRICT")  # a foreign key with these rules refuses changes, but changes no rows itself
 
 _COLUMNS = (
     "SELECT COLUMN_NAME, GENERATION_EXPRESSION, EXTRA, DATA_TYPE, IS_NULLABLE, COLUMN_TYPE, NUMERIC_PRECISION, "
@@ -71,7 +71,7 @@ _VISIBLE_FIRST = "ORDER BY INDEX_NAME <> 'PRIMARY', IS_VISIBLE = 'NO', INDEX_NAM
 
 
 class SchemaCache:
-    """Caches table definitions until ``forget``, which must be called when a DDL statement may have changed them.
+    """Caches table definitions until ``forget`` is called. Call it when a DDL statement may have changed definitions.
 
     ``triggers`` checks each table that is read. ``passes(uri)`` decides which tables are replicated.
     """
@@ -81,7 +81,8 @@ class SchemaCache:
         self._triggers = triggers
         self._passes = passes
         self._shapes: dict[Uri, TableSchema] = {}
-        # the number of columns read since the cache was last emptied, including columns of tables dropped from it since
+        # the number of columns that were read since the cache was last emptied; it includes the columns of tables that
+        # were dropped from it later
         self._columns = 0
         self._forgot_at = time.monotonic()
         self._pauses: dict[Uri, int] = {}
@@ -94,7 +95,7 @@ class SchemaCache:
         self._forgot_at = time.monotonic()
 
     def forget_changed(self, statements: Sequence[Record]) -> None:
-        """Drops the tables that ``statements`` may have changed from the cache, and from time to time all tables."""
+        """Drops from the cache the tables that ``statements`` may have changed, and from time to time all tables."""
         names = changed_tables(statements)
         if names is None or time.monotonic() - self._forgot_at > _TRUSTED_SECONDS:
             self.forget()
@@ -125,8 +126,8 @@ class SchemaCache:
         return known
 
     def loadable(self, table: Uri) -> Mapping[str, frozenset[str]]:
-        """Returns the columns that LOAD DATA may fill in the next batch, each with the tags of the values that it may
-        load. Raises the errors of ``shape``.
+        """Maps the columns that LOAD DATA may fill in the next batch to the tags of the values that it may load. Raises
+        the errors of ``shape``.
         """
         if not self._session.local_infile:
             return {}
@@ -136,7 +137,9 @@ class SchemaCache:
         return self.shape(table).loadable
 
     def pause_loading(self, tables: Iterable[Uri]) -> None:
-        """Makes the next batches of these tables use INSERT, which may accept values about which LOAD DATA warns."""
+        """Makes the next batches of these tables use INSERT. INSERT may accept values for which LOAD DATA reports a
+        warning.
+        """
         self._pauses |= dict.fromkeys(tables, _PAUSE)
 
     def _read(self, table: Uri) -> TableSchema:
@@ -204,8 +207,9 @@ class SchemaCache:
         return list(dict.fromkeys([table, *filter(self._passes, uris)]))
 
     def _keys(self, table: Uri) -> tuple[dict[str, tuple[KeyPart, ...]], frozenset[str], bool]:
-        """The unique keys of a table, the columns that are the first column of a key, and whether any key contains an
-        expression."""
+        """Returns the unique keys of a table, the columns that are the first column of a key, and whether any key
+        contains an expression.
+        """
         keys: dict[str, tuple[KeyPart, ...]] = {}
         first: dict[str, str | None] = {}
         functional = False
@@ -218,8 +222,8 @@ class SchemaCache:
         return keys, frozenset(column for column in first.values() if column is not None), functional
 
     def _relations(self, table: Uri) -> tuple[bool, bool]:
-        """Whether the table has a foreign key or is referred to by one, and whether a foreign key that refers to the
-        table changes rows of the referring table.
+        """Returns two booleans: whether the table has a foreign key or a foreign key refers to it, and whether a
+        foreign key that refers to it changes rows of the referring table.
         """
         database, name = quoted(table.database), quoted(table.table or "")
         of = f"CONSTRAINT_SCHEMA = {database} AND TABLE_NAME = {name}"
@@ -235,11 +239,11 @@ class SchemaCache:
 
 
 def _unpredictable(columns: Collection[Column], expressions: Mapping[str, str]) -> set[str]:
-    """The generated columns whose values may differ from the leader's: columns with doubtful ``expressions``, and
-    columns that are computed from such columns.
+    """Returns the generated columns whose values may differ from the leader's. Their ``expressions`` are doubtful, or
+    contain a column with a doubtful expression.
 
-    Columns that are computed from a CHAR, which the sql_mode may pad, or from fractions of seconds are doubtful, too.
-    So are JSON documents, since they may be parsed from text.
+    Columns that are computed from a CHAR or from fractions of seconds are doubtful, too, because the sql_mode may pad a
+    CHAR and truncate seconds. So are JSON documents, since they may be parsed from text.
     """
     found = {name for name, expression in expressions.items() if _DOUBTFUL.search(expression)}
     found |= {each.name for each in columns if each.name in expressions and each.data_type.upper() == "JSON"}
@@ -254,12 +258,12 @@ def _unpredictable(columns: Collection[Column], expressions: Mapping[str, str]) 
 
 
 def changed_tables(statements: Sequence[Record]) -> set[str] | None:
-    """The names, in lower case and without database, of all tables that the statements may change; None if that may be
-    any table.
+    """Returns the names of all tables that the statements may change, in lower case and without database; None if the
+    statements may change any table.
 
-    A statement changes a table that is not in its ``affects`` only through a foreign key that refers to that table. The
-    names are without database, since the database may have another name on the follower, and in lower case, since a
-    statement may contain a name in another case than the rows.
+    Besides the tables in its ``affects``, a statement can change only tables to which its foreign keys refer. The
+    names have no database, since the database may have another name on the follower. They are in lower case, since
+    statements and rows may write a name in different cases.
     """
     if any("REFERENCES" in statement.query.upper() for statement in statements):
         return None

@@ -56,8 +56,8 @@ _POLL_SECONDS = 0.1
 class SocketReader:
     """Replaces the file object from which a pymysql connection reads.
 
-    While nothing arrives, ``waiting(seconds)`` is called several times a second, with the seconds waited so far. It may
-    raise any exception to end the wait, but not OSError, which pymysql would translate.
+    While nothing arrives, ``waiting(seconds)`` is called several times a second, with the duration of the wait so far.
+    It may raise any exception to end the wait except OSError, because pymysql would translate OSError.
     """
 
     def __init__(self, connected: socket.socket, waiting: Callable[[float], None]) -> None:
@@ -96,7 +96,7 @@ class SocketReader:
             self._waiting(time.monotonic() - started)
 
     def _readable(self, seconds: float) -> bool:
-        # TLS may have read data from the socket that it has not returned yet; poll does not see them.
+        # The TLS layer may have read data from the socket that it has not returned yet. poll does not report such data.
         if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
             return True
         return bool(self._poll.poll(seconds * 1000))
@@ -112,7 +112,7 @@ def ask(database: Database, *, seconds: float) -> None:
     try:
         with connected(**database.settings() | limits) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT 1")
-    except Disconnected as error:  # the command that prints the password fails
+    except Disconnected as error:  # the command that prints the password failed
         raise Interrupted(str(error)) from None
     except (pymysql.MySQLError, OSError) as error:
         raise translated(error) from None
@@ -133,13 +133,13 @@ def translated(error: Exception) -> Interrupted | Refused:
     """Translates an error of pymysql or of the socket into an error of this program."""
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
-    # pymysql raises InterfaceError 0 if the connection is closed already.
+    # pymysql raises InterfaceError 0 if the connection is already closed.
     failed = isinstance(error, (OSError, pymysql.InterfaceError))
     return server_error(code, text or ("" if code else repr(error)), connection_failed=failed)
 
 
 def require_mysql(version: str, *, where: str) -> None:
-    """Raises UserError if a server with this ``VERSION()`` is not MySQL, or too old."""
+    """Raises UserError if a server with this ``VERSION()`` is not MySQL, or is too old."""
     if "mariadb" in version.lower() or int(re.findall(r"\d+", version)[0]) < _OLDEST:
         raise UserError(
             f"the follower is {version}",
@@ -150,18 +150,18 @@ def require_mysql(version: str, *, where: str) -> None:
 
 
 def version_text(number: int) -> str:
-    """The version with this ``version_number`` as text, such as 9.7.4."""
+    """Formats a ``version_number`` as text, such as 9.7.4."""
     return f"{number // 10_000}.{number // 100 % 100}.{number % 100}"
 
 
 def version_number(version: str) -> int:
-    """The version of a server as a number, in the form of executable comments: 90704 for 9.7.4."""
+    """Converts the version of a server to a number in the form of executable comments: 90704 for 9.7.4."""
     major, minor, patch = re.findall(r"\d+", version)[:3]
     return int(major) * 10_000 + int(minor) * 100 + int(patch)
 
 
-# Seconds. Waits for locks are short and repeated, because the consumer can neither log nor react to a signal during a
-# long wait.
+# Seconds. Each wait for a lock is short and then repeated, because the consumer can neither log nor react to a signal
+# during a wait.
 LOCK_WAIT_SECONDS = 10
 _SETUP = f"SET SESSION {own_variables(lock_wait_seconds=LOCK_WAIT_SECONDS)}"
 _KEPT = f", wait_timeout={SILENT_SECONDS}".encode()
@@ -170,8 +170,8 @@ _KEPT = f", wait_timeout={SILENT_SECONDS}".encode()
 _TIMEOUTS = {"read_timeout": 10, "write_timeout": 300}
 _STOP_SECONDS, _LONG_SECONDS = 2.0, 10.0
 _RESET_CONNECTION = 0x1F  # the command COM_RESET_CONNECTION, which pymysql does not define
-# Keepalive packets prevent that a firewall forgets the connection while a statement runs for hours, so that its reply
-# would never arrive.
+# Keepalive packets prevent a firewall from forgetting the connection while a statement runs for hours. Otherwise the
+# reply would never arrive.
 _KEEPALIVE = {socket.TCP_KEEPIDLE: 60, socket.TCP_KEEPINTVL: 15, socket.TCP_KEEPCNT: 4}
 
 Data = Mapping[int, bytes]
@@ -181,11 +181,11 @@ class Session:
     """A connection to the follower. ``connect`` opens it, and opens it again after it was lost.
 
     If ``lock`` is the name of a leader, the session acquires the lock of that leader's consumer; the server releases
-    the lock when the connection ends. ``number`` is 0 except for an additional connection, which has its own lock. Once
-    ``stop`` is set, statements that take long are interrupted. A session with a ``parent`` executes single statements,
-    because the server refuses several statements in one text; while the session waits, it keeps the parent's connection
-    alive. ``meanwhile`` is called several times a second while a statement runs, with the number of seconds that it has
-    run so far.
+    the lock when the connection ends. ``number`` is 0, or the number of an additional connection, which has its own
+    lock. Once ``stop`` is set, statements that take long are interrupted. A session with a ``parent`` executes single
+    statements, because the server refuses several statements in one text; while the session waits, it keeps the
+    parent's connection alive. ``meanwhile`` is called several times a second while a statement runs, with the number of
+    seconds since the statement began.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class Session:
         self._number = number
         self._stop = stop
         self.meanwhile: Callable[[float], None] = lambda _: None
-        self._probed_at = 0.0  # how long the present wait had lasted when a new connection was last tried, in seconds
+        self._probed_at = 0.0  # at which second of the present wait a new connection was last tried
         self._connection: Any = None
         self._replies: SocketReader | None = None
         # maps the UUID of each server to the id of the newest connection to that server
@@ -219,7 +219,7 @@ class Session:
         self.max_packet = 0
         self.changes_doubles = False  # whether the server's JSON parser changes some doubles
         self.binlog_room = 0  # the size of records that certainly fits into one transaction of the server's binlog
-        # the assignment of binlog_format that makes the server log rows; empty if it does so anyway
+        # the assignment of binlog_format that makes the server log rows; empty if the server logs rows anyway
         self._row_format = b""
         self.version = 0
         self.folds_names = False  # whether the server has lower_case_table_names = 1
@@ -232,7 +232,7 @@ class Session:
         self.close()
 
     def another(self) -> "Session":
-        """Creates a session with the same server, which is not connected yet, acquires no lock, and executes single
+        """Creates a session with the same server. It is not connected yet, acquires no lock, and executes single
         statements.
 
         While the new session waits, this session is kept alive, because a statement may run longer than the server
@@ -246,8 +246,8 @@ class Session:
         return Session(self._database, stop=self._stop, parent=self, schema=self.schema)
 
     def additional(self, number: int) -> "Session":
-        """Creates a session, not connected yet, that applies batches in parallel with this session; ``number`` is 1 to
-        MOST_ADDITIONAL.
+        """Creates a session that will apply batches in parallel with this session; it is not connected yet. ``number``
+        is 1 to MOST_ADDITIONAL.
 
         When this session connects, it waits until the server has ended all additional sessions, because only then is it
         known which of their transactions have committed.
@@ -272,7 +272,7 @@ class Session:
         return self._sent is not None
 
     def connect(self) -> None:
-        """Connects, makes the settings on which literals and row counts rely, and acquires the lock.
+        """Connects, sets the session variables on which literals and row counts rely, and acquires the lock.
 
         Raises Interrupted if the server cannot be reached or another session holds the lock, Denied for a wrong
         password, UserError for a server that is not MySQL.
@@ -281,13 +281,13 @@ class Session:
         try:
             self._connection = connected(
                 **self._database.settings() | _TIMEOUTS,
-                # With FOUND_ROWS, the server counts matched rows instead of changed rows, so that an UPDATE that
-                # changes nothing still counts its row. LOCAL_FILES is set here and not by pymysql's ``local_infile``,
-                # because data from memory are sent (``SentPacket``), but never files.
+                # With FOUND_ROWS, the server counts matched rows instead of changed rows, so an UPDATE that changes
+                # nothing still counts its row. LOCAL_FILES is set here instead of pymysql's ``local_infile``, because
+                # only data from memory are sent (``SentPacket``), never files.
                 client_flag=CLIENT.FOUND_ROWS | (0 if self._parent else CLIENT.MULTI_STATEMENTS | CLIENT.LOCAL_FILES),
                 autocommit=False,
             )
-        except Disconnected as error:  # the command that prints the password fails
+        except Disconnected as error:  # the command that prints the password failed
             raise Interrupted(str(error)) from None
         except (pymysql.MySQLError, OSError) as error:
             raise translated(error) from None
@@ -322,8 +322,8 @@ class Session:
         self.run([b"SET NAMES utf8mb4, " + _SETUP.removeprefix("SET ").encode() + _KEPT + self._row_format])
 
     def _set_up(self) -> None:
-        # All names in statements are qualified. But without a default database, the server refuses an UPDATE that joins
-        # a JSON_TABLE.
+        # All names in statements are qualified. Still, without a default database the server refuses an UPDATE that
+        # joins a JSON_TABLE.
         default = [] if self._parent else [b"USE information_schema"]
         self.run([_SETUP.encode() + _KEPT, *default])
         what = "@@max_allowed_packet, VERSION(), @@server_uuid, @@GLOBAL.local_infile"
@@ -332,8 +332,8 @@ class Session:
         self.max_packet, self.version, self.server = int(row[0]), version_number(row[1]), row[2]
         self.local_infile, self.binlog_room, self.changes_doubles = bool(row[3]), int(row[4]) // 2, not row[6]
         self.folds_names = int(row[7]) == 1
-        # binlog_format is set only if needed: newer servers warn about it, and setting it needs a privilege that a user
-        # who only reads the status lacks.
+        # binlog_format is set only if needed, because newer servers warn about it. Setting it also needs a privilege
+        # that a user who only reads the status lacks.
         writes = self._lock is not None or self._parent is not None
         self._row_format = b", binlog_format='ROW'" if writes and not row[5] else b""
         if self._row_format:
@@ -346,7 +346,9 @@ class Session:
         self._thread_ids[self.server] = self._connection.thread_id()
 
     def _require_mysql(self) -> None:
-        """Raises UserError if the server is not MySQL 8.0 or newer, because others may not know the settings."""
+        """Raises UserError if the server is not MySQL 8.0 or newer. Other servers may not know the session
+        variables.
+        """
         require_mysql(str(self.rows("SELECT VERSION()")[0][0]), where=str(self._database))
 
     def _former(self, server: str) -> int:
@@ -356,7 +358,7 @@ class Session:
         return self._thread_ids.get(server, 0)
 
     def keep(self) -> None:
-        """Sends a statement if the server has received nothing for long. Must be called often while there is nothing to
+        """Sends a statement if nothing was sent to the server for long. Must be called often while there is nothing to
         do.
 
         Raises Interrupted if the connection is lost.
@@ -382,7 +384,7 @@ class Session:
                 connection.close()
 
     def _check_wait(self, waited: float) -> None:
-        """Raises Interrupted if it is useless to wait longer for a reply, after ``waited`` seconds.
+        """Raises Interrupted if it is useless to wait longer than ``waited`` seconds for a reply.
 
         A statement may run for hours, so a new connection shows whether the server still works.
         """
@@ -416,15 +418,16 @@ class Session:
         self._sent = SentPacket(self._connection, len(packet), loads or {}, max_packet=self.max_packet)
 
     def fed(self, seconds: float) -> bool:
-        """Whether the server has received all data of the last packet; waits at most ``seconds`` for that."""
+        """Whether the server has received all data of the last packet; waits at most ``seconds`` for the server."""
         while self._sent is not None and not self._sent.fed:
             if not self._next_reply(self._sent, seconds):
                 return False
         return True
 
     def answered(self, seconds: float) -> bool:
-        """Whether ``receive`` can return without waiting; waits at most ``seconds`` for that. Must be called
-        repeatedly."""
+        """Whether ``receive`` can return without waiting; waits at most ``seconds`` for the replies. Must be called
+        repeatedly.
+        """
         while self._sent is not None and not self._sent.complete:
             if not self._next_reply(self._sent, seconds):
                 return False
@@ -441,8 +444,8 @@ class Session:
             self._check_wait(time.monotonic() - self._waits_since)
         except Interrupted as error:
             # The socket is closed, as pymysql does. Otherwise the outstanding reply might be mistaken for the reply to
-            # another statement, and closing the connection later would wait until an unreachable server accepts a last
-            # message.
+            # another statement. Also, closing the connection later would block if the server is unreachable, because a
+            # last message must be accepted.
             self._replies.abort()
             sent.failure = error
             return True
@@ -483,8 +486,8 @@ class Session:
         self.run([b"COMMIT"])
 
     def reset(self, *, savepoint: str = "") -> None:
-        """Rolls back the transaction, or rolls it back to ``savepoint``; sets the session variables to the values that
-        they have after connecting.
+        """Rolls back the transaction, or rolls it back to ``savepoint``. Sets the session variables to their values
+        after connecting.
         """
         self.run([f"ROLLBACK TO SAVEPOINT {savepoint}".encode() if savepoint else b"ROLLBACK", _SETUP.encode()])
 
@@ -495,11 +498,11 @@ _CHUNK = 1 << 16
 
 
 class SentPacket:
-    """A packet with this number of ``statements``, which was sent over the pymysql ``connection``. The object sends the
-    data that the server requests, and receives the row counts.
+    """A packet that was sent over the pymysql ``connection``; ``statements`` is its number of statements. The object
+    sends the data that the server requests, and receives the row counts.
 
-    ``failure`` is the reason why no more replies arrive. Only the caller of ``receive`` knows what it means, because
-    the packet may contain a COMMIT that failed.
+    ``failure`` is the exception after which no more replies arrive. Only the caller of ``receive`` knows what the
+    exception means, because the packet may contain a COMMIT that failed.
     """
 
     def __init__(self, connection: Any, statements: int, loads: Mapping[int, bytes], *, max_packet: int) -> None:
@@ -536,8 +539,8 @@ class SentPacket:
             self.failure = translated(error)
 
     def receive(self) -> list[int]:
-        """Waits for the replies; returns the number of rows that each statement has matched, or, for LOAD DATA, stored
-        unchanged.
+        """Waits for the replies. Returns for each statement the number of rows that it has matched, or, for LOAD DATA,
+        the number of rows that it has stored unchanged.
 
         Raises Interrupted or Refused.
         """
@@ -554,12 +557,11 @@ class SentPacket:
             raise OSError("the server does not ask for the rows of a LOAD DATA LOCAL")
         for begin in range(0, len(data), self._chunk):
             self._connection.write_packet(data[begin : begin + self._chunk])
-        self._connection.write_packet(b"")  # the end
+        self._connection.write_packet(b"")  # an empty packet ends the data
 
 
 def stored_rows(result: Any) -> int:
-    """The number of rows that a LOAD DATA LOCAL has stored unchanged, according to the ``result`` that pymysql has
-    read.
+    """The number of rows that a LOAD DATA LOCAL has stored unchanged, read from pymysql's ``result``.
 
     With LOCAL, errors are only warnings: one for each changed value, and one for each row that was left out because its
     key exists. A warning does not identify its row, so each warning counts as one row.

@@ -5,12 +5,12 @@ is kept for a while, and reset before the next statement. The reset removes vari
 keeps only the default database; a statement can change the default database, but can't unset it.
 
 A reset and the statements that must follow it take four round trips. So there is no reset between two statements on
-tables that neither set nor read session state, if the leader executed both with the same variables in the same
+tables if neither sets or reads session state, and the leader executed both with the same variables in the same
 database.
 
 ``LockWait`` lets a statement wait long for a lock of another session of the follower, and logs once which session holds
-it. The wait is long because a statement that starts over loses its place in the queue for the lock. It may also lose
-the work of copying a table, because a server acquires the last lock of an ALTER only when the new table is ready.
+it. The wait is long because a statement that starts over loses its place in the queue for the lock. An ALTER may also
+lose its copy of the table, because the server acquires the last lock only when the copy is ready.
 """
 
 import logging
@@ -37,11 +37,11 @@ _SHOWN = 3  # the log message names at most this number of sessions
 
 
 class LockWait:
-    """Lets a statement wait for each lock at most ``seconds``. Queries about the wait are sent over ``asking``, another
-    session than the statement's.
+    """Lets a statement wait for each lock at most ``seconds``. Queries about the wait are sent over the session
+    ``asking``; the statement runs on another session.
 
-    ``held_by`` lists the sessions that held the lock for which the statement was last seen waiting; it is empty if the
-    statement was never seen waiting.
+    ``held_by`` lists the sessions that held the lock when a query last found the statement waiting; it is empty if no
+    query did.
     """
 
     def __init__(self, *, seconds: int, asking: Session) -> None:
@@ -61,13 +61,13 @@ class LockWait:
         return f"lock_wait_timeout={self._seconds}, innodb_lock_wait_timeout={self._seconds}"
 
     def look(self, thread: int, waited: float) -> None:
-        """Logs once that the statement of connection ``thread``, which has run for ``waited`` seconds, waits for a
-        lock, and which sessions hold the lock.
+        """Logs once that the statement of connection ``thread`` waits for a lock, and which sessions hold the lock. The
+        statement has run for ``waited`` seconds.
         """
         if waited < self._next or self._asking.busy:
             return
         self._next = waited + _NEXT_SECONDS
-        # A lost connection is ignored here, because the next statement that uses it will report it.
+        # If the connection is lost, the next statement that uses it will report the error.
         with suppress(Interrupted, Refused):
             state = self._state(thread)
             if not state.startswith("Waiting for"):
@@ -89,8 +89,9 @@ class LockWait:
         return WaitedOut(f"{error}, after {self._seconds} s{self.held_by and ': ' + self.held_by}", error.code)
 
     def _state(self, thread: int) -> str:
-        """The state of the statement, in the server's words. No privilege is needed, since the server shows each
-        account its own sessions."""
+        """Returns the state of the statement as the server describes it. No privilege is needed, since the server shows
+        each account its own sessions.
+        """
         rows = self._asking.rows(f"SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {thread}")
         return str(rows[0][0] or "") if rows else ""
 
@@ -117,14 +118,15 @@ class LockWait:
 
 
 _IDLE_SECONDS = 5.0
-# seconds; after a longer time the connection is reset, so that global variables changed meanwhile take effect
+# Seconds. If the last reset is longer ago, the connection is reset again, so that new values of global variables take
+# effect.
 _TRUSTED_SECONDS = 10.0
 _ON_TABLES = frozenset({
     "CreateTable", "AlterTable", "DropTable", "RenameTable", "TruncateTable", "CreateIndex", "DropIndex",
     "MaintainTable",
 })  # fmt: skip
-# Matches what depends on the session: user variables, queries, an open transaction, and functions with state in the
-# session.
+# Matches text that depends on the session: user variables, queries, an open transaction, and functions with state in
+# the session.
 _OF_THE_SESSION = re.compile(
     r"@|\b(?:SELECT|TRANSACTION|TEMPORARY|LAST_INSERT_ID|\w*_LOCK|FOUND_ROWS|ROW_COUNT)\b", re.I
 )
@@ -138,8 +140,9 @@ def leaves_nothing(record: Record) -> bool:
 
 
 class StatementConnection:
-    """A second connection besides that of ``session``. It is opened when it is needed, and closed when it has not been
-    used for a while."""
+    """A second connection besides the connection of ``session``. It is opened when it is needed, and closed when it has
+    not been used for a while.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -147,12 +150,12 @@ class StatementConnection:
         self._variables = SessionVariables()
         self._in_database = False
         self._used_at = self._reset_at = 0.0
-        # the state under which the last statement was executed, if the statement did not change it
+        # the state under which the last statement was executed, if that statement left it unchanged
         self._left: _State | None = None
 
     def ready(self, record: Record, *, own: str, gtid: str) -> Session:
-        """Returns a session with the leader's variables and the assignments ``own``, which executes its next statement
-        under ``gtid``.
+        """Returns a session with the leader's variables and the assignments ``own``. The session executes its next
+        statement under ``gtid``.
 
         Raises Interrupted or Refused; the caller must then call ``close``.
         """
@@ -173,8 +176,9 @@ class StatementConnection:
         return session
 
     def _again(self, assignments: str) -> Session | None:
-        """Makes these assignments in the session without a reset, and returns the session; None if the session must be
-        reset."""
+        """Makes these assignments in the session without a reset, and returns the session. Returns None if a reset is
+        needed.
+        """
         self.rest()
         if self._own is None or not self._own.connected or time.monotonic() - self._reset_at > _TRUSTED_SECONDS:
             return None
@@ -188,7 +192,7 @@ class StatementConnection:
         """Returns a session without any state, except perhaps a default database. Raises Interrupted or Refused."""
         self.rest()
         if self._own is not None and self._own.connected:
-            # A connection that was lost meanwhile is simply replaced, because no statement was running on it.
+            # A connection that was lost in the meantime is simply replaced, because no statement was running on it.
             with suppress(Interrupted, Refused):
                 self._own.renew()
                 return self._own
@@ -210,9 +214,9 @@ class StatementConnection:
         """Makes ``name`` the default database of the session. Returns False if that fails while another default
         database stays selected.
 
-        It fails if the default database of the leader's session is not replicated. The statement is then executed
-        without a default database: either all its names are qualified, or the server refuses it. Raises Interrupted or
-        Refused.
+        The server refuses ``name`` if the default database of the leader's session is not replicated. The statement is
+        then executed without a default database; the server refuses the statement if one of its names is not qualified.
+        Raises Interrupted or Refused.
         """
         if name:
             try:
@@ -263,11 +267,11 @@ _RESTRICTED = frozenset({
     "default_collation_for_utf8mb4", "explicit_defaults_for_timestamp", "sql_require_primary_key",
     "default_table_encryption",
 })  # fmt: skip
-# The values of variables that the leader did not log; the follower's own defaults must not apply. The leader logs the
-# first three only if they differ from these values. It logs a generated primary key as part of the statement. It never
-# logs the engine of a table whose statement names none, so a transactional engine is used. It never logs the last two
-# variables, which can only make the server refuse statements, so OFF accepts all statements that the leader has
-# accepted. Variables that the follower does not know are left out.
+# The values for variables that the leader did not log, because the follower's own defaults must not apply. The leader
+# logs the first three only if they differ from these values. It logs a generated primary key as part of the statement.
+# If a statement names no engine for its table, the leader does not log the engine, so a transactional engine is used.
+# The leader never logs the last two variables. They can only make the server refuse statements, so with OFF the
+# follower accepts all statements that the leader has accepted. Variables that the follower does not know are left out.
 _UNLESS_LOGGED = {
     "lc_time_names": "en_US",
     "auto_increment_increment": "1",
@@ -284,11 +288,11 @@ VARIABLES = frozenset(_VARIABLES.values()) | _UNLESS_LOGGED.keys()
 
 
 class SessionVariables:
-    """Sets the variables of the leader's sessions in a session, for one statement after another."""
+    """Sets the variables of the leader's sessions in a session on the follower, for one statement after another."""
 
     def __init__(self) -> None:
         self._server = ("", 0)
-        # those variables in _RESTRICTED and _UNLESS_LOGGED that the server knows
+        # the variables in _RESTRICTED and _UNLESS_LOGGED that the server knows
         self._existing: frozenset[str] = frozenset()
 
     def assignment(self, session: Session, context: dict[str, Any], *, own: str, last: str) -> bytes:
@@ -303,8 +307,8 @@ class SessionVariables:
             session, (_RESTRICTED & wanted.keys()) | (_UNLESS_LOGGED.keys() - wanted.keys())
         ):
             if variable in wanted:
-                # Setting these variables needs privileges or causes a warning, so they are not set if they have the
-                # right value already, as usual.
+                # Setting these variables needs privileges or causes a warning, so they are set only in the rare case
+                # that they have another value.
                 if value == wanted[variable].strip("'"):
                     del wanted[variable]
                 continue
@@ -315,7 +319,7 @@ class SessionVariables:
         return ", ".join([f"SET SESSION {own}", *values, *moment(context), last]).encode()
 
     def _values(self, session: Session, names: AbstractSet[str]) -> Iterator[tuple[str, str]]:
-        """Returns those variables in ``names`` that the server knows, with their values in the session."""
+        """Yields the variables in ``names`` that the server knows, with their values in the session."""
         server = session.server, session.version
         if server != self._server:
             all_ = ", ".join(map(quoted, [*_RESTRICTED, *_UNLESS_LOGGED]))
@@ -331,14 +335,15 @@ def _variable(value: object) -> str:
 
 
 def kept(context: dict[str, Any]) -> dict[str, Any]:
-    """The part of a record's context that stays in effect in a session, and whether the context contains the time of
-    the statement.
+    """Returns the part of a record's context that stays in effect in a session, and whether the context contains the
+    time of the statement.
     """
     names = (*_VARIABLES, "database")
     return {name: context[name] for name in names if name in context} | {"timed": "timestamp_us" in context}
 
 
 def moment(context: dict[str, Any]) -> list[str]:
-    """The assignment of the time at which the leader executed the statement, if the context contains that time;
-    otherwise nothing."""
+    """Returns the assignment of the time at which the leader executed the statement; an empty list if the context does
+    not contain that time.
+    """
     return [f"timestamp={seconds(context['timestamp_us'])}"] if "timestamp_us" in context else []

@@ -2,7 +2,7 @@
 itself.
 
 The stream already contains the changes that the leader's triggers and events have made, so the follower's triggers and
-events would make them a second time. A dump by mysqldump contains triggers and events.
+events would make the same changes a second time. A dump by mysqldump contains triggers and events.
 """
 
 import logging
@@ -102,5 +102,5 @@ class Triggers:
 
 
 def _dropped(table: Uri, name: str) -> str:
-    # With IF EXISTS, because the audit reports a plain DROP as drift if no logged statement created the object.
+    # With IF EXISTS. If no logged statement created the trigger, the audit would report a plain DROP as drift.
     return f"DROP TRIGGER IF EXISTS {identifier(table.database)}.{identifier(name)}"

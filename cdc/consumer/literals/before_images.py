@@ -1,16 +1,15 @@
-"""Writes SQL that checks whether the follower's rows equal the before-images of a change, which they must do before the
-change is applied.
+"""Writes SQL that checks, before changes are applied, whether the follower's rows equal the changes' before-images.
 
 A row with a key is found by its key alone, whatever values its other columns have. To detect that another client has
 changed other columns, the rows that a step will update or delete are compared first. This is done with an UPDATE that
 sets a column to itself. Such an UPDATE returns the number of matched rows, writes and logs nothing, and locks only rows
 that the step will lock anyway.
 
-A whole row is compared as one text, which the server builds from the columns and the consumer builds from the image,
-because the server can search a list of texts five times as fast as it can evaluate a condition for each row. In this
-text, strings and bytes are replaced by the first half of their SHA-256 (MySQL 9.7 has no built-in MD5). Floating-point
-numbers are compared separately, since server and consumer write them differently. JSON documents are only compared as
-to whether they are NULL. Generated columns are not compared.
+A whole row is compared as one text. The server builds the text from the columns, and the consumer builds it from the
+image. The reason is that the server can search a list of texts five times as fast as it can evaluate a condition for
+each row. In the text, strings and bytes are replaced by the first half of their SHA-256 (MySQL 9.7 has no built-in
+MD5). Floating-point numbers are compared separately, since server and consumer write them differently. For JSON
+documents, only NULL and not NULL are distinguished. Generated columns are not compared.
 """
 
 import base64
@@ -81,8 +80,9 @@ def as_before(record: Record, indexes: Sequence[int], image: Image) -> str:
 
 
 class _Values:
-    """Writes the values of images whose columns have these types, for any table. Compiles a function if there are many
-    images."""
+    """Writes the values of images whose columns have these types; independent of the table. Compiles a function if
+    there are many images.
+    """
 
     __slots__ = ("_function", "_indexes", "_left", "_tags")
 
@@ -144,7 +144,9 @@ def _expression(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[st
 
 
 def tag_of(value: Value) -> str:
-    """The key of a value in ``TEXTS`` and ``FIELDS``; these lack keys for floating-point numbers. Raises ValueError."""
+    """Returns the value's key in ``TEXTS`` and ``FIELDS``; for a floating-point number, which has no key there, its
+    tag. Raises ValueError.
+    """
     if value == NULL:
         return _ALL_NULL
     if not isinstance(value, dict) or len(value) != 1:
@@ -187,13 +189,13 @@ def _all_null(value: Value) -> str:
 _DATE = "%(year)04d-%(month)02d-%(day)02d"
 _TIME = "%(hour)02d:%(minute)02d:%(second)02d.%(subsecond)06d"
 _ALL_NULL, _NOT_NULL = "all_null", "there"
-_INTEGER_TEXT = "IFNULL(?+0,'NULL')"  # with ?+0, because a column with ZEROFILL has leading zeros, but a sum does not
+_INTEGER_TEXT = "IFNULL(?+0,'NULL')"  # ?+0 removes the leading zeros of a column with ZEROFILL
 _TEXT_TEXT = "IFNULL(LEFT(SHA2(CONVERT(? USING utf8mb4),256),32),'NULL')"
 _BYTES_TEXT = "IFNULL(LEFT(SHA2(CAST(? AS BINARY),256),32),'NULL')"
 _MOMENT_TEXT = "IFNULL(CAST(? AS DATETIME(6)),'NULL')"
 _NOT_NULL_TEXT = "IF(? IS NULL,'NULL','there')"
-# Maps each tag to the SQL that writes a column (?) as text, and to the Python expression that writes its value (?) as
-# the same text. Both write NULL for NULL.
+# Maps each tag to two expressions: the SQL that writes a column (?) as text, and the Python expression that writes its
+# value (?) as the same text. Both write NULL as the text NULL.
 TEXTS = {
     _ALL_NULL: (_NOT_NULL_TEXT, "all_null(?)"),
     _NOT_NULL: (_NOT_NULL_TEXT, "there"),

@@ -1,13 +1,14 @@
-"""Computes an artificial key for each row of a table without a key: a hash of all values, which both the server and the
-consumer can compute.
+"""Computes an artificial key for each row of a table without a key. The key is a hash of all values; both the server
+and the consumer can compute it.
 
 Two rows have the same key only if all their values are identical, including each byte, the sign of a zero, and the type
 of each member of a JSON document. The key is half of the SHA-256 of the texts with which before-images are compared
-(``before_images``), except that those texts are not exact for some types. Here floating-point numbers are written as
-text, ENUM's error value differs from a member '', and JSON documents are hashed by the server for both sides.
+(``before_images``), with three differences, because for some types those texts are not exact. Here floating-point
+numbers are written as text, ENUM's error value differs from a member '', and JSON documents are hashed by the server
+for both sides.
 
-Such a key is slow to compute, and no index contains it. So a query first has conditions on single columns: a row that
-equals one of the images has, in each of these columns, one of the images' values.
+Such a key is slow to compute, and no index contains it. So a query begins with conditions on single columns: each of
+them requires that the column has one of the images' values.
 """
 
 import hashlib
@@ -42,8 +43,8 @@ _MOST_DIGITS = 15  # a number with more digits before the point, or zeros after 
 
 @dataclass(frozen=True, slots=True)
 class ImageKeys:
-    """A way to compute keys: ``value(image)`` is the result, in hexadecimal, of the SQL ``expression`` for a row that
-    equals the image.
+    """A way to compute keys. For a row that equals the image, ``value(image)`` is the result of the SQL ``expression``,
+    in hexadecimal.
 
     ``value`` raises one of ``before_images.INCOMPARABLE`` for an image that has no key.
     """
@@ -53,7 +54,7 @@ class ImageKeys:
 
 
 def image_keys(names: Sequence[str], images: Sequence[Image], documents: Mapping[str, str]) -> ImageKeys:
-    """Returns the way to compute the keys of rows with these columns; the types of the columns are taken from the
+    """Returns the way to compute the keys of rows with these columns. The types of the columns are found from the
     ``images``.
 
     ``documents`` maps the literal of each JSON document to the text that the server returns for it (``document_text``).
@@ -74,8 +75,9 @@ def image_keys(names: Sequence[str], images: Sequence[Image], documents: Mapping
 
 
 def _tag(values: Sequence[Value]) -> str:
-    """The type of a column, from its values. The error value of an ENUM is skipped if possible, because it is a number
-    in any ENUM."""
+    """Finds the type of a column from its values. The error value of an ENUM is used only if there is no other value,
+    because it is a number in any ENUM.
+    """
     some = [value for value in values if value != NULL]
     return tag_of(next((value for value in some if value != _ERROR), some[0] if some else NULL))
 
@@ -83,8 +85,8 @@ def _tag(values: Sequence[Value]) -> str:
 def _column(tag: str, documents: Mapping[str, str]) -> tuple[str, Callable[[Value], str]]:
     """Returns the SQL that writes a column (?) as text, and a function that writes a value as the same text."""
     if tag in _FLOATS:
-        # The multiplication keeps the sign of a zero, and turns a FLOAT(m,d) into a double; only its JSON shows all
-        # digits.
+        # The multiplication keeps the sign of a zero, and turns a FLOAT(m,d) into a double. Only the double's JSON text
+        # has all digits.
         return "IFNULL(CAST(CAST(?*1e0 AS JSON) AS CHAR),'NULL')", lambda value: float_text(value[tag])
     if tag in _DOCUMENTS:
         return f"IF(? IS NULL,'NULL',IFNULL({document_text('?')},'none'))", lambda value: documents[literal(value)]
@@ -119,7 +121,9 @@ def float_text(number: float) -> str:
 
 
 def document_text(document: str) -> str:
-    """SQL for the text with which a JSON document is compared; ``document`` is SQL, too. The text of NULL is NULL."""
+    """Writes SQL for the text with which a JSON document is compared; ``document`` is SQL, too. The text of NULL is
+    NULL.
+    """
     types = [f"IFNULL({each},'')" for each in member_types(document)]
     shown = f"CAST(CAST({document} AS CHAR) AS BINARY)"
     parts = ",'|',".join([*types, shown])

@@ -1,13 +1,13 @@
 """Writes a JSON document as SQL that stores the same document, with the same SQL type of each member, or that compares
 a column with the document.
 
-A member has the type of the SQL expression from which it is made (MySQL manual, "The JSON Data Type"). For BINARY, BIT,
-the BLOBs and TIMESTAMP there is neither a literal nor a CAST: only a column has such a type. So members of these types
-are taken from columns of a recursive common table expression. Its first row determines the types of the columns, and
-its second row contains the values.
+A member has the type of the SQL expression from which it is made (MySQL manual, "The JSON Data Type"). BINARY, BIT, the
+BLOBs and TIMESTAMP have neither a literal nor a CAST; only a column has such a type. So members of these types are
+taken from columns of a recursive common table expression. Its first row determines the types of the columns, and its
+second row contains the values.
 
 The JSON parser of MySQL 8.0 replaces one double in ten by a neighbouring double, but doubles in SQL literals are exact.
-So for such a server a document with doubles is converted to a tree (``apart``), in which each double becomes an SQL
+So for MySQL 8.0, a document with doubles is converted to a tree (``apart``), in which each double becomes an SQL
 literal.
 """
 
@@ -42,7 +42,7 @@ _Columns = list[tuple[str, str]]  # for each column, its type and the literal of
 
 
 def document(content: Any) -> str:
-    """SQL for a JSON document whose members have only JSON's own types."""
+    """Writes SQL for a JSON document whose members have only JSON's own types."""
     return f"CAST({quoted(json.dumps(content, ensure_ascii=False))} AS JSON)"
 
 
@@ -66,8 +66,8 @@ def apart(content: Any) -> Any:
 def checked(tree: Any) -> Any:
     """Returns the tree of a typed document for MySQL 8.0.
 
-    That server changes a TIME of 32 hours or more in a document, so such a member is marked with a tag for which no SQL
-    is written.
+    MySQL 8.0 changes a TIME of 32 hours or more in a document. So such a member is marked with a tag that is refused
+    when the SQL is written.
     """
     if not isinstance(tree, dict):
         return tree
@@ -80,14 +80,16 @@ def checked(tree: Any) -> Any:
 
 
 def _tree(content: Any, tree: Any) -> Any:
-    """The tree of a member that may contain no doubles. A list of JSON's own types is unchanged."""
+    """Returns the tree of a member that may contain no doubles. A list of values of JSON's own types is unchanged."""
     if tree is None and isinstance(content, dict):
         return {"object": {key: _tree(member, None) for key, member in content.items()}}
     return content if tree is None else tree
 
 
 def typed_document(content: Any) -> str:
-    """SQL for a document whose members have SQL types. Raises ValueError if no expression can return the document."""
+    """Writes SQL for a document whose members have SQL types. Raises ValueError if no expression can return the
+    document.
+    """
     columns: _Columns = []
     whole = f"CAST({_node(content, columns)} AS JSON)"
     if not columns:
@@ -106,14 +108,13 @@ def typed_document(content: Any) -> str:
 
 
 def same_document(name: str, text: str) -> str:
-    """Writes the condition that the column ``name`` contains exactly the document ``text``, and not only a document
-    that compares as equal.
+    """Writes the condition that the column ``name`` contains exactly the document ``text``, not only an equal document.
 
-    For the server the documents 1 and 1.0 are equal, but their texts differ. The texts of an INTEGER 1 and a DECIMAL 1
-    are equal, as are those of a DATE and a string, but the types differ. So both texts and types are compared.
+    For the server the documents 1 and 1.0 are equal, but their texts differ. An INTEGER 1 and a DECIMAL 1 have the same
+    text, and so have a DATE and a string, but their types differ. So both texts and types are compared.
     """
-    # EXISTS with a condition on both documents can't be used, because MySQL 8.0 finds no members of the table's
-    # document in it. Without NO_MERGE the server would build the document again for each part.
+    # An EXISTS with a condition on both documents can't be used: in MySQL 8.0 it finds no members of the table's
+    # document. Without NO_MERGE the server would build the document again for each part.
     return f"({_parts(name)})=(SELECT /*+ NO_MERGE(x) */ {_parts('d')} FROM (SELECT {text} AS d) x)"
 
 
@@ -123,7 +124,7 @@ def _parts(document: str) -> str:
 
 
 def member_types(document: str) -> list[str]:
-    """SQL for the type of a document, and for the types of all its members; each may be NULL."""
+    """Writes SQL for the type of a document, and for the types of all its members; each may be NULL."""
     return [f"JSON_TYPE({document})", *(_types(document, path) for path in ("$**[*]", "$**.*"))]
 
 
@@ -133,7 +134,9 @@ def _types(document: str, path: str) -> str:
 
 
 def _node(node: Any, columns: _Columns) -> str:
-    """SQL for a node of a typed document. As an argument of JSON_ARRAY or JSON_OBJECT, it has the type of the node."""
+    """Writes SQL for a node of a typed document. As an argument of JSON_ARRAY or JSON_OBJECT, the SQL has the type of
+    the node.
+    """
     if isinstance(node, float):
         return SCALARS["Double"](node)
     if not isinstance(node, dict):
@@ -157,7 +160,7 @@ def _node(node: Any, columns: _Columns) -> str:
 
 
 def _opaque(kind: int, content: str, columns: _Columns) -> str:
-    """SQL for bytes that become a member with MySQL's field type ``kind``."""
+    """Writes SQL for bytes that become a member with MySQL's field type ``kind``."""
     literal, length = from_base64(content), len(base64.b64decode(content))
     if kind == _VARBINARY:
         return literal
@@ -167,7 +170,7 @@ def _opaque(kind: int, content: str, columns: _Columns) -> str:
         return f"JSON_EXTRACT(JSON_ARRAY(_ucs2 {literal}),'$[0]')"
     if kind == _BLOB:
         # A BLOB column might be too short for the bytes, so a LONGBLOB column is used. COALESCE turns its value into a
-        # BLOB: an expression over BLOBs has the type BLOB, whatever its length.
+        # BLOB, because an expression with BLOBs always has the type BLOB.
         return f"COALESCE({_column('LONGBLOB', literal, columns)},x'')"
     if kind == _BINARY:
         return _column(f"BINARY({length})", literal, columns)

@@ -1,9 +1,9 @@
 """Finds numbers in columns FLOAT(M,D) and DOUBLE(M,D), and writes a table of numbers from which such columns are
 copied.
 
-The server rounds a computed value for such a column to D digits, but does not round a value that it copies from another
-column. So a value on the leader may have more digits than the follower stores from a literal, or be larger than M
-digits allow. And if an index is searched for such a value with a literal, it is not found, since the server rounds the
+The server rounds a literal or computed value for such a column to D digits, but does not round a value that it copies
+from another column. So a value on the leader may have more digits than the follower would store from a literal, or be
+larger than M digits allow. A search in an index does not find such a value by its literal, since the server rounds the
 literal first.
 """
 
@@ -20,8 +20,9 @@ _FLOATS = ("Float", "Double")
 
 @dataclass(frozen=True, slots=True)
 class Rounded:
-    """The type of such a column: ``type`` without the digits ("FLOAT UNSIGNED"), the number M of ``digits``, and the
-    number D of ``decimals``."""
+    """The type of such a column. ``type`` is its name without the digits ("FLOAT UNSIGNED"), ``digits`` is M, and
+    ``decimals`` is D.
+    """
 
     type: str
     digits: int
@@ -51,8 +52,8 @@ def found_rounded(name: str, number: str, column: Rounded) -> str:
     """Writes the condition that the column ``name`` equals the number of this literal; the server can use an index for
     it.
 
-    For the index, the condition contains a range, which includes the number even after the server has rounded the ends
-    of the range. There is no range if one end would be too large for the column, because the server would then find
+    For the index, the condition contains a range. The range includes the number even after the server has rounded the
+    ends of the range. It is left out if one of its ends is too large for the column, because the server would then find
     nothing.
     """
     unit = 10.0**-column.decimals
@@ -64,8 +65,8 @@ def found_rounded(name: str, number: str, column: Rounded) -> str:
 
 
 def number_table(numbers: Sequence[tuple[Rounded, str]], *, prefix: str) -> str:
-    """SQL for a table of one row that contains these numbers (literals) in columns of these types. The columns are
-    called ``prefix`` plus a number, from 0 on.
+    """Writes SQL for a table of one row that contains these numbers (literals) in columns of these types. The columns
+    are named ``prefix`` plus a number, beginning with 0.
     """
     columns = [
         f"{prefix}{index} {column.type} PATH '$[{index}]' ERROR ON EMPTY ERROR ON ERROR"

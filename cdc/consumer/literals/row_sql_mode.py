@@ -1,5 +1,5 @@
-"""Determines the sql_mode under which rows are written: strict mode, with those modes of the leader's session that
-change computed values.
+"""Determines the sql_mode under which rows are written: strict mode, plus the modes of the leader's session that change
+computed values.
 
 A value that the follower's table cannot store unchanged must stop the consumer, so rows are written in strict mode,
 with any date allowed. If the follower computes values from a row (generated columns, functional indexes), the modes of
@@ -13,22 +13,22 @@ from cdc.model.record import Record
 
 __all__ = ["LAX", "STRICT", "guesses", "lax", "leader_modes", "needs_comparison", "permissive", "setting", "strict"]
 
-# NO_BACKSLASH_ESCAPES is never set: the server stores the expressions of generated columns, defaults and checks as text
-# with backslashes, which it would misread or reject under that mode.
+# NO_BACKSLASH_ESCAPES is never set. The server stores the expressions of generated columns, defaults and checks as text
+# with backslashes; under NO_BACKSLASH_ESCAPES it would misread or reject this text.
 _ALWAYS = "NO_AUTO_VALUE_ON_ZERO"
 _STRICT = "STRICT_ALL_TABLES"
 _DATES = ("NO_ZERO_IN_DATE", "NO_ZERO_DATE", "ALLOW_INVALID_DATES")
 _PADDED = "PAD_CHAR_TO_FULL_LENGTH"
 _DECIDING = ("NO_UNSIGNED_SUBTRACTION", "TIME_TRUNCATE_FRACTIONAL")
 _ALLOWED = frozenset({*_DATES, _PADDED, *_DECIDING})
-_USUAL = "NO_ZERO_IN_DATE,NO_ZERO_DATE"  # the modes if a record contains none: MySQL's default
+_USUAL = "NO_ZERO_IN_DATE,NO_ZERO_DATE"  # MySQL's default, used if a record contains no modes
 _ZEROS = frozenset({"", *_USUAL.split(",")})
 STRICT = f"{_STRICT},{_ALWAYS},ALLOW_INVALID_DATES"
 LAX = f"{_ALWAYS},ALLOW_INVALID_DATES"
 
 
 def setting(mode: str) -> bytes:
-    """The statement that sets the session's sql_mode to ``mode``."""
+    """Returns the statement that sets the session's sql_mode to ``mode``."""
     return f"SET SESSION sql_mode='{mode}'".encode()
 
 
@@ -38,10 +38,10 @@ def leader_modes(record: Record) -> str:
 
 
 def needs_comparison(modes: str) -> bool:
-    """Whether computed values must be compared with the leader's.
+    """Whether computed values must be compared with the leader's values.
 
-    The reason is that another session of the leader may have written the row, under other modes. No comparison is
-    needed if there are only modes about zeros in dates, which never change a value without an error.
+    They must, because another session of the leader may have written the row under other modes. Only modes about zeros
+    in dates need no comparison, because they never change a value without an error.
     """
     return not _ZEROS.issuperset(modes.split(","))
 
@@ -62,8 +62,9 @@ def lax(modes: str, *, adds: bool) -> str:
 
 
 def permissive(modes: str, *, adds: bool) -> str:
-    """The modes of ``lax``, but with any date allowed, because older rows may have dates that the leader's modes do not
-    allow."""
+    """The modes of ``lax``, but with any date allowed, because older rows may contain dates that the leader's modes do
+    not allow.
+    """
     others = [name for name in _named(modes, padded=adds) if name not in _DATES]
     return ",".join([LAX, *others])
 

@@ -6,8 +6,8 @@ transposed to columns, and a column with a common tag is rendered by one loop, w
 
 Such a loop returns the same texts as ``literal``, or raises an error. After an error, ``literal`` renders the column
 value by value, and raises its own error for an invalid value. So a loop must raise an error for a value of any other
-type, as ``int.__repr__``, ``join`` and the tables of numbers do; text must not get into SQL except quoted or as a
-number.
+type, as ``int.__repr__``, ``join`` and the tables of numbers do: SQL may contain the text of a value only in quotes, or
+as a checked number.
 """
 
 import re
@@ -93,7 +93,7 @@ def _strings(contents: list[str]) -> list[str]:
     return [f"'{content}'" for content in contents]
 
 
-# There are no possessive quantifiers, because with them Python 3.11.2 matches an empty text.
+# The expression has no possessive quantifiers, because with them Python 3.11.2 matches an empty text.
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:\n{_NUMBER})*", re.ASCII)
 

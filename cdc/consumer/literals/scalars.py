@@ -37,7 +37,7 @@ def timestamp_text(unix_time: int) -> str:
     )
 
 
-@lru_cache(maxsize=30_000)  # TIMESTAMPs end in 2038, so there are fewer days than this
+@lru_cache(maxsize=30_000)  # TIMESTAMPs end in 2038, so there are fewer days than maxsize
 def _timestamp_date(day: int) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(day * _DAY_SECONDS))
 
@@ -62,20 +62,20 @@ def hexadecimal(data: bytes) -> str:
 
 
 def from_base64(content: str) -> str:
-    """Writes bytes, which are in base64, as a hexadecimal literal. Raises ValueError for invalid base64."""
+    """Writes base64 as a hexadecimal literal of its bytes. Raises ValueError for invalid base64."""
     return hexadecimal(base64.b64decode(content, validate=True))
 
 
 @dataclass(frozen=True, slots=True)
 class StagedBlob:
-    """A BLOB whose content is on the server already: the value of the SQL ``expression``."""
+    """A BLOB whose content is already on the server, as the value of the SQL ``expression``."""
 
     expression: str
 
 
 def _blob(content: str | StoredBlob | StagedBlob) -> str:
-    """The literal of a BLOB, see ``from_base64``. A large BLOB is sent in base64 and decoded by the server, so that
-    there is no second copy of its text here.
+    """Writes the literal of a BLOB, see ``from_base64``. A large BLOB is sent in base64 and decoded by the server, so
+    that this program has no second copy of its text.
     """
     if isinstance(content, StagedBlob):
         return content.expression
@@ -83,7 +83,7 @@ def _blob(content: str | StoredBlob | StagedBlob) -> str:
         content = content.whole()
     if len(content) < _LARGE:
         return from_base64(content)
-    # Checked here, since the server would store NULL for invalid base64.
+    # Base64 is checked here, since the server would store NULL for invalid base64.
     if len(content) % 4 or not _BASE64.fullmatch(content):
         raise ValueError("not base64")
     return f"FROM_BASE64('{content}')"
@@ -94,8 +94,8 @@ def _integer(content: int) -> str:
 
 
 def _double(content: float) -> str:
-    # This is the shortest text that is read as the same double. With an exponent it is a DOUBLE literal, and not a
-    # DECIMAL.
+    # repr() writes the shortest text that is read as the same double. With an exponent the literal is a DOUBLE, without
+    # one a DECIMAL.
     text = repr(float(content))
     return text if "e" in text else text + "e0"
 

@@ -26,10 +26,10 @@ __all__ = [
 
 _DOCUMENTS = frozenset({"Json", "JsonTyped"})
 _LITERALS = SCALARS | {"Json": document, "JsonTyped": typed_document}
-# A member of an ENUM may be the text '', which is also the text of the error value. Only their numbers differ: the
-# error value has the number 0.
+# An ENUM may have the member '', and the text of its error value is '', too. Only the numbers differ: the error value
+# has the number 0.
 _EMPTY_MEMBER: Value = {"Enum": ""}
-# Stands for the default of a column. It is not a value of a record, and is recognised by its identity.
+# The default of a column. It is not a value of a record, and is recognised by its identity.
 DEFAULT: Value = {"Default": None}
 _SIGN = 1 << 63  # in comparisons, a SET value that contains the 64th member is negative
 
@@ -45,7 +45,7 @@ def table_name(uri: Uri) -> str:
 
 
 def seconds(microseconds: int) -> str:
-    """Writes microseconds since 1970 as a value of the session variable ``timestamp``, which counts seconds."""
+    """Writes microseconds since 1970 as a value of the session variable ``timestamp``, in seconds."""
     whole, part = divmod(int(microseconds), 1_000_000)
     return f"{whole}.{part:06d}"
 
@@ -84,7 +84,7 @@ def equal(column: str, value: Value, rounded: Mapping[str, Rounded] = NONE_ROUND
 
 
 def exact(column: str, value: Value) -> str:
-    """Writes the condition that a column has exactly this value, and not only a value that compares as equal.
+    """Writes the condition that a column has exactly this value, not only an equal value.
 
     The condition begins with a plain equality if the server may use an index for it.
     """
@@ -94,12 +94,12 @@ def exact(column: str, value: Value) -> str:
     text = literal(value)
     ((tag, content),) = value.items()
     if tag == "String":
-        # Different texts can be equal in a collation. So their bytes are compared, in the same character set.
+        # Different texts can be equal in a collation, so their bytes are compared, in the same character set.
         return f"{name}={text} AND CAST(CONVERT({name} USING utf8mb4) AS BINARY)={hexadecimal(content.encode())}"
     if tag == "Text":
         return f"{name}={text} AND CAST({name} AS BINARY)={from_base64(content['base64'])}"
     if tag in ("Float", "Double"):
-        # The server compares a column FLOAT(m,d) by its decimal digits, but a sum as a double, so 0 is added to the
+        # The server compares a column FLOAT(m,d) by its decimal digits, but a sum as a double; so 0 is added to the
         # column. 0.0 and -0.0 are equal numbers, so the sign of a zero is compared as text.
         sign = f" AND LEFT(CAST({name} AS CHAR),1){_minus(content)}'-'" if content == 0 else ""
         return f"{name}+0e0={text}{sign}"
@@ -120,8 +120,8 @@ def _minus(content: float) -> str:
 
 
 def matcher(record: Record, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Callable[[list[Value]], str]:
-    """Returns a function that writes the condition that finds the row with a given before-image: by its key, or by all
-    its exact values if the table has no key.
+    """Returns a function that writes a condition. The condition finds the row with the given before-image: by its key,
+    or by all its exact values if the table has no key.
     """
     if record.key is not None:
         key = [(index, record.columns[index]) for index in key_indexes(record)]
@@ -131,5 +131,5 @@ def matcher(record: Record, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Ca
 
 
 def key_indexes(record: Record) -> list[int]:
-    """The indexes of the columns of the key in the record's images."""
+    """Returns the indexes of the key's columns in the record's images."""
     return [record.columns.index(column) for column in record.key or ()]

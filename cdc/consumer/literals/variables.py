@@ -1,8 +1,8 @@
-"""Sends large BLOBs to the follower in parts: each part is a user variable, and the statement that stores the row
-concatenates the parts.
+"""Sends large BLOBs to the follower in parts. Each part is a user variable; the statement that stores the row
+concatenates the variables.
 
-So a whole BLOB is never in this program's memory or in a packet. The server accepts a BLOB of up to max_allowed_packet
-bytes.
+So neither this program's memory nor a packet ever contains a whole BLOB. The server accepts a BLOB of up to
+max_allowed_packet bytes.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from cdc.model.values import Value
 
 __all__ = ["Variables"]
 
-_AROUND = 100  # bytes of the statement that sets a variable, without the value
+_AROUND = 100  # the length in bytes of the statement that sets a variable, without the value
 
 
 class Variables:
@@ -24,8 +24,9 @@ class Variables:
         self._blobs: list[StoredBlob] = []
 
     def image(self, image: list[Value]) -> list[Value]:
-        """Returns the image with variables in place of StoredBlobs; the method ``statements`` then also yields the
-        statements that set these variables."""
+        """Returns the image with variables in place of StoredBlobs. From now on ``statements`` also yields the
+        statements that set these variables.
+        """
         return [self._value(value) for value in image]
 
     def _value(self, value: Value) -> Value:
@@ -35,7 +36,8 @@ class Variables:
         self._blobs.append(blob)
         names = ",".join(self._names(len(self._blobs) - 1))
         # If the result has more than max_allowed_packet bytes, CONCAT returns NULL with only a warning. That NULL must
-        # not be stored: the server then evaluates the subquery, which raises an error because it returns two rows.
+        # not be stored. So for NULL the server evaluates the subquery, which raises an error because it returns two
+        # rows.
         return {"Blob": StagedBlob(f"COALESCE(CONCAT({names}),(SELECT 1 UNION SELECT 2))")}
 
     def _names(self, number: int) -> list[str]:
@@ -49,7 +51,9 @@ class Variables:
                 yield b"SET %b=FROM_BASE64('%b')" % (name.encode(), content)
 
     def emptying(self) -> Iterator[bytes]:
-        """Yields the statement that frees the server's memory of the variables; nothing if there are no variables."""
+        """Yields the statement that frees the server's memory of the variables; yields nothing if there are no
+        variables.
+        """
         names = [name for number in range(len(self._blobs)) for name in self._names(number)]
         if names:
             yield f"SET {','.join(f'{name}=NULL' for name in names)}".encode()

@@ -5,8 +5,8 @@ One statement deletes the rows in the range that equal no row of the chunk; then
 rows are kept, so that the copy of an intact table writes nothing. Rows are compared with the keys that ``image_keys``
 computes: two such keys are equal only if all values of both rows are identical.
 
-The follower's server evaluates the range in the order of its own columns, so these must have the same order as the
-leader's columns. A chunk may have a list of keys instead of a range (``cdc-repair``); the same rules apply to it.
+The follower's server evaluates the range by the order of values in its own columns, so values must have the same order
+there as on the leader. A chunk may have a list of keys instead of a range (``cdc-repair``); the same rules apply to it.
 
 If a table is copied as a whole, the first piece empties the table, and each piece adds its rows.
 """
@@ -25,8 +25,8 @@ from cdc.sql.key_range import keys_condition, range_condition
 
 __all__ = ["ChunkPlan", "Found", "Repair", "check_chunk", "chunk_plan", "in_range"]
 
-# Maps the tag of a leader's value to the types of the follower's columns (DATA_TYPE in information_schema) that have
-# the same order of values.
+# Maps the tag of a leader's value to the follower's column types (DATA_TYPE in information_schema) in which values have
+# the same order.
 _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 _ORDERED: dict[str, tuple[str, ...]] = {
@@ -50,8 +50,8 @@ _AS_ON_LEADER = "make its key as on the leader (ALTER TABLE), or leave the table
 
 @dataclass(slots=True)
 class Repair:
-    """Counts of rows: ``missing`` are rows of the chunk that the follower lacked, ``different`` are rows of the chunk
-    that it had with other values, and ``extra`` are rows that only the follower had.
+    """Counts of rows. ``missing`` rows of the chunk did not exist on the follower, ``different`` rows of the chunk
+    existed with other values, and ``extra`` rows existed only on the follower.
 
     ``there`` is the number of rows that the follower had in the chunk's range.
     """
@@ -64,8 +64,8 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The comparison of the follower's rows with a chunk. ``rows`` is the number of the follower's rows in the chunk's
-    range. The sets contain the numbers of those rows of the chunk that exist on the follower.
+    """The result of comparing the follower's rows with a chunk. ``rows`` is the number of the follower's rows in the
+    chunk's range. The sets contain the indexes of the chunk's rows that exist on the follower.
 
     The rows in ``equal`` exist with equal values, the rows in ``others`` with the same key and other values. The rows
     in ``outside`` belong to one of these sets, but are outside of the range on the follower. ``keys`` are the
@@ -105,8 +105,8 @@ def chunk_plan(chunk: Record, schema: TableSchema, found: Found) -> ChunkPlan:
     chunk = replace(chunk, sql_mode=chunk.sql_mode or "")
     flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
     repair = _repair(len(chunk.rows), found)
-    # Copied rows belong to no binlog event, so the sql_mode under which the leader computed their values is unknown,
-    # and the stored values are verified.
+    # Copied rows belong to no binlog event, so the sql_mode under which the leader computed their values is unknown.
+    # The stored values are therefore compared with the leader's.
     verified = schema.stored & frozenset(chunk.columns)
     written = replace(chunk, operation="Add", flags=chunk.flags | NO_FOREIGN_KEY_CHECKS, copying=True)
     if found.equal:
@@ -198,5 +198,5 @@ def _check_order(chunk: Record, schema: TableSchema, number: int, *, column: str
 
 
 def _named(collation: str) -> str:
-    """The present name of a collation, since MySQL 8.0.30 has renamed utf8_bin to utf8mb3_bin."""
+    """The present name of a collation. MySQL 8.0.30 has renamed utf8_bin to utf8mb3_bin, for example."""
     return collation.replace("utf8_", "utf8mb3_", 1) if collation.startswith("utf8_") else collation

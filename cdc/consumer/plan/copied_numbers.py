@@ -19,7 +19,7 @@ def apart(change: Change, rounded: Mapping[str, Rounded]) -> list[Change]:
     """Splits the update of a row without a key into a deletion and an insertion, if numbers must be copied; returns any
     other change unchanged.
 
-    The reason is that an UPDATE that copies numbers can't be limited to one of several equal rows.
+    The update must be split, because an UPDATE that copies numbers can't be limited to one of several equal rows.
     """
     record, (before, after) = change
     if record.key is not None or record.operation != "Update" or rounded.keys().isdisjoint(record.columns):
@@ -31,7 +31,7 @@ def apart(change: Change, rounded: Mapping[str, Rounded]) -> list[Change]:
 def copying_insert(change: Change, written: Sequence[int], rounded: Mapping[str, Rounded]) -> bytes:
     """Writes the INSERT of an after-image, in the columns ``written``. Raises ValueError for an invalid value."""
     record, image = change.record, change.row.after or []
-    # DEFAULT is left out, since a query can't select it
+    # DEFAULT is left out, since a query can't select it.
     written = [index for index in written if image[index] is not DEFAULT]
     texts, source = _copied(record, image, written, rounded)
     names = ",".join(identifier(record.columns[index]) for index in written)
@@ -52,11 +52,12 @@ def copying_update(change: Change, written: Sequence[int], rounded: Mapping[str,
 def _copied(
     record: Record, image: list[Value], written: Sequence[int], rounded: Mapping[str, Rounded]
 ) -> tuple[list[str], str]:
-    """Returns the SQL expressions of an image's values, and the derived table from which some of these expressions take
-    numbers."""
+    """Returns the SQL expressions of an image's values, and a derived table. Some of the expressions take numbers from
+    the derived table.
+    """
     alias = "n" if (record.uri.table or "").lower() != "n" else "m"
-    # Conditions use columns without the name of their table. So the names of the derived table's columns must differ
-    # from those of the table: no column of the table may begin with the prefix.
+    # In conditions, column names are not qualified. So the names of the derived table's columns must differ from the
+    # table's: no column of the table may begin with the prefix.
     prefix = next(
         text for text in (f"c{number}_" for number in count())
         if not any(name.lower().startswith(text) for name in record.columns)

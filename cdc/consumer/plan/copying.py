@@ -1,13 +1,14 @@
-"""Plans the records of a table that is being copied: each row in the records becomes equal to the leader's row. Pure.
+"""Plans the records of a table that is being copied, so that each row in the records becomes equal to the leader's row.
+Pure.
 
-The follower may have an older or newer version of such a row, a damaged one, or none. So the plan deletes all rows in
-the records by their keys, and inserts those rows that exist on the leader after the records. Nothing of the follower's
-former rows is kept.
+The follower may have an older version of such a row, a newer version, a damaged row, or no row. So the plan deletes all
+rows in the records by their keys, and inserts those rows that exist on the leader after the records. Nothing of the
+follower's former rows is kept.
 
 If another row on the follower has the same value in a secondary unique key, the insertion fails. The batch is then
-applied row by row, which deletes that other row. This loses no row: on the leader, only the inserted row has this value
-now, so the deleted row was not as on the leader. All rows of earlier records and chunks are as on the leader, so the
-deleted row is in none of them: a later record, or the chunk that contains its key, will insert it again.
+applied row by row, which deletes that other row. This loses no row. On the leader, only the inserted row has this value
+now, so the deleted row differed from the leader's row. All rows of earlier records and chunks equal the leader's rows,
+so the deleted row is not among them. A later record, or the chunk that contains its key, will insert it again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,8 +27,7 @@ __all__ = ["check_copying", "clashes", "plan_copying", "plan_overwriting"]
 
 
 def plan_overwriting(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
-    """Plans records with rows of tables with keys, in the leader's order; the follower may have any versions of the
-    rows."""
+    """Plans records of tables with keys, in the leader's order. The follower may have any versions of the rows."""
     tables: dict[Uri, list[Record]] = {}
     for record in records:
         tables.setdefault(record.uri, []).append(record)
@@ -35,7 +35,7 @@ def plan_overwriting(records: Iterable[Record], *, schema: Callable[[Uri], Table
 
 
 def plan_copying(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
-    """Plans records, some of them of tables that are being copied; the records of other tables are planned by
+    """Plans records, some of which belong to tables that are being copied. The records of other tables are planned by
     ``planner.plan``.
 
     If the follower's foreign keys change rows, and the leader does not log such changes, the changes of these tables
@@ -66,8 +66,8 @@ def _unchecked(record: Record) -> Record:
 
 
 def check_copying(record: Record, schema: TableSchema) -> None:
-    """Raises Unapplicable if rows of the record can't be made equal to the leader's rows. The record's table is being
-    copied.
+    """Raises Unapplicable if rows of the record can't be made equal to the leader's rows. The table of the record is
+    being copied.
     """
     name = f"{record.uri.database}.{record.uri.table}"
     if not _fits(record, schema):
@@ -93,20 +93,20 @@ def _fits(record: Record, schema: TableSchema) -> bool:
         return schema.has(record.columns)
     if record.range is not None and record.range.piece is None:
         return schema.matches(record.columns, record.key)
-    # Without a range, the follower's key may cover only the first characters of its columns: RowByRow finds and deletes
-    # a row with the same first characters.
+    # Without a range, the follower's key may cover only the first characters of its columns, because RowByRow finds and
+    # deletes a row with the same first characters.
     return schema.is_keyed_by(record.columns, record.key)
 
 
 def _all_logged(record: Record) -> bool:
-    """Whether the change in the record caused no changes of other rows on the leader, or only changes that the leader
-    logged, too.
+    """Whether the change in the record caused no changes of other rows on the leader, or the leader has logged those
+    changes, too.
     """
     return bool(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED))
 
 
 def _records(step: Step) -> list[Record]:
-    """The records of a step that keeps the leader's order, each once."""
+    """The records of a step that keeps the leader's order; each record occurs once."""
     return list({change.record.sequence: change.record for change in step.changes}.values())
 
 
@@ -122,8 +122,8 @@ def _steps(records: list[Record], schema: TableSchema) -> Iterator[Step]:
                 last[identity(after)] = record, after, True
     if not last:
         return
-    # Foreign keys are off, as for net effects: the rows that they change are in the records, or are copied with their
-    # own tables.
+    # Foreign keys are off, as for net effects. The rows that foreign keys change are in the records, or are copied with
+    # their own tables.
     flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
     yield Step("Clear", [Change(record, Row(image, None)) for record, image, _ in last.values()], flags)
     modes: dict[str | None, list[Change]] = {}
@@ -137,12 +137,12 @@ def _steps(records: list[Record], schema: TableSchema) -> Iterator[Step]:
 def clashes(record: Record, image: list[Value], shape: TableSchema) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yields, for each unique key, its columns and the condition that finds the rows with the same key as ``image``.
 
-    Keys with an expression, or with a column that the record lacks, are left out; for these the server reports the
-    clash.
+    Keys with an expression, or with a column that the record lacks, are left out; the server reports clashes in these
+    keys.
     """
     values = dict(zip(record.columns, image, strict=True))
-    # The record's own key comes first, because a row with the same value in it is the changed row itself, even if it
-    # clashes in other keys, too.
+    # The record's own key comes first. A row with the same value in it is the changed row itself, even if that row also
+    # clashes in other keys.
     for _, parts in sorted(shape.unique_keys.items(), key=lambda key: _columns(key[1]) != record.key):
         if any(part.column not in values for part in parts):
             continue

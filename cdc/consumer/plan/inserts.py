@@ -1,14 +1,14 @@
-"""Writes the statements that insert rows: INSERT, or LOAD DATA LOCAL for many rows, which costs the server about half
-as much.
+"""Writes the statements that insert rows. Many rows are inserted with LOAD DATA LOCAL, which costs the server about
+half as much as INSERT.
 
-LOAD DATA reads the same text of rows that an INSERT would contain. Its options describe the literals: fields in quotes,
-with backslash escapes, or NULL, and lines that end with the text between two rows. So only values whose literals are
-numbers or quoted text may be loaded, and only into columns that store the same value from the text as from the literal
-(``TAGS``).
+The data of LOAD DATA are the text of the rows as an INSERT would contain it. The options of LOAD DATA describe the
+literals: a field is in quotes, with backslash escapes, or is NULL. A line ends with the text that separates two rows.
+So only values whose literals are numbers or quoted text may be loaded, and only into columns that store the same value
+from the text as from the literal (``TAGS``).
 
-With LOCAL, as with IGNORE, LOAD DATA stores the values that it can store, and only warns about the others. So the
-session subtracts the number of warnings from the number of stored rows (``session.stored_rows``), and a batch with a
-warning fails.
+With LOCAL, as with IGNORE, LOAD DATA changes values that it cannot store, and only warns about them. So the session
+subtracts the number of warnings from the number of stored rows (``session.stored_rows``), and a batch with a warning
+fails.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,8 +35,8 @@ def written_indexes(record: Record, generated: frozenset[str]) -> list[int]:
 
 
 class Run(NamedTuple):
-    """A run of changes: ``texts`` are their after-images in SQL, each in parentheses, separated by commas, and ``tags``
-    are the tags of each column's values.
+    """A run of changes. ``texts`` are their after-images in SQL, each in parentheses, separated by commas. ``tags`` are
+    the tags of each column's values.
     """
 
     changes: Sequence[Change]
@@ -47,11 +47,11 @@ class Run(NamedTuple):
 def inserts(
     step: Step, generated: frozenset[str], size: int, *, tail: bytes
 ) -> Iterator[tuple[Sequence[Change], bytes]]:
-    """Yields INSERTs of the after-images, each with the changes that it inserts. Each INSERT ends with ``tail`` and has
-    at most ``size`` bytes.
+    """Yields INSERTs of the after-images; each INSERT is yielded with the changes that it inserts. An INSERT ends with
+    ``tail`` and has at most ``size`` bytes.
 
-    An INSERT of a single row may be larger. Raises ValueError for a row without an after-image, and for a value without
-    a literal.
+    Only an INSERT of a single row may be larger. Raises ValueError for a row without an after-image, and for a value
+    without a literal.
     """
     record = step.record
     written = written_indexes(record, generated)
@@ -100,7 +100,7 @@ def _in_parentheses(texts: list[str]) -> bytes:
 
 
 def _joined(records: Sequence[Record], *, size: int) -> Iterator[Run]:
-    """Divides records with ``RenderedRows`` into runs; ``_rendered`` does this for other changes."""
+    """Divides records with ``RenderedRows`` into runs; ``_rendered`` divides other changes."""
     run: list[Record] = []
     texts: list[bytes] = []
     tags: list[Sequence[Tags]] = []
@@ -134,7 +134,7 @@ def chunks(
     """Divides changes, and their texts ``everything``, into runs of at most ``size`` bytes and ``count`` rows; a single
     row may be larger.
 
-    Each text counts ``between`` bytes more than it has, and each subquery in it adds bytes, too.
+    The size of a text is its length plus ``between``, plus a fixed number of bytes for each subquery in it.
     """
     whole = sum(map(len, everything)) + between * len(everything)
     if len(everything) <= count and whole < size and not any(SUBQUERY in content for content in everything):
@@ -155,14 +155,14 @@ def chunks(
         yield run, texts
 
 
-# With fewer rows, LOAD DATA saves the server less time than the additional round trip takes in which the server
-# requests the data.
+# With fewer rows, LOAD DATA does not pay: in an additional round trip the server requests the data, and this takes
+# longer than LOAD DATA saves.
 _FEWEST = 500
 _INTEGER = frozenset({"SignedInteger", "UnsignedInteger"})
 _STRING = frozenset({"String"})
-# Maps each type of column (DATA_TYPE in information_schema) to the tags of those values that it stores equally from a
-# literal and from the literal's text. YEAR does not: 0 is the year 0, but '0' is 2000. For other types, the literal is
-# not plain text.
+# Maps each type of column (DATA_TYPE in information_schema) to tags of values. The column must store a value with this
+# tag in the same way from a literal and from the literal's text. YEAR does not: 0 is the year 0, but '0' is 2000. For
+# other types, the literal is not plain text.
 TAGS: Mapping[str, Tags] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), _INTEGER),
     **dict.fromkeys(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), _STRING),
@@ -179,18 +179,18 @@ _FORMAT = (
 
 
 def loadable_tags(data_type: str, *, nullable: bool) -> Tags:
-    """The tags of the values that LOAD DATA may load into a column; empty if it may load none.
+    """The tags of the values that LOAD DATA may load into a column; empty if it may load no values.
 
-    NULL is among them only if the column is nullable, because LOAD DATA turns a NULL for a TIMESTAMP NOT NULL into the
-    current time, without a warning.
+    NULL is one of the tags only if the column is nullable, because LOAD DATA turns a NULL for a TIMESTAMP NOT NULL into
+    the current time, without a warning.
     """
     tags = TAGS.get(data_type.lower(), frozenset())
     return tags | {NULL} if tags and nullable else tags
 
 
 def additions(step: Step, generated: frozenset[str], size: int, loadable: Mapping[str, Tags]) -> Iterator[Statement]:
-    """Yields the statements that insert the rows of a step. Each has at most ``size`` bytes, including its data, or a
-    single row.
+    """Yields the statements that insert the rows of a step. Each statement, including its data, has at most ``size``
+    bytes, or inserts a single row.
 
     ``loadable`` maps the columns that LOAD DATA may fill to the tags of the values that it may load. Raises the errors
     of ``inserts``.
@@ -209,7 +209,7 @@ def additions(step: Step, generated: frozenset[str], size: int, loadable: Mappin
 
 
 def _load(record: Record, written: Sequence[int]) -> bytes:
-    """The beginning of a LOAD DATA. The file name in it has no meaning, because no file is read."""
+    """Returns the beginning of a LOAD DATA. The file name in it has no meaning, because no file is read."""
     names = ",".join(identifier(record.columns[index]) for index in written)
     return f"LOAD DATA LOCAL INFILE 'cdc' INTO TABLE {table_name(record.uri)} {_FORMAT} ({names})".encode()
 

@@ -1,13 +1,13 @@
 """Reduces the changes in records to the net effect on each row: its image before the records and its image after the
 records.
 
-In a table without a key, only its values identify a row. So the net effect consists of the images that are removed and
-the images that are added, each as often as it occurs in the records.
+In a table without a key, a row is identified only by its values. So the net effect consists of the images that are
+removed and the images that are added. An image occurs in it as often as in the records.
 
-A leader that logs the changes made by its foreign keys reads a row before it deletes the row, but logs the deletion
-after those changes. So if a row refers to itself, or to a row that is deleted with it, the log contains either a change
-of the row by SET NULL and then a deletion with the row's former values, or two deletions of the row (found with MySQL
-9.7; MySQL's own replicas stop at the second event).
+Some leaders log the changes made by foreign keys. Such a leader reads a row before it deletes the row, but logs the
+deletion after those changes. So if a row refers to itself, or to a row that is deleted with it, the log is
+inconsistent. It contains either a change of the row by SET NULL and then a deletion with the row's former values, or
+two deletions of the row (found with MySQL 9.7; MySQL's own replicas stop at the second event).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,18 +21,18 @@ __all__ = ["Image", "NetEffect", "as_left", "net_effects", "net_images", "row_id
 Image = list[Value]
 NetEffect = tuple[Record, Image | None, Image | None, Image]
 Recorded = tuple[Record, Image]  # an image, and the record that contains it
-# Values of other types are compared as text, since in Python -0.0 equals 0.0, and a JSON document can't be the key of a
-# dict.
+# Values of other types are compared as text. In Python -0.0 equals 0.0, and a JSON document can't be the key of a dict.
 _HASHABLE = frozenset({"SignedInteger", "UnsignedInteger", "String"})
 
-# The flags of a rows event caused by a foreign key: foreign keys are not checked, and the leader logs all changes made
-# by foreign keys.
+# The flags of a rows event caused by a foreign key. They mean that foreign keys are not checked, and that the leader
+# logs all changes made by foreign keys.
 _CASCADED = 0x12
 
 
 def as_left(records: Sequence[Record]) -> Sequence[Record]:
-    """Corrects the deletions in records: each deleted row has the values that it had when it was deleted, and is
-    deleted only once."""
+    """Corrects the deletions in records. Each deleted row gets the values that it had when it was deleted, and is
+    deleted only once.
+    """
     operations = {record.operation for record in records if record.flags & _CASCADED == _CASCADED}
     if operations <= {"Add"} or all(record.operation != "Delete" for record in records):
         return records
@@ -44,13 +44,13 @@ def as_left(records: Sequence[Record]) -> Sequence[Record]:
                 transaction, deletions = record.transaction, _Deletions()
             found.append(deletions.corrected(record))
     except (ValueError, AttributeError, TypeError):
-        return records  # an invalid value in a key is reported later, when its literal is written
+        return records  # if a value in a key is invalid, the error is raised later, when its literal is written
     return [record for record in found if record.rows]
 
 
 class _Deletions:
-    """Remembers, for one transaction, the rows that foreign keys have changed (by table and former image), and the
-    deleted rows.
+    """Remembers the deleted rows of one transaction, and the rows that foreign keys have changed, by table and former
+    image.
     """
 
     def __init__(self) -> None:
@@ -58,8 +58,9 @@ class _Deletions:
         self._gone: set[tuple[Uri, object]] = set()
 
     def corrected(self, record: Record) -> Record:
-        """Notes the changes in the record, and returns the record. If it is a deletion, its rows have the values that
-        foreign keys have set and, if the table has a key, rows that are already deleted are left out."""
+        """Notes the changes in the record, and returns the record. A deletion is corrected: its rows have the values
+        that foreign keys have set and, if the table has a key, rows that are already deleted are left out.
+        """
         identity = row_identity(record) if record.key is not None else repr
         rows: list[Row] = []
         for before, after in record.rows:
@@ -82,11 +83,11 @@ class _Deletions:
 
 
 def net_effects(records: Iterable[Record], identity: Callable[[Image], object]) -> Iterable[NetEffect] | None:
-    """Returns, for each row, the last record that changes it, its image before and its image after the records (None if
-    it does not exist then), and its last image.
+    """Returns four items for each row: the last record that changes it, its image before the records, its image after
+    the records (None if the records delete it), and its last image.
 
-    Returns None if a record inserts an existing row, or deletes a missing one, since the records can't be the history
-    of one table then.
+    Returns None if a record inserts an existing row or deletes a missing row, since such records can't be the history
+    of one table.
     """
     rows: dict[object, NetEffect] = {}
     for record in records:
@@ -117,12 +118,12 @@ def net_effects(records: Iterable[Record], identity: Callable[[Image], object]) 
 
 
 def net_images(records: Iterable[Record]) -> tuple[list[Recorded], list[Recorded]]:
-    """Returns the images that records remove from a table without a key, and the images that they add, both in the
+    """Returns the images that the records remove from a table without a key, and the images that they add, both in the
     order of the records.
 
-    If the records add an image and later remove an equal one, both are left out. So the returned removed images are
-    exactly those that the table must contain before the records. An image that is first removed and later added is in
-    both results, so that the follower is searched for it.
+    If the records add an image and later remove an equal image, both are left out. So the table must contain all of the
+    returned removed images before the records are applied. An image that is first removed and later added is in both
+    results, so that the follower is searched for it.
     """
     gone: list[Recorded] = []
     come: list[Recorded | None] = []
@@ -141,7 +142,7 @@ def net_images(records: Iterable[Record]) -> tuple[list[Recorded], list[Recorded
 
 
 def row_identity(record: Record) -> Callable[[Image], object]:
-    """Returns a function that returns the exact values of the key in an image; equal results mean the same row."""
+    """Returns a function that maps an image to the exact values of its key; equal results mean the same row."""
     key = [record.columns.index(column) for column in record.key or ()]
     if len(key) > 1:
         return lambda image: tuple([_exactly(image[index]) for index in key])

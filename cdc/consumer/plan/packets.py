@@ -1,7 +1,7 @@
 """Joins SQL statements into packets that are no larger than the server accepts, and checks the row counts of a packet.
 
-For each statement it is known how many rows the statement must match. The session counts matched rows (FOUND_ROWS), not
-changed rows.
+A statement contains the number of rows that it must match. The session counts matched rows (FOUND_ROWS), not changed
+rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ __all__ = [
 
 # Larger packets are not faster, and need more memory in the consumer and in the server.
 PACKET_BYTES = 4_000_000
-FRONT_BYTES = 64  # the most bytes that are sent in front of a packet's statements: a COMMIT, a savepoint, a setting
+FRONT_BYTES = 64  # the maximum size in bytes of the statements in front of a packet: a COMMIT, a savepoint, a setting
 _LARGEST_PACKET = 1 << 30  # bytes; the maximum of max_allowed_packet
 # A packet contains few statements that may scan a table, because the server executes a packet to its end even if this
 # program has ended.
@@ -38,8 +38,8 @@ _MOST_SCANS = 20
 class Statement:
     """An SQL statement, the number of rows that it must match (None means any number), and the changes that it applies.
 
-    ``scans`` is true if the server may have to read the whole table. ``data`` are the rows of a LOAD DATA LOCAL, which
-    the server requests while it executes the statement.
+    ``scans`` is true if the server may have to read the whole table. ``data`` are the rows of a LOAD DATA LOCAL; the
+    server requests them while it executes the statement.
     """
 
     sql: bytes
@@ -50,7 +50,7 @@ class Statement:
 
 
 def session_flags(flags: int) -> Statement:
-    """The statement that sets the session's checks according to the ``flags`` of a rows event.
+    """Returns the statement that sets the session's checks according to the ``flags`` of a rows event.
 
     Foreign keys are off if the leader logged the changes made by its foreign keys, since the follower must not make
     these changes a second time.
@@ -97,7 +97,7 @@ def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Stateme
 
 
 class Mismatch(Exception):
-    """A statement has matched another number of rows than the leader has changed."""
+    """A statement has matched a number of rows that differs from the number of rows that the leader has changed."""
 
 
 def loads(packet: Sequence[Statement], *, front: int = 0) -> dict[int, bytes]:
@@ -108,7 +108,7 @@ def loads(packet: Sequence[Statement], *, front: int = 0) -> dict[int, bytes]:
 
 
 def check_counts(packet: Sequence[Statement], counts: Sequence[int]) -> None:
-    """Raises Mismatch if a statement matched another number of rows than it must.
+    """Raises Mismatch if a statement matched more or fewer rows than it must.
 
     ``counts`` may begin with counts of statements that were sent in front of the packet; these are ignored.
     """
@@ -128,7 +128,7 @@ def _too_large(statement: Statement, limit: int) -> PromiseError:
 
 
 def larger_packet(size: int) -> str:
-    """The hint for a statement of ``size`` bytes, which exceeds the follower's max_allowed_packet."""
+    """Returns the hint for a statement of ``size`` bytes, which exceeds the follower's max_allowed_packet."""
     needed = 1 << (size + 1024).bit_length()
     if needed > _LARGEST_PACKET:
         return "MySQL accepts no statement of more than 1 GB: bring the row to the follower by hand"

@@ -4,13 +4,13 @@ For a table with a key, only the net effect on each row is applied: the change f
 image after the batch. The exact values of the key identify a row. Net effects need no order among rows, since they lead
 from one state of the leader's table to another. First all rows that no longer exist are deleted, then changed rows are
 updated, then new rows are inserted. Rows cannot conflict in a secondary unique key, because a row whose value in such a
-key changes is not updated, but deleted and inserted. So after the deletions each row has only values that it also has
-at the end. A row whose last image equals its first image is also deleted and inserted. If a batch inserts and deletes
-the row with the highest AUTO_INCREMENT number, the plan inserts and deletes that row, too, so that the follower does
-not assign this number again if it becomes a leader.
+key changes is not updated, but deleted and inserted. So in these keys, each row that is left after the deletions
+already has its final values. A row whose last image equals its first image is also deleted and inserted. If a batch
+inserts and deletes the row with the highest AUTO_INCREMENT number, the plan inserts and deletes that row, too, so that
+the follower does not assign this number again if it becomes a leader.
 
-In a table without a key, the net effect consists of the images to remove and the images to add, each as often as it
-occurs in the records. All images are removed before any image is added, so that rows cannot conflict in a nullable
+In a table without a key, the net effect consists of the images to remove and the images to add; an image occurs in it
+as often as in the records. All images are removed before any image is added, so that rows cannot conflict in a nullable
 unique key either.
 
 In some tables the changes keep the leader's order, because the result depends on it: tables in which the follower
@@ -26,7 +26,7 @@ rows. If both only insert rows, all these rows exist on the leader after the sec
 same unique key. If both only delete rows, all these rows existed on the leader before the first batch. Neither argument
 is valid for a table with foreign keys that the follower checks, since the follower then reads or changes other rows,
 too. Inserts into a table without a key are independent as well, unless the follower's table has further columns, since
-one of these may number the rows in the order in which they arrive.
+such a column may number the rows in the order in which they arrive.
 
 The follower may have further unique keys, and other clients may have written to it. Then a statement fails, matches
 another number of rows, or waits for a lock, and the batches are executed one after another instead.
@@ -61,18 +61,18 @@ __all__ = [
     "row_operations",
 ]
 
-# Flags of a rows event (MySQL source, class Rows_event). The last flag means that the leader also logs the rows in
-# other tables that its foreign keys have changed, as MySQL does since 9.6.
+# Flags of a rows event (MySQL source, class Rows_event). The last flag means that the leader also logs the rows that
+# its foreign keys have changed in other tables, as MySQL does since 9.6.
 NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, ALL_LOGGED = 0x02, 0x04, 0x10
 _CHECKS = NO_FOREIGN_KEY_CHECKS | RELAXED_UNIQUE_CHECKS
-# If fewer rows without a key than this are deleted, each is searched for separately, because a search for all at once
-# reads the table two or three times.
+# If fewer rows without a key than this are deleted, a separate statement searches for each row, because one search for
+# all rows reads the table two or three times.
 _FEWEST_REMOVED = 4
 
 
 class Change(NamedTuple):
-    """The change of a row, and its record. If several changes were merged, it is their net effect, and the record of
-    the last of them.
+    """The change of a row, and its record. If several changes were merged, it is their net effect, with the record of
+    the last change.
     """
 
     record: Record
@@ -96,20 +96,20 @@ class RenderedChanges(LazySequence[Change]):
         return self._count
 
     def computed(self) -> Sequence[Change]:
-        """The changes, for which the rows are parsed again."""
+        """The changes; to compute them, the rows are parsed again."""
         return list(chain.from_iterable(map(_changes, self.records)))
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Changes of one kind in one table. There is at least one change. ``flags`` determine the foreign key and unique
-    checks.
+    """Changes of one kind in one table. There is at least one change. ``flags`` determine whether foreign keys and
+    unique keys are checked.
 
     ``operation`` is Add, Update or Delete, as in a record, or one of four others. Upsert is an Update that does not
     change the row's key. Absent is a Delete that must find no row with the key of the before-image, because the batch
     itself inserts and deletes that row. Clear is a Delete that may find any number of rows with these keys. Remove is a
-    Delete of rows without a key, which must be counted on the follower first; ``prepared`` are the statements that are
-    planned after counting, each with the number of rows that it must match (None: any number). ``modes`` is the
+    Delete of rows without a key, which must be counted on the follower first. ``prepared`` are the statements that are
+    planned after counting, each with the number of rows that it must match (None means any number). ``modes`` is the
     leader's sql_mode (module row_sql_mode) if the table has computed values, otherwise None. The computed values of the
     columns ``verified`` must be compared with the leader's values. ``rounded`` are the columns whose numbers must be
     copied from another column (module copied_numbers).
@@ -130,15 +130,15 @@ class Step:
 
 
 def removes(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> bool:
-    """Whether the plan of these records may contain a step Remove, for which rows must be counted on the follower
-    first."""
+    """Whether the plan of these records may contain a step Remove. Its rows must be counted on the follower first."""
     keyless = _tables(record for record in records if record.key is None)
     return any(_removed(rows) and _is_net(rows, schema(uri)) for uri, rows in keyless.items())
 
 
 def plan(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
-    """Plans records with rows, which are in the leader's order; ``schema`` returns the schema of the follower's
-    table."""
+    """Plans records with rows; the records must be in the leader's order. ``schema`` returns the schema of the
+    follower's table.
+    """
     tables = _tables(records)
     schemas = {uri: schema(uri) for uri in tables}
     ordered = {uri for uri in tables if not _is_net(tables[uri], schemas[uri])}
@@ -232,7 +232,7 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
     flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
     alone = first.operation == "Add" or (first.operation == "Delete" and first.key is not None)
     if alone and all(record.operation == first.operation for record in records):
-        # If rows are only inserted, or only deleted, the changes are the net effect already.
+        # If rows are only inserted, or only deleted, the changes already are the net effect.
         rendered = RenderedChanges(records)
         lazy = all(isinstance(record.rows, RenderedRows) for record in records)
         if changes := rendered if lazy else rendered.computed():
@@ -244,13 +244,13 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
     try:
         effects = net_effects(records, row_identity(first))
     except (ValueError, AttributeError, TypeError):
-        effects = None  # an invalid value in a key is reported later, when its literal is written
+        effects = None  # if a value in a key is invalid, the error is raised later, when its literal is written
     if effects is None:
         yield from in_order(records)
         return
     unique = [index for index, column in enumerate(first.columns) if column in schema.secondary(first.key)]
-    # An Upsert sets the columns of the key to themselves, which the server refuses for a generated column. Nor does an
-    # Upsert find a row whose key is padded.
+    # An Upsert sets the columns of the key to themselves, and the server refuses this for a generated column. Also, an
+    # Upsert does not find a row whose key is padded.
     computed = not schema.generated.isdisjoint(first.key) or (schema.computes and "PAD" in (first.sql_mode or ""))
     # An Upsert does not copy numbers, so the server would round them.
     kinds = _by_operation(effects, None if computed or schema.rounded else unique)
@@ -260,8 +260,8 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
         kinds = _by_operation(effects, None)
     for kind, changes in kinds.items():
         if kind == "Upsert" and numbered is not None:
-            # The numbered row is inserted and deleted here, after all deletions and before all insertions, since it
-            # can't conflict with another row then.
+            # The numbered row is inserted and deleted here, after all deletions and before all insertions, because here
+            # it can't conflict with another row.
             record, row = numbered
             yield Step("Add", [numbered], flags)
             yield Step("Delete", [Change(record, Row(row.after, None))], flags)
@@ -294,8 +294,8 @@ def _by_operation(effects: Iterable[NetEffect], unique: Sequence[int] | None) ->
         elif after is None:
             kinds["Delete"].append(Change(record, Row(before, None)))
         elif unique is None or before == after or any(before[index] != after[index] for index in unique):
-            # The follower would not log an UPDATE to the same values, and the audit knows the follower's rows only from
-            # its binlog.
+            # The follower would not log an UPDATE to the same values, and the audit reads the follower's rows only from
+            # the follower's binlog.
             kinds["Delete"].append(Change(record, Row(before, None)))
             kinds["Add"].append(Change(record, Row(None, after)))
         else:
@@ -304,8 +304,8 @@ def _by_operation(effects: Iterable[NetEffect], unique: Sequence[int] | None) ->
 
 
 def _numbered(records: Sequence[Record], kinds: Mapping[str, Sequence[Change]], schema: TableSchema) -> Change | None:
-    """The insertion of the row with the highest AUTO_INCREMENT number, if no other step writes that row; None if a row
-    that is written has a number as high.
+    """Returns the insertion of the row with the highest AUTO_INCREMENT number if no step writes that row; returns None
+    if a step writes a row with a number as high.
     """
     columns = records[0].columns
     if schema.numbered not in columns:

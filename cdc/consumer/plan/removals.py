@@ -1,8 +1,8 @@
 """Plans how rows without a key are deleted with few statements, after they were counted on the follower.
 
-If exactly as many rows with an image exist as must be deleted, one statement deletes them, together with the rows of
-all other such images. If more rows exist, either all are deleted and the surplus is inserted again, or a separate
-statement deletes only as many as needed.
+If all rows with an image must be deleted, one statement deletes them, together with the rows of other such images. If
+only some of the rows must be deleted, either all rows are deleted and the surplus is inserted again, or a separate
+statement deletes the required number of rows.
 
 A sum over the artificial keys of the deleted rows proves that a statement for many images has deleted the right rows.
 Their number alone would not show that another client has meanwhile removed some rows and added others.
@@ -21,10 +21,10 @@ from cdc.model.values import Value
 __all__ = ["Removal", "removals"]
 
 # If more than _MOST_ALONE images have surplus rows, all rows with these images are deleted and the surplus is inserted
-# again, provided that this inserts at most _MOST_REWRITTEN rows for each row to delete. Otherwise each of these images
+# again, provided that at most _MOST_REWRITTEN rows are inserted for each row to delete. Otherwise each of these images
 # has its own statement, which may scan the table.
 _MOST_ALONE, _MOST_REWRITTEN = 4, 100
-# digits of a key that are summed up; the sum stays below 2 ** 64, since a statement can't delete 2 ** 24 rows
+# the number of digits of a key in the sum; the sum stays below 2 ** 64, since a statement can't delete 2 ** 24 rows
 _SUMMED = 10
 _LONGEST_ITEM = 72  # bytes; the longest value in a list
 
@@ -50,13 +50,13 @@ class Removal:
         return sum(map(len, self.gone.values()))
 
     def first(self) -> str:
-        """The query for the artificial keys of the first rows with one of the images, limited to the number of rows to
-        delete.
+        """Writes the query for the artificial keys of the follower's first rows with one of the images, limited to the
+        number of rows to delete.
         """
         return f"SELECT {self.keys.expression} {self._from(self.gone)} LIMIT {self.rows}"
 
     def count(self) -> str:
-        """The query for the number of the follower's rows with each image."""
+        """Writes the query that counts the follower's rows with each image."""
         # Without NO_MERGE the server would refuse the JSON_TABLE in a GROUP BY.
         found = f"SELECT {self.keys.expression} AS k {self._from(self.gone)}"
         return f"SELECT /*+ NO_MERGE(x) */ k,COUNT(*) FROM ({found}) x GROUP BY k"
@@ -71,15 +71,15 @@ class Removal:
         return counts == {key: len(changes) for key, changes in self.gone.items()}
 
     def of_first(self) -> Iterator[Step]:
-        """Yields the steps for the case that the rows found by the query ``first`` are exactly the rows to delete."""
+        """Yields the steps for the case that the query ``first`` has found exactly the rows to delete."""
         yield self._whole({key: len(changes) for key, changes in self.gone.items()}, limit=f" LIMIT {self.rows}")
 
     def of_counted(self, present: Mapping[str, int]) -> Iterator[Step]:
         """Yields the steps; ``present`` maps the key of each image to the number of the follower's rows with this
         image.
 
-        If rows with an image are missing, they are searched for separately, because a column of another type may
-        contain an equal value.
+        If too few rows with an image are found, a separate statement searches for them, because a column of another
+        type may contain an equal value.
         """
         few = [key for key, changes in self.gone.items() if present.get(key, 0) < len(changes)]
         many = [key for key, changes in self.gone.items() if present.get(key, 0) > len(changes)]
@@ -115,8 +115,8 @@ class Removal:
         gone = {key: self.gone[key] for key in counts}
         key = self.keys.expression
         total = sum(int(each[:_SUMMED], 16) * count for each, count in counts.items())
-        # The sum includes only rows that are deleted, because it is computed in the last condition, and only for rows
-        # that fulfil it.
+        # The sum includes only deleted rows: it is computed in the last condition, and only for rows that fulfil that
+        # condition.
         add = f"@cdc_sum:=@cdc_sum+CAST(CONV(LEFT(HEX({key}),{_SUMMED}),16,10) AS UNSIGNED)"
         where = f"CASE WHEN {_among(key, gone)} THEN ({add}) IS NOT NULL ELSE FALSE END"
         statements = (

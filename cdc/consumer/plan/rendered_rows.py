@@ -3,8 +3,8 @@ values.
 
 In Python, the values of a row need two kilobytes, but its SQL text only about sixty bytes, so that the text of
 thousands of rows fits the processor's cache. So rendering each record when it is parsed takes a third less time than
-rendering whole batches later. The values are rarely needed again. If they are, because the batch also changes these
-rows or has a conflict, they are parsed again from the message, and the next records of that table are not rendered.
+rendering whole batches later. The values are rarely needed again. They are needed if the batch also changes these rows
+or has a conflict. Then they are parsed again from the message, and the next records of that table are not rendered.
 
 If the follower's JSON parser changes doubles, documents with doubles are converted to trees (``json_documents``).
 """
@@ -25,8 +25,8 @@ __all__ = ["SUBQUERY", "LazySequence", "RecordParser", "RenderedRows"]
 
 # The SQL of some JSON documents begins with this text. A statement may contain only few of them.
 SUBQUERY = b"WITH RECURSIVE"
-_FEWEST = 20  # records with fewer rows are not rendered, since that would cost more than it saves
-_MOST_TYPES = 1000  # the most tables whose column types are kept
+_FEWEST = 20  # records with fewer rows are not rendered, since rendering them costs more than it saves
+_MOST_TYPES = 1000  # the maximum number of tables whose column types are kept
 _PAUSE = 1000  # after the values of a rendered record were needed, this many records of the table are not rendered
 
 T = TypeVar("T")
@@ -97,7 +97,7 @@ class RecordParser:
         try:
             texts, tags = tagged_row_texts([row.after or [] for row in record.rows], range(len(record.columns)))
         except ValueError:
-            return record  # a value without a literal is reported later, when the record is applied
+            return record  # if a value has no literal, the error is raised later, when the record is applied
         text = f"({'),('.join(texts)})".encode()
         if SUBQUERY in text:
             return record

@@ -22,12 +22,12 @@ __all__ = ["Columns", "Loadable", "delete_exact", "single", "statements"]
 
 # With longer IN lists the server might exceed range_optimizer_max_mem_size, and would then scan the table.
 _DELETE_ROWS = 1000
-# The types that may be compared in a list of rows. In such a list MySQL compares other types differently, and finds no
-# TIME and no ENUM.
+# The types that may be compared in a list of rows. MySQL compares values of other types differently in such a list, and
+# does not find a TIME or an ENUM.
 _LISTED = frozenset({"SignedInteger", "UnsignedInteger", "String", "Blob"})
 
-# Operations whose DELETE does not find exactly one row for each key, with the number of rows that it finds (None: any
-# number). They have no before-images to compare.
+# Maps each operation whose DELETE does not find exactly one row for each key to the number of rows that it finds (None:
+# any number). These operations have no before-images to compare.
 _FOUND = {"Absent": 0, "Clear": None}
 
 Columns = Callable[[Uri], frozenset[str]]
@@ -78,7 +78,7 @@ def statements(
 
 
 def _mode(step: Step) -> str:
-    """The sql_mode for a step. A deletion stores no values, so it needs no strict mode."""
+    """Returns the sql_mode for a step. A deletion stores no values, so it needs no strict mode."""
     if step.modes is None:
         return STRICT
     if step.operation in ("Delete", "Absent", "Clear"):
@@ -87,8 +87,8 @@ def _mode(step: Step) -> str:
 
 
 def _in_parts(step: Step, size: int) -> tuple[Iterable[Statement], Step, Iterable[Statement]]:
-    """Returns the statements that send the stored BLOBs of a step into variables, the step with these variables in
-    place of the BLOBs, and the statements that empty the variables.
+    """Prepares a step with stored BLOBs. Returns the statements that send the BLOBs into variables, the step with these
+    variables in place of the BLOBs, and the statements that empty the variables.
     """
     if step.operation not in ("Add", "Upsert", "Update"):
         return (), step, ()
@@ -102,7 +102,9 @@ def _in_parts(step: Step, size: int) -> tuple[Iterable[Statement], Step, Iterabl
 
 
 def _done(step: Step) -> Step:
-    """Returns a deletion of the rows that the step has stored. Its before-images are the rows that must exist now."""
+    """Returns a deletion of the rows that the step has stored. The before-images of the deletion are the rows that must
+    exist now.
+    """
     return replace(step, changes=[Change(record, Row(row.after, None)) for record, row in step.changes])
 
 
@@ -115,7 +117,7 @@ def single(change: Change, *, generated: Columns, rounded: Mapping[str, Rounded]
 
 
 def delete_exact(change: Change, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Statement:
-    """Writes the statement that deletes the row with the before-image of the change, if that row exists."""
+    """Writes the statement that deletes the row with the change's before-image, if that row exists."""
     row, where = _before(change), matcher(change.record, rounded)
     return Statement(f"DELETE FROM {table_name(change.record.uri)} WHERE {where(row)}".encode())
 
@@ -155,13 +157,13 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
     alike = [change for change in step.changes if id(change) in values]
     for change in step.changes:
         if id(change) not in values:
-            # This image contains a value of another type than the other images, so its row is compared in a statement
-            # by itself.
+            # The value of this image has another type than the values of the other images, so a separate statement
+            # compares its row.
             yield from _comparisons(replace(step, changes=[change]), columns, size)
     if not alike:
         return
     column, keys = identifier(record.columns[indexes[0]]), _by_key(step)
-    # If the table has computed values, an UPDATE would compute them again, or fail on the stored values; so SELECT …
+    # If the table has computed values, an UPDATE would compute them again, or fail on the stored values. So SELECT …
     # FOR UPDATE is used.
     verb, end = f"UPDATE {table_name(record.uri)} SET {column}={column}", b")"
     if step.modes is not None:
@@ -190,9 +192,9 @@ def _adds(
 def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:
     """Updates many rows in one statement (manual, "INSERT ... ON DUPLICATE KEY UPDATE Statement").
 
-    The server counts an updated row twice, so any other count shows that a row did not exist. If a row with the same
-    secondary unique key but another primary key is found, the statement sets its primary key to NULL, which the server
-    refuses.
+    The server counts an updated row twice, so any other count shows that a row did not exist. If the server finds a row
+    with the same secondary unique key but another primary key, the statement sets the row's primary key to NULL, which
+    the server refuses.
     """
     record = step.record
     table, key = table_name(record.uri), frozenset(record.key or ())
@@ -212,8 +214,8 @@ def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[State
 def _named(step: Step, index: int) -> tuple[str, str]:
     """Returns the name of a column, and a format for its value, in which the server stores exactly this value.
 
-    The server assigns an ENUM or SET from its text. If the record contains a number, the text would be ambiguous: a SET
-    has the member '', or two members are equal.
+    The server assigns an ENUM or SET from its text. The record contains a number if the text would be ambiguous,
+    because a SET has the member '' or two members are equal.
     """
     name = identifier(step.record.columns[index])
     values = (_after(change)[index] for change in step.changes)
@@ -229,7 +231,7 @@ def _named(step: Step, index: int) -> tuple[str, str]:
 
 def _updates(step: Step, generated: frozenset[str], columns: frozenset[str]) -> Iterator[Statement]:
     record = step.record
-    # All columns are set, because the server would change a column with ON UPDATE CURRENT_TIMESTAMP that is not set.
+    # All columns are set. Otherwise the server would change a column with ON UPDATE CURRENT_TIMESTAMP.
     indexes = written_indexes(record, generated)
     written = [(index, identifier(record.columns[index])) for index in indexes]
     table, where = table_name(record.uri), matcher(record, step.rounded)
@@ -307,8 +309,8 @@ def _after(change: Change) -> list[Value]:
 
 
 def comparisons_of_documents(step: Step) -> Iterator[Statement]:
-    """Yields statements that find a row that the step has stored, but only if its verified JSON documents equal the
-    leader's.
+    """Yields a statement for each row that the step has stored. It finds the row only if the row's verified JSON
+    documents equal the leader's.
 
     Each row needs its own statement, because a comparison of many rows shows only that some row differs. Raises
     ValueError for a value without a literal.

@@ -1,5 +1,6 @@
-"""Describes a table of the follower for the planner: columns, unique keys and foreign keys, which records do not
-contain."""
+"""Describes a table of the follower for the planner: columns, unique keys and foreign keys. Records do not contain this
+description.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +12,8 @@ __all__ = ["KeyPart", "TableSchema"]
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """A part of a unique key: its column (None for an expression), the length of its prefix in characters (None for the
-    whole column), and whether it is nullable.
+    """A part of a unique key. ``column`` is None for an expression. ``length`` is the length of the prefix in
+    characters, None for the whole column.
     """
 
     column: str | None
@@ -24,15 +25,15 @@ class KeyPart:
 class TableSchema:
     """A table as it is on the follower.
 
-    ``columns`` are the writable columns. The follower computes the ``generated`` columns. ``stored`` are those of them
-    that are stored, and ``unpredictable`` are the stored columns whose values depend on something that the leader does
-    not log. ``unique_keys`` include the primary key. ``related`` is true if the table has a foreign key or is referred
-    to by one, ``functional`` is true if an index contains an expression. ``numbered`` is the AUTO_INCREMENT column,
-    ``indexed`` are the columns that are the first column of an index. ``loadable`` maps the columns that LOAD DATA can
-    fill to the tags of the values that it can load (module inserts). ``rounded`` are the writable columns of the types
-    FLOAT(M,D) and DOUBLE(M,D). ``types`` maps each column to the name of its type, without length, and its collation
-    (None for a column without a collation). ``cascading`` is true if a foreign key of another table changes that
-    table's rows when rows of this table change.
+    ``columns`` are the writable columns. The follower computes the ``generated`` columns. ``stored`` are the generated
+    columns that are stored, and ``unpredictable`` are the stored columns whose values depend on something that the
+    leader does not log. ``unique_keys`` include the primary key. ``related`` is true if the table has a foreign key or
+    a foreign key refers to it; ``functional`` is true if an index contains an expression. ``numbered`` is the
+    AUTO_INCREMENT column, ``indexed`` are the columns that are the first column of an index. ``loadable`` maps the
+    columns that LOAD DATA can fill to the tags of the values that it can load (module inserts). ``rounded`` are the
+    writable columns of the types FLOAT(M,D) and DOUBLE(M,D). ``types`` maps each column to the name of its type,
+    without length, and its collation (None for a column without a collation). ``cascading`` is true if a foreign key of
+    another table changes that table's rows when rows of this table change.
     """
 
     columns: frozenset[str] = frozenset()
@@ -51,8 +52,9 @@ class TableSchema:
 
     @property
     def computes(self) -> bool:
-        """Whether the server computes values from the values of a row, in a way that depends on the session's
-        sql_mode."""
+        """Whether the server computes values from the values of a row; such computations depend on the session's
+        sql_mode.
+        """
         return bool(self.generated) or self.functional
 
     @property
@@ -62,8 +64,7 @@ class TableSchema:
 
     @property
     def unique_expression(self) -> bool:
-        """Whether a unique key contains an expression. If so, a record does not show which row clashes with it in that
-        key."""
+        """Whether a unique key contains an expression. If so, a record does not show which row clashes in that key."""
         return any(part.column is None for parts in self.unique_keys.values() for part in parts)
 
     def has(self, columns: Sequence[str]) -> bool:
@@ -73,16 +74,17 @@ class TableSchema:
     def matches(self, columns: Sequence[str], key: Sequence[str] | None) -> bool:
         """Whether the table has exactly these columns, and has this key as a unique key without nullable columns.
 
-        A nullable key does not identify rows, because several rows may have NULL in it, and because an Upsert could set
-        it to NULL.
+        A nullable key does not identify rows, because several rows may have NULL in the key, and because an Upsert
+        could set it to NULL.
         """
         return self.has(columns) and any(
             _is(parts, key) and not any(part.nullable for part in parts) for parts in self.unique_keys.values()
         )
 
     def index_of(self, key: Sequence[str]) -> str | None:
-        """The name of the unique key with exactly these columns, each in its whole length; None if there is no such
-        key."""
+        """Returns the name of the unique key with exactly these columns in their whole length; None if there is no such
+        key.
+        """
         return next((name for name, parts in self.unique_keys.items() if _is(parts, key)), None)
 
     def is_keyed_by(self, columns: Sequence[str], key: Sequence[str]) -> bool:

@@ -1,5 +1,5 @@
-"""Attaches a base copy of the leader (consumer.start) to a topic, if the copy and the topic together are certain to be
-complete.
+"""Attaches a base copy of the leader (consumer.start) to a topic, if it is certain that copy and topic together contain
+all transactions.
 
 A transaction that is neither in the copy nor in the topic would be missing for ever, and nothing would report that. The
 commit log contains the GTIDs of the transactions before the topic's first record, either exactly or, in its oldest
@@ -41,8 +41,8 @@ class Beginning(Protocol):
 class Attachment:
     """Attaches the base copy with the GTIDs ``start``, the value of ``consumer.start`` in the profile.
 
-    ``newest()`` and ``oldest()`` return the newest entry of the commit log, and the oldest one that compaction has
-    left; they return None if there is no entry.
+    ``newest()`` returns the newest entry of the commit log, and ``oldest()`` the oldest entry that compaction has left;
+    both return None if there is no entry.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Attachment:
         return BaseCopy(held, new_from=self._new_from(session, held) if held else None)
 
     def _new_from(self, session: Session, held: GtidSet) -> int | None:
-        """The checkpoint's sequence, if the checkpoint's transaction is not in the base copy; otherwise None."""
+        """The checkpoint's sequence if the base copy does not contain the checkpoint's transaction; otherwise None."""
         rows = session.rows(select_leader(self._resource, schema=session.schema))
         gtid = rows[0][2] if rows else None
         if gtid is None or BaseCopy(held).has_gtid(gtid):
@@ -103,8 +103,7 @@ class Attachment:
         return GtidSet.parse(rows[0][0]) if rows else GtidSet()
 
     def _check_follower(self, session: Session, held: GtidSet) -> None:
-        """Raises UserError if the GTIDs that the follower itself has executed show that it was made from another
-        copy."""
+        """Raises UserError if the GTIDs that the follower has executed show that it was made from another copy."""
         ((executed,),) = session.rows("SELECT @@GLOBAL.gtid_executed")
         there = GtidSet.parse(str(executed)).of_sources(held)
         if there and there != held:
@@ -118,7 +117,7 @@ class Attachment:
 
 
 def _require_no_seed(session: Session, resource: str) -> None:
-    """Raises UserError if cdc-seed has not ended. Until then, the checkpoint shows the progress of the load, and the
+    """Raises UserError if cdc-seed has not ended. Until it ends, the checkpoint shows the progress of the load, and the
     follower equals no state of the leader.
     """
     seed = seed_of(session, resource)
@@ -135,7 +134,8 @@ def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], C
     """Raises UserError unless a copy with the GTIDs ``held`` contains all transactions that precede the topic's first
     record.
 
-    ``newest`` and ``oldest()`` are entries of the commit log. Raises Disconnected if there is no entry yet.
+    ``newest`` and the result of ``oldest()`` are entries of the commit log. Raises Disconnected if there is no entry
+    yet.
     """
     if newest is None:
         raise Disconnected(
@@ -157,7 +157,7 @@ def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], C
 
 def _check_older_log(held: GtidSet, oldest: Commits) -> None:
     """Does the same as ``check_topic`` for a commit log that an earlier version began. The GTIDs in its ``oldest``
-    entry include all transactions before the first record, and perhaps later ones.
+    entry include all transactions before the first record, and perhaps later transactions.
     """
     if oldest.next_sequence and not oldest.gtid_set:
         raise UserError(

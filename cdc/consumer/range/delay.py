@@ -1,8 +1,8 @@
-"""Holds transactions back, in one of three ways.
+"""Contains three classes that hold transactions back, for three reasons.
 
 ``Delay`` holds a transaction back until ``consumer.delay_seconds`` after its commit on the leader. ``Pause`` holds all
-transactions back from SIGUSR1 until SIGUSR2, while the consumer keeps its place, its lock and its connections.
-``RateLimit`` lets at most ``consumer.rows_per_second`` be applied, so that other clients can use the follower, too.
+transactions back from SIGUSR1 until SIGUSR2; the consumer keeps its place, its lock and its connections. ``RateLimit``
+applies at most ``consumer.rows_per_second``, so that other clients can use the follower, too.
 """
 
 import logging
@@ -15,8 +15,8 @@ from cdc.service.logs import event
 
 __all__ = ["Delay", "Pause", "RateLimit"]
 
-# Seconds. A transaction is held back only if the rows so far are ahead of the limit by more than this time, because a
-# wait after each transaction would also cause a commit for each transaction.
+# Seconds. A transaction is held back only if the rows so far are ahead of the limit by more than this time. A wait
+# after each transaction would also cause a commit for each transaction.
 _AHEAD_SECONDS = 0.5
 _RATE_LOOK_SECONDS = 0.5
 
@@ -36,14 +36,14 @@ class RateLimit:
         self.held_seconds = 0.0
 
     def paced(self, transactions: Iterable[Transaction | None]) -> Iterator[Transaction | None]:
-        """Yields ``transactions``. While one is held back, also yields a None from time to time, so that the batches
-        before it commit.
+        """Yields ``transactions``. While a transaction is held back, also yields None from time to time, so that
+        earlier batches commit.
 
         Ends if ``stop`` is set while a transaction is held back. Without a limit (0) nothing is held back.
         """
-        # A former generator may have ended while it held a transaction back, if the records are being read again.
+        # If the records are read again, a former generator may have ended while it held a transaction back.
         self.holding = False
-        free_at = 0.0  # the time at which all rows so far would have been applied at exactly the limit
+        free_at = 0.0  # the time at which all rows so far would be applied if the rate were exactly the limit
         for item in transactions:
             if item is not None and self._rows:
                 if free_at > self._clock() + _AHEAD_SECONDS:
@@ -84,15 +84,15 @@ class Pause:
     def between(
         self, transactions: Iterable[Transaction | None], *, stop: threading.Event, tell: Callable[[bool], object]
     ) -> Iterator[Transaction | None]:
-        """Yields ``transactions``. During a pause, yields a None from time to time instead, so that the batches before
-        it commit.
+        """Yields ``transactions``. During a pause, yields None from time to time instead, so that earlier batches
+        commit.
 
         ``tell(True)`` is called from time to time during a pause, and ``tell(False)`` at its end. Ends if ``stop`` is
         set during a pause.
         """
-        # A former generator may have ended while it held a transaction back, if the records are being read again.
+        # If the records are read again, a former generator may have ended while it held a transaction back.
         self.holding, self.committed_at = False, None
-        inside = False  # true between the parts of a large transaction, which must be applied completely before a pause
+        inside = False  # true between the parts of a large transaction, since a pause must not begin there
         for item in transactions:
             if self.wanted and not inside:
                 yield from self._hold(item, stop, tell)
@@ -110,7 +110,7 @@ class Pause:
         event(_LOG, "paused until SIGUSR2", next=item.records[0].sequence if item else "not here yet")
         while self.wanted and not stop.wait(_LOOK_SECONDS):
             yield None
-            tell(True)  # called again, because the connection may be a new one
+            tell(True)  # called again, because the connection may be new
         tell(False)
         self.holding, self.committed_at = False, None
         if not stop.is_set():
@@ -118,8 +118,8 @@ class Pause:
 
 
 _LOG = logging.getLogger("cdc.consumer")
-# seconds; the shortest and the longest wait, so that transactions that are due shortly after one another become one
-# batch
+# seconds; the shortest and the longest wait; the shortest lets transactions that are due shortly after one another
+# become one batch
 _LEAST, _MOST = 0.1, 0.5
 
 
@@ -150,8 +150,8 @@ class Delay:
         return None if due_at is None else due_at - self._seconds
 
     def due(self, transactions: Iterable[Transaction | None]) -> Iterator[Transaction | None]:
-        """Yields each transaction once it is due. While one is held, yields a None from time to time, so that the
-        batches before it commit.
+        """Yields each transaction once it is due. While a transaction is held, yields None from time to time, so that
+        earlier batches commit.
 
         Ends if ``stop`` is set while a transaction is held.
         """

@@ -23,8 +23,8 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in the leader's stream: after record ``sequence``, before the transaction ``gtid``, or before the first
-    transaction that the leader committed at ``time_us`` (µs since 1970) or later. Only one of the three is set;
+    """A place in the leader's stream. It is after record ``sequence``, before the transaction ``gtid``, or before the
+    first transaction that the leader committed at ``time_us`` (µs since 1970) or later; only one of the three is set.
     ``text`` is the value of the option.
     """
 
@@ -67,7 +67,7 @@ _BACK = "to go back, restore a copy of the leader from before, with its checkpoi
 class Reached:
     """The place that was reached. ``sequence`` is the sequence of the last record to apply. ``following`` is the first
     record of the next transaction; None if the topic does not contain it yet. ``inside`` is true if the place is inside
-    of that transaction.
+    of the next transaction.
     """
 
     sequence: int
@@ -75,7 +75,7 @@ class Reached:
     inside: bool = False
 
     def told(self) -> dict[str, Any]:
-        """The place as fields of a log message."""
+        """Returns the place as fields of a log message."""
         if self.following is None:
             return {"sequence": self.sequence, "next": "not in the topic yet"}
         return {
@@ -105,7 +105,7 @@ class Until:
     def check_start(self, checkpoint: Checkpoint, *, executed: int) -> None:
         """Raises UserError if the follower is already past the place.
 
-        ``executed`` is the sequence of the last statement that the follower has executed, which may be after the
+        ``executed`` is the sequence of the last statement that the follower has executed; it may be after the
         checkpoint.
         """
         self._executed = executed
@@ -145,7 +145,7 @@ class Until:
         self._found = True
 
     def not_ahead(self, sequence: int) -> UserError:
-        """Returns the error for a GTID that the producer has read, but that no record after ``sequence`` has."""
+        """Returns the error for a GTID that the producer has read, but that occurs in no record after ``sequence``."""
         return UserError(
             f"{self.place.gtid} is in no record after sequence {sequence}, though the producer has passed it: it is "
             "applied already, or the producer's filters left out all of it",
@@ -155,10 +155,10 @@ class Until:
         )
 
     def up_to(self, transactions: Iterable[Transaction | None], *, applied: int) -> Iterator[Transaction | None]:
-        """Yields ``transactions`` up to the place, and each None among them. ``applied`` is the sequence of the record
-        before the first transaction.
+        """Yields ``transactions`` up to the place, including each None among them. ``applied`` is the sequence of the
+        record before the first transaction.
 
-        Raises UserError if the place can't come any more.
+        Raises UserError if the place can't be reached any more.
         """
         self.reached, self.repeating = None, False
         items = iter(transactions)
@@ -200,8 +200,9 @@ class Until:
         return self.reached is not None
 
     def _check_comes(self, begun: Record) -> None:
-        """Raises UserError if the transaction of the place can't come after the record ``begun``, because the GTIDs of
-        a source are in order."""
+        """Raises UserError if the transaction of the place can't follow the record ``begun``. The GTIDs of a source are
+        in order.
+        """
         source, number = gtid_parts(self.place.gtid)
         hint = "everything before is applied; start again, or name a sequence or a time with --until"
         where = f"{OPTION}, before sequence {begun.sequence}"
@@ -222,9 +223,10 @@ class Until:
             )
 
     def _must_look_ahead(self, item: Transaction) -> bool:
-        """Whether ``item`` would be committed before it is known whether the whole transaction ends before the place.
+        """Whether the rest of the transaction must be read before ``item`` is applied, to know whether the transaction
+        ends before the place.
 
-        Only a statement commits by itself; all other parts of a transaction can be rolled back.
+        That is so only for a statement, which commits by itself; all other parts of a transaction can be rolled back.
         """
         partial = item.begins and item.statement and not item.ends
         return partial and self.place.sequence is not None and item.records[0].sequence != self._whole

@@ -30,8 +30,8 @@ class Located(NamedTuple):
 
 
 class Transaction(NamedTuple):
-    """A transaction of the leader, or a part of it: the records in order, and the offsets that follow the transaction's
-    records so far.
+    """A transaction of the leader, or a part of a transaction. ``records`` are in order, and ``offsets`` follow the
+    transaction's records so far.
 
     ``rows`` is the number of rows in the records. ``statement`` is true if some of the records are statements, or stand
     for events that the producer left out. ``size`` is the size of the records' messages in bytes.
@@ -49,8 +49,8 @@ class Transaction(NamedTuple):
 def assemble(
     located: Iterable[Located | None], *, resource: str, next_sequence: int, size: int = MOST_BYTES
 ) -> Iterator[Transaction | None]:
-    """Yields the leader's transactions in ``located``, from record ``next_sequence`` on, and each None among the
-    records.
+    """Yields the leader's transactions in ``located``, from record ``next_sequence`` on, and also each None in
+    ``located``.
 
     A transaction with more than ``size`` bytes is yielded in parts of about that size. Records before ``next_sequence``
     were applied before and are ignored. Raises PromiseError for a gap or an incomplete transaction, UserError for
@@ -88,8 +88,8 @@ def assemble(
 
 
 class DeferErrors(Generic[Item]):
-    """Yields ``items`` until an item raises a CdcError, and keeps that error. ``reraise`` raises it, after the items
-    before it were applied.
+    """Yields ``items`` until an item raises a CdcError, and keeps that error. ``reraise`` raises it; call it after the
+    earlier items were applied.
     """
 
     def __init__(self, items: Iterable[Item]) -> None:
@@ -148,21 +148,21 @@ def _foreign(item: Located, resource: str) -> CdcError:
     )
 
 
-_STATEMENTS = 64  # the most statements in one batch
+_STATEMENTS = 64  # the maximum number of statements in one batch
 _UNLIMITED = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Complete transactions of the leader that the follower commits together, and the offsets that follow them in their
-    partitions.
+    """Complete transactions of the leader that the follower commits together. ``offsets`` are the offsets after their
+    records, for each partition.
 
-    ``statement`` is a Query record: the batch is then a single transaction, whose other records are in ``records``.
-    ``run`` is set if the batch joins many statements: it contains a batch for each statement, which is a separate
-    transaction. ``left_out`` are the records of events that the producer has left out (its option --skip). A large
-    transaction is split into many batches for one commit; ``begins`` is true for the first of them, ``ends`` for the
-    last. ``full`` is true if the batch has reached its limit of rows or bytes, but is small enough that several such
-    batches fit in memory.
+    If ``statement`` is set, it is a Query record, and the batch is a single transaction, whose other records are in
+    ``records``. ``run`` is set if the batch joins many statements. It contains a batch for each statement, since each
+    statement is a separate transaction. ``left_out`` are the records of events that the producer has left out (its
+    option --skip). A large transaction is split into many batches for one commit; ``begins`` is true for the first
+    batch, ``ends`` for the last batch. ``full`` is true if the batch has reached its limit of rows or bytes, but is
+    small enough that several such batches fit in memory.
     """
 
     records: list[Record]
@@ -213,8 +213,8 @@ def batches(
 
     Transactions that consist of a single statement are joined with one another, but not with transactions that contain
     rows. The following are never joined: a transaction with a statement and rows, a part of a large transaction, and a
-    chunk of a table copy. A None is yielded after the batches of all transactions before it. Raises PromiseError for a
-    transaction with rows before its statement.
+    chunk of a table copy. Each None in ``transactions`` is yielded after the batches of all earlier transactions.
+    Raises PromiseError for a transaction with rows before its statement.
     """
     run: list[Batch] = []
     try:
@@ -229,7 +229,7 @@ def batches(
                 yield batch
             run = []
     except PromiseError:
-        # The statements before the error are yielded first, so that they are applied.
+        # The batches of the statements before the error are yielded first, so that these statements are applied.
         if run:
             yield _run(run)
         raise
@@ -253,8 +253,8 @@ def _batches(
             if count < rows and total < size:
                 continue
         if waiting:
-            # A large row can exceed the limit by far. The batch is not full then, so that no other batch is in memory
-            # with it.
+            # A large row can exceed the limit by far. The batch then does not count as full, so that no other batch is
+            # in memory at the same time.
             yield _joined(waiting, full=(count >= rows or total >= size) and total < 2 * size)
             waiting, count, total = [], 0, 0
         if transaction is None:

@@ -1,6 +1,6 @@
-"""Rewrites a statement of the leader as this follower must execute it.
+"""Rewrites a statement of the leader to the form in which this follower must execute it.
 
-The names of databases are changed (``[renames]``), the engines of tables (``consumer.engine``), and the tablespaces of
+Changes the names of databases (``[renames]``), the engines of tables (``consumer.engine``), and the tablespaces of
 tables. CREATE TABLESPACE is not replicated, so the leader's tablespaces do not exist on the follower; the rows of a
 table are the same in any tablespace.
 """
@@ -22,7 +22,7 @@ from cdc.sql.tokens import excerpt, tokens
 __all__ = ["FollowerStatements", "maintained_here", "only_maintains"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_OWN = "innodb_file_per_table"  # on every server, the name of the tablespace for a table in its own file
+_OWN = "innodb_file_per_table"  # the tablespace of a table in its own file has this name on every server
 _EVERYWHERE = {_OWN, "innodb_system"}
 _INNODB = "InnoDB"
 _CHANGED = {"MYISAM", "MEMORY", "HEAP", "ARCHIVE", "CSV"}
@@ -53,7 +53,7 @@ class FollowerStatements:
         return spellings.notes(after=after, through=through) if spellings else []
 
     def of(self, record: Record) -> Record:
-        """Returns a replicated Query record in the form in which the follower must execute it.
+        """Returns a replicated Query record with the statement that the follower must execute.
 
         Raises Unapplicable for a table that would behave differently in InnoDB, and the errors of
         ``Renaming.statement``.

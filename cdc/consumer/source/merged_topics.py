@@ -22,7 +22,7 @@ __all__ = ["MergedSource"]
 
 # Bytes of JSON that may wait for a record from another partition. Parsed JSON needs ten times as much memory.
 _MOST_BYTES = 8_000_000
-_UNKNOWN_SECONDS = 10.0  # after this time a broker must know a new topic
+_UNKNOWN_SECONDS = 10.0  # a broker must know a new topic after this time
 
 
 class MergedSource:
@@ -58,8 +58,8 @@ class MergedSource:
         self._here.clear()
         self._entry, self._missing = None, None
         self._merged = self._from(sequence)
-        # The commit log is read from its end on. Its newest entry is read after that end was requested, so that no
-        # entry is missed.
+        # The commit log is read from its end on. Its newest entry is read after that end was requested. So no entry is
+        # missed.
         self._reader.begin(
             {TopicIdPartition(topic.name, number, topic.id): high for number, (_, high) in topic.ranges.items()}
         )
@@ -77,7 +77,7 @@ class MergedSource:
     def _kept(
         self, topics: Mapping[str, Topic], offsets: Mapping[TopicIdPartition, int]
     ) -> dict[TopicIdPartition, int]:
-        """Returns ``offsets``; where retention has deleted an offset, the partition's first offset takes its place.
+        """Returns ``offsets``. If retention has deleted an offset, it is replaced by the partition's first offset.
 
         If a deleted record is still needed, the check for gaps will report that.
         """
@@ -88,7 +88,9 @@ class MergedSource:
         }
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
-        """See ``RecordSource``. Raises PromiseError for a gap: the sequence is committed, but no topic contains it."""
+        """See ``RecordSource``. Raises PromiseError for a gap, which means that a sequence is committed but no topic
+        contains it.
+        """
         wait = 0.0
         while not stop.is_set() and not self._at_end():
             before = self._merged.next_sequence
@@ -110,8 +112,8 @@ class MergedSource:
                 self._reader.check_brokers()
                 self._reader.check_topics(chain([self._names.commits], (name for name, _ in self._merged.partitions)))
                 if not found:
-                    # Also yields None while a committed record has not arrived yet, because the records before it must
-                    # not wait for it.
+                    # None is also yielded while a committed record has not arrived yet, because the earlier records
+                    # must not wait for it.
                     yield None
             self._merged.balance()
             wait = 0.0 if found else POLL_SECONDS
@@ -170,9 +172,9 @@ class MergedSource:
         if sequence >= self._committed:
             return
         if self._missing is None or self._missing[0] != sequence:
-            # It is no proof of a gap that the record can't be read yet, because Kafka commits a transaction in one
-            # partition after another. Only when all messages that were written so far have been read is it certain that
-            # no topic contains the record.
+            # If the record can't be read yet, that is no proof of a gap, because Kafka commits a transaction in one
+            # partition after another. It is certain that no topic contains the record only when all messages that were
+            # written so far have been read.
             ends = self._reader.written(self._merged.partitions.values())
             self._missing = None if ends is None else (sequence, ends)
         elif self._merged.has_read(self._missing[1]):
@@ -184,8 +186,9 @@ class MergedSource:
             )
 
     def _are_final(self, all_there: bool) -> bool:
-        """Whether the metadata of the topics are final. They are not if a topic is missing, which may be so new that a
-        broker does not know it yet."""
+        """Whether the metadata of the topics are final. They are not if a topic is missing: it may be so new that a
+        broker does not know it yet.
+        """
         if all_there:
             self._unknown_since = None
             return True
@@ -193,12 +196,12 @@ class MergedSource:
         return time.monotonic() - self._unknown_since > _UNKNOWN_SECONDS
 
     def _new_topics(self, commits: Commits) -> set[str]:
-        """The topics in ``commits`` that have partitions which are not read yet."""
+        """The topics in ``commits`` with partitions that are not read yet."""
         return {name for name, _ in self._merged.new(commits)}
 
     def _discover(self, commits: Commits, topics: Mapping[str, Topic]) -> None:
-        """Begins to read the partitions that occur in ``commits`` for the first time. ``topics`` contains those of
-        their topics that exist.
+        """Begins to read the partitions that occur in ``commits`` for the first time. ``topics`` contains their topics,
+        if they exist.
         """
         self._committed = commits.next_sequence
         begins: dict[TopicIdPartition, int] = {}

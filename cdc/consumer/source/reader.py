@@ -45,7 +45,7 @@ def note_of(topic: str, *, delayed: bool) -> Callable[[int], str]:
 
 
 class GroupOffsets:
-    """Commits offsets for the group of ``consumer``. They are never read by this program, which resumes from the
+    """Commits offsets for the group of ``consumer``. This program never reads these offsets; it resumes from the
     follower's checkpoint.
 
     ``note(sequence)`` returns the metadata to commit while ``sequence`` is the newest applied sequence.
@@ -81,20 +81,19 @@ _LOG = logging.getLogger("cdc.consumer")
 _ASK_SECONDS = 10.0
 _MOST_MESSAGES = 1000
 # By default librdkafka fetches 64 MB in advance, which is more memory than everything else needs, and then fetches
-# nothing for a second, in which the follower would have to wait. It reports the end of a partition after the third
-# empty answer of a broker: with 500 ms per answer, the default, a short run with --until-current would take twice as
-# long.
+# nothing for a second; the follower would have to wait. It reports the end of a partition after the third empty answer
+# of a broker. With the default of 500 ms per answer, a short run with --until-current would take twice as long.
 _FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10, "fetch.wait.max.ms": 100}
 _LOOK_SECONDS = 1.0
-# librdkafka 2 reports no error if a topic is deleted while the client is at its end, so the consumer checks for that
-# itself.
+# librdkafka 2 reports no error if a topic is deleted while the client is at the topic's end, so the consumer checks
+# this itself.
 _TOPICS_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic. A later topic with the same name has another ``id``. ``ranges`` maps each partition to the offset of its
-    first record and the offset after its last committed record.
+    """A topic. A later topic with the same name has another ``id``. ``ranges`` maps each partition to two offsets: the
+    offset of its first record, and the offset after its last committed record.
     """
 
     name: str
@@ -140,9 +139,9 @@ class KafkaReader:
         self._answered = False
         self._commits = commits
         self._fragments = Fragments(self._marks, on_disk=True)
-        # The log of librdkafka is for its developers. What matters to users is reported as an error.
+        # The log of librdkafka is for its developers. Whatever matters to users is reported as an error.
         self._connection = {"log_level": 2, **properties, "bootstrap.servers": bootstrap_servers}
-        # The settings on which correctness depends come last, so that they override the profile's.
+        # The settings on which correctness depends come last, so that they override the settings in the profile.
         settings = {
             **_FETCH,
             **self._connection,
@@ -174,7 +173,7 @@ class KafkaReader:
         return self.topics([name]).get(name)
 
     def ordered_topic(self, name: str) -> Topic | None:
-        """Returns the topic with its first partition only, which contains all records in order. Partitions that were
+        """Returns the topic with only its first partition, which contains all records in order. Partitions that were
         added later must be empty.
 
         Raises UserError if an added partition is not empty, Unreachable if the brokers can't be reached.
@@ -186,7 +185,7 @@ class KafkaReader:
         return replace(topic, ranges={FIRST: topic.ranges[FIRST]})
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
-        """Returns those topics in ``names`` that exist. Raises Unreachable if the brokers can't be reached."""
+        """Returns the topics in ``names`` that exist. Raises Unreachable if the brokers can't be reached."""
         try:
             found = self._described(names)
         except KafkaException as error:
@@ -206,8 +205,8 @@ class KafkaReader:
         found: dict[str, Topic] = {}
         # This request comes first, because it fails immediately if no broker answers.
         self._consumer.list_topics(timeout=_ASK_SECONDS)
-        # The time limit is part of the request, because a time limit of ``result()`` would raise an exception that is
-        # not Kafka's.
+        # The time limit is part of the request. With a time limit, ``result()`` would raise an exception that is not
+        # Kafka's.
         with admin_client(self._connection) as admin:
             asked = admin.describe_topics(TopicCollection(list(names)), request_timeout=_ASK_SECONDS) if names else {}
         for name, answer in asked.items():
@@ -244,8 +243,8 @@ class KafkaReader:
         return newest.marks if newest else ()
 
     def first_sequence(self, topic: str, commits: str) -> int | None:
-        """Returns the sequence of the oldest complete record in the only partition of ``topic``, or that of the next
-        record to come if the partition is empty.
+        """Returns the sequence of the oldest complete record in the only partition of ``topic``. If the partition is
+        empty, returns the sequence of the next record.
 
         Returns None if the next sequence is unknown, because the commit log ``commits`` does not exist. Raises
         Unreachable if the brokers can't be reached, PromiseError for a message that is not a record.
@@ -296,12 +295,14 @@ class KafkaReader:
         return {partition: ends[partition.topic, partition.number] for partition in partitions}
 
     def begin(self, offsets: Mapping[TopicIdPartition, int]) -> None:
-        """Begins to read these partitions, each from its offset on, and stops reading all others."""
+        """Begins to read these partitions, each from its offset on, and stops reading all other partitions."""
         self._consumer.unassign()
         self.assign(offsets)
 
     def assign(self, offsets: Mapping[TopicIdPartition, int]) -> None:
-        """Begins to read these partitions as well, each from its offset on."""
+        """Begins to read these partitions, each from its offset on, in addition to the partitions that are already
+        read.
+        """
         self._fragments.forget((partition.topic, partition.number) for partition in offsets)
         self._consumer.incremental_assign(
             [TopicPartition(partition.topic, partition.number, offset) for partition, offset in sorted(offsets.items())]
@@ -310,8 +311,8 @@ class KafkaReader:
     def leave(self, partitions: Collection[TopicIdPartition]) -> None:
         """Stops reading these partitions until they are assigned again.
 
-        They are not paused and resumed instead, because librdkafka skips messages that it has already fetched if a
-        resume soon follows a pause (librdkafka #5591 describes how it drops an operation).
+        Pausing and resuming is not used instead. If a resume soon follows a pause, librdkafka skips messages that it
+        has already fetched (librdkafka #5591 describes how it drops an operation).
         """
         self._consumer.incremental_unassign(
             [TopicPartition(partition.topic, partition.number) for partition in partitions]
@@ -331,8 +332,8 @@ class KafkaReader:
     def at_end(self, message: Message) -> bool:
         """Whether ``message`` reports that a partition was read to its end.
 
-        Raises PromiseError or UserError if the message reports another error, unless librdkafka recovers from that
-        error by itself.
+        Raises PromiseError or UserError if the message reports another error and librdkafka does not recover from it by
+        itself.
         """
         error = message.error()
         if error is None:
@@ -354,7 +355,8 @@ class KafkaReader:
         if self._down_since is None:
             return
         try:
-            # If the topic is idle, no messages arrive, so a request finds out whether the brokers answer again.
+            # If the topic is idle, no messages arrive, so a request is sent to find out whether the brokers answer
+            # again.
             self._consumer.list_topics(timeout=_LOOK_SECONDS)
         except KafkaException as error:
             if time.monotonic() - self._down_since < self._retry_seconds:
@@ -368,7 +370,7 @@ class KafkaReader:
         self._answers()
 
     def check_topics(self, names: Iterable[str]) -> None:
-        """Raises PromiseError if one of the topics was missing both at this check and at the last one."""
+        """Raises PromiseError if one of the topics was missing at two checks in a row."""
         if time.monotonic() - self._looked_at < _TOPICS_SECONDS:
             return
         try:
@@ -416,8 +418,9 @@ class KafkaReader:
 
 
 def _place_of(message: Message) -> Place | None:
-    """The place of the record that begins with ``message``. None if ``message`` is a mark, or a fragment that is not
-    the first of its record."""
+    """The place of the record that begins with ``message``. None if ``message`` is a mark, or a later fragment of a
+    record.
+    """
     headers, value = dict(message.headers() or ()), message.value() or b""
     stamp, offset, fragment = stamp_of(message, headers), message.offset() or 0, Fragment.of(message, headers)
     if stamp.is_mark or (fragment is not None and fragment.number > 0):

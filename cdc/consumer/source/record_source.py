@@ -21,16 +21,16 @@ class RecordSource(Protocol):
         """Returns the topic whose id the checkpoint contains; None if it does not exist yet."""
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
-        """Returns those topics in ``names`` that exist."""
+        """Returns the topics in ``names`` that exist."""
 
     def start(
         self, topic: Topic, offsets: Mapping[TopicIdPartition, int], *, sequence: int, until_current: bool
     ) -> dict[TopicIdPartition, int]:
-        """Resumes reading at ``offsets``, where the record ``sequence`` is. With ``until_current``, reads up to the
-        present end of the topics only.
+        """Resumes reading at ``offsets``, which are the offsets of the record ``sequence``. With ``until_current``,
+        reads only up to the present end of the topics.
 
-        May be called again, to read from another position. Returns the offsets at which reading begins. Raises
-        Unreachable if the brokers do not answer.
+        May be called again to read from other offsets. Returns the offsets at which reading begins. Raises Unreachable
+        if the brokers do not answer.
         """
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
@@ -38,7 +38,7 @@ class RecordSource(Protocol):
         ``start`` was called with ``until_current``, also ends at the end of the topics at that time.
 
         Raises PromiseError for a message that is not a record and for a deleted offset, ServerGone if the brokers stay
-        unreachable, UserError if they refuse a request.
+        unreachable, UserError if the brokers refuse a request.
         """
 
     def drained(self) -> bool:
@@ -47,12 +47,13 @@ class RecordSource(Protocol):
     def read_ahead(self) -> bool:
         """Parses one message that has arrived, so that ``records`` can return it later without parsing.
 
-        Returns False if no message was parsed. Either no message has arrived, or READ_AHEAD_BYTES are parsed already,
-        or the last yielded record is that large, or the next message has an error, which ``records`` raises when it
-        reaches the message. The method is called between two records, and never raises an error.
+        Returns False if no message was parsed. There are four reasons: no message has arrived, READ_AHEAD_BYTES are
+        already parsed, the last yielded record is as large as that, or the next message has an error. ``records``
+        raises this error when it reaches the message. The method is called between two records, and never raises an
+        error.
         """
 
     def commit(self, offsets: Mapping[TopicIdPartition, int], *, sequence: int | None = None) -> None:
-        """Commits the offsets of applied records, up to record ``sequence``, to the consumer group. Without offsets,
-        commits the offsets of earlier calls that still wait.
+        """Commits the offsets of applied records, up to record ``sequence``, to the consumer group. If ``offsets`` is
+        empty, commits the offsets of earlier calls that are not committed yet.
         """

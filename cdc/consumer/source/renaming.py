@@ -72,8 +72,9 @@ def _spans(record: Record) -> list[Span]:
 
 
 def _occurrences(record: Record, found: list[Span], name: str, renames: Renames) -> list[Span]:
-    """Returns the places at which the statement contains the name of the database ``name``. Raises Unapplicable if they
-    are not certain."""
+    """Returns the places at which the statement contains the name of the database ``name``. Raises Unapplicable if the
+    places are not certain.
+    """
     charset = charset_of(record)
     qualifiers: list[int] = []
     others: list[int] = []
@@ -84,7 +85,7 @@ def _occurrences(record: Record, found: list[Span], name: str, renames: Renames)
             (qualifiers if after == _DOT and before != _DOT else others).append(at)
     actions = [affect["action"] for affect in record.affects]
     if actions and all(action.endswith("Database") for action in actions):
-        # A statement about a database contains no other name of a database, and ALTER DATABASE may omit the name.
+        # A statement about a database contains no other name of a database. ALTER DATABASE may omit the name.
         if qualifiers or len(others) > 1:
             raise _ambiguous(record, name)
         return [found[at] for at in others]
@@ -101,7 +102,7 @@ def _neighbours(found: list[Span]) -> Iterator[tuple[Token, Token, Token]]:
 
 
 def _head(found: list[Span]) -> int:
-    """The number of tokens before the first bracket, or before the first word that names of columns may follow."""
+    """Counts the tokens before the first bracket, or before the first word that may be followed by names of columns."""
     for at, span in enumerate(found):
         if span.token == _BRACKET or span.token.word() in _COLUMNS:
             return at
@@ -109,7 +110,7 @@ def _head(found: list[Span]) -> int:
 
 
 def _may_be_in_string(found: list[Span], name: str, renames: Renames) -> bool:
-    """Whether the body of a view or routine may use the name in a string, or in a statement that it prepares."""
+    """Whether the body of a view or routine may use the name in a string, or in a statement that the body prepares."""
     return any(
         (span.token.kind == "string" and name in renames.stored(span.token.text)) or span.token.word() == "PREPARE"
         for span in found
@@ -171,7 +172,7 @@ class Renaming:
             self.spellings.committed(sequence)
 
     def rows(self, record: Record) -> Record:
-        """Returns a record with rows under the name that its table has on the follower.
+        """Returns a record with rows; the name of its table is replaced by the follower's name.
 
         Raises UserError if another database has that name on the follower.
         """
@@ -191,9 +192,9 @@ class Renaming:
         """Returns a replicated Query record with the follower's names in its text and context; ``affects`` is
         unchanged.
 
-        Raises Unapplicable if it is not certain which words of the statement are databases, or if the statement
-        contains the name of a database whose name belongs to another database on the follower; UserError if it changes
-        such a database.
+        Raises Unapplicable if it is not certain which words of the statement are names of databases. On the follower,
+        the new name of one database may be the name of another database. If the statement contains the name of that
+        other database, raises Unapplicable; if the statement changes that other database, raises UserError.
         """
         if self.spellings is not None:
             self.spellings.check(record)
@@ -210,7 +211,8 @@ class Renaming:
                 )
         context = dict(record.context or {})
         database = context.get("database", "")
-        # No default database is safer than a wrong one, because the server then refuses names without a database.
+        # It is safer to have no default database than a wrong default database: without one, the server refuses names
+        # that are not qualified.
         context["database"] = "" if database in self._renames.taken else self._renames.new(database)
         return replace(rewritten(record, self._renames), context=context)
 

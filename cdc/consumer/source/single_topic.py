@@ -17,7 +17,7 @@ __all__ = ["Received", "SingleTopic"]
 
 
 class Received:
-    """A queue of received messages; the oldest of them may be parsed ahead of time. ``receive(seconds)`` returns new
+    """A queue of received messages. The oldest messages may be parsed ahead of time. ``receive(seconds)`` returns new
     messages, ``parse`` parses a message into a record.
     """
 
@@ -107,8 +107,8 @@ class SingleTopic:
     ) -> dict[TopicIdPartition, int]:
         """Begins to read each partition from its offset on, or from its beginning if there is no offset."""
         self._partitions = {number: TopicIdPartition(topic.name, number, topic.id) for number in topic.ranges}
-        # All records that retention has deleted were applied (preflight checks that). But the offset after the last
-        # applied record may be deleted, too, if a transaction marker has that offset.
+        # All records that retention has deleted were applied (preflight checks this). But the offset after the last
+        # applied record may be deleted, too, if it is the offset of a transaction marker.
         begins = {
             partition: max(topic.ranges[partition.number][0], offsets.get(partition, 0))
             for partition in self._partitions.values()
@@ -131,8 +131,8 @@ class SingleTopic:
                 # The end is also checked here, because under a steady load Kafka may never report the end of the
                 # partition.
                 self._reached(located.partition.number, located.offset + 1)
-            # The next call waits for messages only if a None was yielded, because the records before the None can be
-            # applied at once.
+            # The next call waits for messages only if None was yielded. Only then does the caller have nothing to
+            # apply.
             wait = 0.0 if found else POLL_SECONDS
             if not found:
                 self._reader.check_brokers()
@@ -140,7 +140,9 @@ class SingleTopic:
                 yield None
 
     def drained(self) -> bool:
-        """Whether every known record was yielded. Here that is true unless the brokers are unreachable."""
+        """Whether every known record was yielded. For a single topic this is true unless the brokers are
+        unreachable.
+        """
         return not self._reader.away
 
     def _next(self) -> Located | None:

@@ -1,9 +1,9 @@
 """Converts the leader's names to lower case for a follower with ``lower_case_table_names = 1``. Pure.
 
 On such a follower ``Pet`` and ``pet`` are the same table, but on a leader with the value 0 they are two tables. So the
-leader's spelling of each name is stored in the follower (module ``names``). If a name is in use, another spelling of it
-is refused: in a statement that creates the second table, in a statement about a table that the leader does not have,
-and in rows of the second table.
+leader's spelling of each name is stored in the follower (module ``names``). While a name is in use, another spelling of
+it is refused. Such a spelling may occur in a statement that creates the second table, in a statement about a table that
+the leader does not have, or in rows of the second table.
 """
 
 from collections import deque
@@ -27,8 +27,9 @@ _TABLES = ("Table", "View", "Index")
 
 
 class _Change(NamedTuple):
-    """From ``sequence`` on, the leader uses ``name`` in the spelling ``spelled``; if ``spelled`` is None, the leader
-    has removed the name."""
+    """A change of a name: from ``sequence`` on, the leader uses ``name`` in the spelling ``spelled``. If ``spelled`` is
+    None, the leader has removed the name.
+    """
 
     sequence: int
     name: Name
@@ -36,7 +37,7 @@ class _Change(NamedTuple):
 
 
 class Spellings:
-    """The leader's spelling of each name on the follower, as of the last record that was read from the stream.
+    """The leader's spelling of each name on the follower, after the last record that was read from the stream.
 
     The spellings are stored in the database ``schema``. ``passes(uri)`` decides whether an object is replicated to this
     follower; ``uri`` contains folded names.
@@ -46,14 +47,14 @@ class Spellings:
         self._place = schema, resource
         self._passes = passes
         self._spelled: dict[Name, str] = {}
-        self._settled: dict[Uri, Uri] = {}  # maps each table whose rows need no more checks to its folded name
+        self._settled: dict[Uri, Uri] = {}  # maps tables whose rows need no more checks to their folded names
         self._changes: deque[_Change] = deque()  # the changes that the follower may not have committed yet
-        # maps the sequence of a refused statement to the name in the statement, and to the name that is in use
+        # maps the sequence of a refused statement to a pair: the name in the statement, and the name that is in use
         self._refused: dict[int, tuple[Uri, Uri]] = {}
 
     @property
     def question(self) -> str:
-        """The query for the spellings as of the follower's checkpoint."""
+        """The query for the spellings at the follower's checkpoint."""
         return names.known(*self._place)
 
     def begin(self, found: Iterable[Sequence[Any]]) -> None:
@@ -66,7 +67,7 @@ class Spellings:
     def folded(self, record: Record) -> Record:
         """Returns the record with folded names. Must be called for each record, in the order of the stream.
 
-        Raises Unapplicable for rows of a table if another table on the follower has the same folded name.
+        Raises Unapplicable for rows of a table if the name of another table on the follower has the same folded form.
         """
         if record.operation in ("Query", SKIPPED):
             if record.operation == "Query":
@@ -81,7 +82,7 @@ class Spellings:
         return record if uri == record.uri else replace(record, uri=uri)
 
     def check(self, record: Record) -> None:
-        """Raises Unapplicable for a statement with a name that is in use in another spelling."""
+        """Raises Unapplicable for a statement with a name that is in use in a different spelling."""
         if (found := self._refused.get(record.sequence)) is not None:
             raise _two(record, *found)
 
@@ -135,7 +136,7 @@ class Spellings:
     def _take(self, found: dict[Name, str | None], uri: Uri, *, whole: bool) -> Uri | None:
         """Adds the name of the database in ``uri`` to ``found``, and with ``whole`` also the name of the table.
 
-        If an object uses such a name in another spelling, returns that object; otherwise returns None.
+        If an object uses one of these names in another spelling, returns that object; otherwise returns None.
         """
         database = (folded(uri.database), ""), uri.database
         table = [(_name(uri), uri.table)] if whole and uri.table is not None else []
@@ -181,8 +182,9 @@ def _folded_affect(affect: dict[str, Any]) -> dict[str, Any]:
 
 
 def _two(record: Record, uri: Uri, other: Uri) -> Unapplicable:
-    """Returns the error for ``record``, in which ``uri`` occurs, although the follower's object with this name is the
-    leader's object ``other``."""
+    """Returns the error for ``record``. The record contains ``uri``, but the follower's object with this name is the
+    leader's object ``other``.
+    """
     kind = "database" if other.table is None else "table"
     names_ = [each.database if other.table is None else named(each.database, each.table or "") for each in (other, uri)]
     return Unapplicable(

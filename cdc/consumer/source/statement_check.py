@@ -3,8 +3,9 @@ Pure.
 
 On the follower the consumer has all privileges that the leader's users have on the leader, and any client that can
 write to the topic could write a statement there. So a statement is executed only if its kind is replicated and it
-changes only the objects in its record. The filters decide about these objects, and never let the server's own databases
-pass. The producer's parser parses the text; a text that the server might read differently is refused, too.
+changes only the objects that its record lists. The filters are applied to these objects, and never let the server's own
+databases pass. The producer's parser parses the text. If the server might read the text differently, the statement is
+refused, too.
 """
 
 import re
@@ -22,7 +23,7 @@ from cdc.sql.tokens import excerpt, spans
 
 __all__ = ["charset_of", "check_claims", "numbering", "parsed", "quoting", "spliced", "to_send"]
 
-# The character sets in which a statement may be sent as the text in its record; in other character sets the same bytes
+# The character sets in which a statement may be sent as the text in its record. In other character sets the same bytes
 # might mean other words.
 _SENT = UTF8 | {"latin1"}
 
@@ -41,7 +42,7 @@ def quoting(record: Record) -> dict[str, Any]:
     modes = (record.context or {}).get("sql_mode", "")
     if not isinstance(modes, str) or not modes.isascii():
         raise ValueError(f"the sql_mode is {modes!r}")
-    # The server accepts the names of modes in upper and lower case, and ANSI as the name of four modes together.
+    # The server accepts the names of modes in upper and lower case, and ANSI as a name for four modes together.
     named = {mode.strip().upper() for mode in modes.split(",")}
     return {
         "ansi_quotes": not named.isdisjoint({"ANSI_QUOTES", "ANSI"}),
@@ -96,10 +97,11 @@ _HINT = (
 
 
 def check_claims(record: Record, *, version: int, folds_names: bool = False) -> None:
-    """Raises Unapplicable if the statement is not of a replicated kind, or affects other objects than its record lists.
+    """Raises Unapplicable if the kind of the statement is not replicated, or if the statement affects objects that its
+    record does not list.
 
     ``version`` is the follower's version, in the form of executable comments (90704 for 9.7.4). ``folds_names`` is true
-    if the record contains names in lower case, which the statement may contain in any case.
+    if the names in the record are in lower case, although the statement may contain them in any case.
     """
     try:
         problem = _problem(record, version, folded_effect if folds_names else Effect._replace)
@@ -115,7 +117,7 @@ def check_claims(record: Record, *, version: int, folds_names: bool = False) -> 
 
 
 def numbering(record: Record) -> Effect | None:
-    """Returns the effect of the statement that numbers rows of a table; None if the statement numbers no rows."""
+    """Returns the effect of a statement that numbers the rows of a table; None if the statement numbers no rows."""
     database = (record.context or {}).get("database", "")
     _, found = classify(parsed(record), database=database, **quoting(record))
     effects = as_stored(found, charset_of(record))
@@ -123,8 +125,9 @@ def numbering(record: Record) -> Effect | None:
 
 
 def _problem(record: Record, version: int, here: Callable[[Effect], Effect]) -> str:
-    """Returns the reason not to execute the statement, or an empty text; ``here`` converts the names in an effect to
-    the follower's names."""
+    """Returns the reason not to execute the statement; empty if there is no reason. ``here`` converts the names in an
+    effect to the follower's names.
+    """
     text, modes = parsed(record), quoting(record)
     if any(int(number) > version for part in _between(text, modes) for number in _VERSIONED.findall(part)):
         return "it has a comment that only a server newer than the follower executes"
@@ -139,14 +142,15 @@ def _problem(record: Record, version: int, here: Callable[[Effect], Effect]) -> 
         (affect["action"], str(Uri.parse(affect["uri"])), str(Uri.parse(affect["to"])) if "to" in affect else None)
         for affect in record.affects
     }
-    # Older records contain the names as they are in the text, so the effects are also compared without ``as_stored``.
+    # Older records contain the names as they are in the text, so the effects are also compared without applying
+    # ``as_stored``.
     if not any(_said(tuple(map(here, each)), record) == claimed for each in (effects, found)):
         return "its text affects other objects than its record says"
     return ""
 
 
 def _said(effects: tuple[Effect, ...], record: Record) -> set[tuple[str, str, str | None]] | None:
-    """Returns the effects in the form of a record's ``affects``; None if none of them is in the record's database."""
+    """Returns the effects in the form of a record's ``affects``; None if no effect is in the record's database."""
     if all(effect.database != record.uri.database for effect in effects):
         return None
     resource = record.uri.resource

@@ -1,7 +1,7 @@
 """Stores the GTIDs of the base copy with which the follower began (``consumer.start``) in a row on the follower, and
 decides which records the copy contains.
 
-The row commits together with the leader's first checkpoint and never changes, so that the same transactions are ignored
+The row commits together with the leader's first checkpoint and never changes. So the same transactions are ignored
 after each crash, even if the profile was changed in the meantime.
 """
 
@@ -20,7 +20,7 @@ COPIES = OwnTable(
   at DATETIME(6) NOT NULL COMMENT 'UTC'
     """,
 )
-"""A leader has no row if the follower began empty."""
+"""The table with the GTIDs of base copies. A leader has no row if the follower began empty."""
 
 
 class BaseCopy:
@@ -40,8 +40,8 @@ class BaseCopy:
     def covers(self, chunk: Record) -> bool:
         """Whether the base copy already contains the rows of a chunk (``Record.of_copy``).
 
-        It does if the copy contains all transactions before the chunk. The older rows of the chunk must then not
-        replace the copy's rows, which may come from later transactions.
+        It does if the copy contains all transactions before the chunk. The rows of the chunk are then older: they must
+        not replace the copy's rows, which may come from later transactions.
         """
         return self._any and (self.new_from is None or chunk.sequence < self.new_from)
 

@@ -1,5 +1,5 @@
-"""Defines the checkpoint, which is a row on the follower with the sequence of the last applied record, and the SQL that
-writes it.
+"""Defines the checkpoint and the SQL that writes it. The checkpoint is a row on the follower with the sequence of the
+last applied record.
 
 In the layout ``per_table``, the offsets in the topics of the tables are in the rows of another table, so that a batch
 writes only the offsets that it changes.
@@ -48,7 +48,7 @@ OFFSETS = OwnTable(
     """,
     key=("topic", "number"),
 )
-"""The offsets in topics other than the checkpoint's own."""
+"""The table with the offsets in topics other than the checkpoint's own topic."""
 
 
 class TopicIdPartition(NamedTuple):
@@ -129,8 +129,8 @@ class Checkpoint:
 
         It matches no row if another consumer has updated the row.
         """
-        # A record that the producer made belongs to no transaction of the leader, so the GTID of the last applied
-        # transaction is kept.
+        # A record that the producer created itself belongs to no transaction of the leader. So the GTID of the last
+        # applied transaction is kept.
         gtid = "" if last.of_copy else f"leader_gtid={quoted(last.transaction)}, "
         return (
             f"UPDATE {CHECKPOINT.within(self.schema)} SET sequence={target.sequence}, offsets={quoted(target._own())}, "
@@ -140,8 +140,8 @@ class Checkpoint:
         )
 
     def move(self, offsets: Mapping[TopicIdPartition, int]) -> str | None:
-        """Writes the statement that stores the offsets in other topics than the checkpoint's own; None if there are no
-        such offsets.
+        """Writes the statement that stores the offsets in topics other than the checkpoint's own topic; None if there
+        are no such offsets.
         """
         rows = ", ".join(
             f"({quoted(self.resource)}, {quoted(topic)}, {number}, {quoted(topic_id)}, {offset})"
@@ -157,7 +157,7 @@ class Checkpoint:
 
     @property
     def others(self) -> bool:
-        """Whether the checkpoint has offsets in other topics than its own."""
+        """Whether the checkpoint has offsets in topics other than its own topic."""
         return any(partition.topic != self.topic for partition in self.offsets)
 
     def _own(self) -> str:
@@ -175,8 +175,8 @@ def others(schema: str) -> str:
 
 
 def select_leader(resource: str, *, schema: str) -> str:
-    """Writes the query for the binlog file, offset, GTID and commit time of the last applied record, and for the time
-    at which it was applied.
+    """Writes the query for five columns: the binlog file, offset, GTID and commit time of the last applied record, and
+    the time at which it was applied.
     """
     columns = "leader_file, leader_offset, leader_gtid, leader_ts_us, applied_at"
     return CHECKPOINT.select(schema, resource, columns, where=f"worker={WORKER}")

@@ -1,4 +1,4 @@
-"""Stores each conflict that was resolved in the leader's favour as a row, which commits together with the rows in
+"""Stores a row for each conflict that was resolved in the leader's favour. The row commits together with the rows in
 conflict.
 
 The conflicts of each leader are numbered from 1, so that the highest number is the number of all conflicts. Only the
@@ -34,7 +34,9 @@ _LONGEST = 10_000  # characters; a text of this length always fits into a TEXT c
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A row of ``record`` that differed on the follower; ``removed`` lists the rows that were deleted because of it."""
+    """A row of ``record`` that had other values on the follower. ``removed`` lists the rows that were deleted to
+    resolve the conflict.
+    """
 
     record: Record
     key: str
@@ -59,7 +61,8 @@ def note(session: Session, conflict: Conflict) -> None:
         removed=conflict.removed[:_LONGEST],
         now="at",
     )
-    # Old rows are deleted, because each row that other clients write to the follower may cause a conflict.
+    # Old rows are deleted. Otherwise the table could grow without limit, because each row that other clients write to
+    # the follower may cause a conflict.
     delete = CONFLICTS.delete(schema, resource, where=f"number<={number - KEPT}")
     session.run([insert.encode(), delete.encode()])
 

@@ -3,16 +3,16 @@ statements.
 
 Each statement has a row with its state:
 
-intent       the statement is about to run, or the consumer ended before it recorded that it ran
+intent       the statement is about to run, or ran before the consumer ended without recording this
 done         the statement ran
 not applied  the statement is not for this follower, or was in its base copy; ``note`` contains the reason
 skipped      the operator left the record out (``--skip``); ``note`` contains the follower's error
 
-Each statement gets the GTID under which it is executed, and its GTID is in the ledger before it is executed. A new GTID
-has the number after the highest number in the ledger. Only the consumer that holds the lock assigns numbers. If the
-follower has executed a GTID with a higher number, the ledger has lost rows, which no crash can cause. The intents of
-consecutive statements commit together: after a crash some statements may have intents without being executed, and they
-keep their GTIDs.
+Each statement gets a GTID and is executed under it; the GTID is in the ledger before the statement is executed. A new
+GTID has the number after the highest number in the ledger. Only the consumer that holds the lock assigns numbers. If
+the follower has executed a GTID with a higher number, the ledger has lost rows; no crash can cause this. The intents of
+consecutive statements commit together. So after a crash some statements may have intents although they were not
+executed; they keep their GTIDs.
 """
 
 import json
@@ -92,7 +92,7 @@ def has_context(schema: str) -> str:
 
 
 def gtids_of(schema: str, records: Sequence[Record]) -> str:
-    """Writes the query for the sequence and GTID of those statements in ``records`` that the ledger contains."""
+    """Writes the query for the sequence and GTID of the statements in ``records`` that the ledger contains."""
     sequences = ", ".join(str(record.sequence) for record in records)
     return LEDGER.select(schema, records[0].uri.resource, "sequence, gtid", where=f"sequence IN ({sequences})")
 
@@ -108,8 +108,8 @@ def highest_gtid(schema: str, resource: str) -> str:
 
 
 def last_executed(schema: str, resource: str, *, after: int) -> str:
-    """Writes the query for the highest sequence above ``after`` of a statement that was executed or is being executed;
-    the result is NULL if there is no such statement.
+    """Writes the query for the highest sequence of the statements after ``after`` that were executed or are being
+    executed; the result is NULL if there are no such statements.
 
     While a statement is being executed, it owns its GTID.
     """
@@ -120,8 +120,8 @@ def last_executed(schema: str, resource: str, *, after: int) -> str:
 
 def insert_intent(schema: str, record: Record, *, gtid: str) -> str:
     """Writes the INSERT of an intent: the record's statement is about to be executed under ``gtid``."""
-    # An existing row without a GTID means that the statement was not executed, and that the checkpoint was later moved
-    # back to before it.
+    # If a row without a GTID exists, the statement was not executed, and the checkpoint was later moved back to before
+    # the statement.
     again = "ON DUPLICATE KEY UPDATE state=VALUES(state), gtid=VALUES(gtid)"
     return f"{_insert(schema, record, state='intent', gtid=gtid)} {again}"
 
@@ -129,8 +129,8 @@ def insert_intent(schema: str, record: Record, *, gtid: str) -> str:
 def insert_not_run(schema: str, record: Record, *, state: str, note: str, statement: str | None = None) -> str:
     """Writes the INSERT of a ledger row for a statement that the follower does not execute.
 
-    ``statement`` replaces the text of the record, in case the record has no text. If the follower has refused the
-    statement, there is an intent already; the number in its GTID is not used again.
+    ``statement`` is used if the record contains no text. If the follower has refused the statement, there is already an
+    intent; the number in its GTID is not used again.
     """
     return (
         f"{_insert(schema, record, state=state, note=note, statement=statement)} "
@@ -168,7 +168,9 @@ def _insert(
 
 
 Commit = Callable[[Sequence[bytes]], None]
-"""Commits the session's open transaction with these statements, in one packet that ends with COMMIT."""
+"""A function that commits the session's open transaction together with the given statements, in one packet that ends
+with COMMIT.
+"""
 
 
 class Intent(NamedTuple):
@@ -186,14 +188,14 @@ class Intents:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        # a connection, and the highest number that was read or assigned on it
+        # the id of a connection, and the highest number that was read or assigned on it
         self._highest: tuple[tuple[str, int], int] | None = None
 
     def intend(self, records: Sequence[Record], commit: Commit) -> list[Intent]:
         """Commits intents for at least the first statement in ``records``, and returns the intents.
 
-        Statements that already have intents, from an earlier attempt, keep them; there may then be nothing to
-        ``commit``. Raises Unapplicable if the first statement is too large for the follower, UserError if the follower
+        Statements that already have intents, from an earlier attempt, keep their intents; ``commit`` is then possibly
+        not called. Raises Unapplicable if the first statement is too large for the follower, UserError if the follower
         has executed statements that its ledger lacks; Interrupted, Refused.
         """
         number = self._number(records[0].uri.resource)
@@ -201,8 +203,8 @@ class Intents:
         question = f"{gtids_of(self._session.schema, records)} UNION ALL SELECT -1, {unused}"
         found = {int(sequence): str(gtid) for sequence, gtid in self._session.rows(question)}
         used = found.pop(-1)
-        # An existing row without a GTID means that the statement was not executed, and that the checkpoint was later
-        # moved back to before it.
+        # If a row without a GTID exists, the statement was not executed, and the checkpoint was later moved back to
+        # before the statement.
         intents = {sequence: Intent(gtid, is_new=False) for sequence, gtid in found.items() if gtid}
         new = [record for record in records if record.sequence not in intents]
         if new:
@@ -215,8 +217,8 @@ class Intents:
     def _commit(self, records: Sequence[Record], number: int, commit: Commit, *, first: bool) -> dict[int, Intent]:
         """Commits the intents that fit into one packet, with GTIDs from ``number`` on, and returns them by sequence.
 
-        If not even one intent fits, raises Unapplicable, but only if ``first`` is true: no other statements come before
-        these.
+        Raises Unapplicable if not even one intent fits and ``first`` is true. ``first`` is true if no other statements
+        come before these statements.
         """
         intents: dict[int, Intent] = {}
         packet: list[bytes] = []
@@ -230,9 +232,9 @@ class Intents:
             intents[record.sequence] = Intent(gtid, is_new=True)
             packet.append(intent)
         if packet:
-            # Cleared before the commit, so that the highest number is read again if the commit is interrupted, which
-            # may nevertheless have succeeded. The connection alone does not show this, because after a restart the
-            # server assigns the same ids again.
+            # The number is cleared before the commit, so that it is read again if the commit is interrupted: that
+            # commit may nevertheless have succeeded. The connection id alone does not show this, because after a
+            # restart the server assigns the same ids again.
             self._highest = None
             commit(packet)
             self._highest = self._connection, number + len(packet) - 1
@@ -259,8 +261,9 @@ class Intents:
     def _check_unused(self, records: Sequence[Record], number: int) -> None:
         """Raises UserError if the follower has executed statements that its ledger lacks.
 
-        That is so if it has executed a GTID with ``number`` or a higher number, or one of the statements in ``records``
-        under the GTID that an earlier version would have assigned to it.
+        Such statements exist if the follower has executed a GTID with ``number`` or a higher number. They also exist if
+        it has executed one of the statements in ``records`` under the GTID that an earlier version would have assigned
+        to the statement.
         """
         ((used,),) = self._session.rows(f"SELECT {_unused(records, number)}")
         if used:
@@ -277,8 +280,9 @@ class Intents:
 
 
 def _unused(records: Sequence[Record], number: int) -> str:
-    """The SQL expression for the GTIDs that the follower has executed, although they must be unused before the new
-    statements are executed."""
+    """Writes the SQL expression for GTIDs that the follower has executed, although they must be unused when the new
+    statements are executed.
+    """
     resource = records[0].uri.resource
     formers = ",".join(former_gtid(resource, record.sequence) for record in records)
     unused = quoted(f"{formers},{statement_gtid(resource, number)}-{LAST}")

@@ -1,8 +1,8 @@
-"""Defines the table with the leader's spelling of names, for a follower with ``lower_case_table_names = 1``, which
-stores names in lower case. Pure.
+"""Defines the table with the leader's spelling of names. A follower with ``lower_case_table_names = 1`` needs it,
+because it stores names in lower case. Pure.
 
-A row of this table is inserted in the transaction of the record that first contains the name, and deleted in that of
-the record that removes the name. So the rows always correspond to the checkpoint.
+A row of this table is inserted in the transaction of the record that first contains the name, and deleted in the
+transaction of the record that removes the name. So the rows always correspond to the checkpoint.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from cdc.consumer.state.own_table import OwnTable
 __all__ = ["NAMES", "Name", "forget", "known", "remember"]
 
 Name = tuple[str, str]
-"""Database and table in the follower's spelling; the table is empty if the name is that of the database."""
+"""Database and table in the follower's spelling; the table is empty if this is the name of a database."""
 
 NAMES = OwnTable(
     "names",
@@ -39,6 +39,6 @@ def remember(schema: str, resource: str, name: Name, spelled: str) -> str:
 
 
 def forget(schema: str, resource: str, names: Iterable[Name]) -> str:
-    """Writes the statement that deletes the rows of ``names``, which do not exist on the leader any more."""
+    """Writes the statement that deletes the rows of ``names``, because these names no longer exist on the leader."""
     pairs = ", ".join(f"({quoted(database)}, {quoted(table)})" for database, table in names)
     return NAMES.delete(schema, resource, where=f"(database_name, table_name) IN ({pairs})")

@@ -1,5 +1,5 @@
-"""Describes a table in the consumer's own database. Such a table may contain rows for several leaders, which are
-distinguished by their mysql_resource_name. Pure.
+"""Describes a table in the consumer's own database. Such a table may contain rows for several leaders; each row
+contains the leader's mysql_resource_name. Pure.
 """
 
 from dataclasses import dataclass
@@ -49,11 +49,15 @@ class OwnTable:
         return f"INSERT INTO {self.within(schema)} ({columns}) VALUES ({', '.join(texts)}, NOW(6))"
 
     def select(self, schema: str, resource: str, columns: str, *, where: str = "") -> str:
-        """Writes the query for ``columns`` of those rows of the leader ``resource`` that fulfil ``where``."""
+        """Writes the query for ``columns`` of the leader's rows that fulfil ``where``; ``resource`` is the leader's
+        name.
+        """
         rest = f" AND ({where})" if where else ""
         return f"SELECT {columns} FROM {self.within(schema)} WHERE resource={quoted(resource)}{rest}"
 
     def delete(self, schema: str, resource: str, *, where: str = "") -> str:
-        """Writes the statement that deletes those rows of the leader ``resource`` that fulfil ``where``."""
+        """Writes the statement that deletes the leader's rows that fulfil ``where``; ``resource`` is the
+        leader's name.
+        """
         rest = f" AND ({where})" if where else ""
         return f"DELETE FROM {self.within(schema)} WHERE resource={quoted(resource)}{rest}"

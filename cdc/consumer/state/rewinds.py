@@ -1,5 +1,5 @@
-"""Refuses a follower on which an earlier version began ``--rewind`` and did not finish, because its rows belong to two
-states of the leader.
+"""Refuses a follower on which an earlier version of this program began ``--rewind`` and did not finish it. The
+follower's rows belong to two states of the leader.
 
 Such a follower has a table ``rewinds`` with a row for the leader. Its checkpoint was moved back, and has not reached
 its former sequence again.

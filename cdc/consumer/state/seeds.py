@@ -23,7 +23,7 @@ SEEDS = OwnTable(
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A load by cdc-seed, after which the follower equals the leader at sequence ``upto``, within the filters and
+    """A load by cdc-seed. After the load, the follower equals the leader at sequence ``upto``, within the filters and
     renames in ``scope``. Rows that these filters leave out can't be loaded later.
     """
 
@@ -32,7 +32,9 @@ class Seed:
 
 
 def seed_of(session: Session, resource: str) -> Seed | None:
-    """Returns the seed that is loading the follower, or None if none is. Raises Interrupted, Refused."""
+    """Returns the seed that is loading the follower; None if the follower is not being loaded. Raises Interrupted,
+    Refused.
+    """
     found = SEEDS.select(session.schema, resource, "upto, scope")
     rows = session.rows(found) if session.rows(SEEDS.exists(session.schema)) else []
     return Seed(int(rows[0][0]), str(rows[0][1])) if rows else None

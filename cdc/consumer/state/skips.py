@@ -1,5 +1,5 @@
-"""Decides which refused records the operator leaves out (``--skip``), by sequence or by table, and checks that each
-named record was left out.
+"""Decides which refused records are left out according to the option ``--skip``, by sequence or by table. Checks that
+each named record was left out.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,8 +16,8 @@ _OPTION = "option --skip"
 
 
 class Skips:
-    """Decides which records may be left out. A record is left out only if the follower refuses it, so that a wrong
-    sequence in the option loses no record.
+    """Decides which records may be left out. A record is left out only if the follower refuses it. So no record is lost
+    if the option contains a wrong sequence.
 
     All refused records of ``tables`` (the leader's names) may be left out until a copy of the table begins; ``new``
     returns the follower's name of a database. ``used`` are the sequences of the records that were left out.
@@ -60,8 +60,8 @@ class Skips:
         self._here = {(folded(here[0]), folded(here[1])): there for here, there in lower.items()}
 
     def again(self, after: int) -> tuple[list[int], list[str]]:
-        """Returns the options to repeat if the run has committed nothing after sequence ``after``: the sequences of
-        records that were left out after it, and the tables.
+        """Returns the options to repeat if the run has committed nothing after sequence ``after``. They are the
+        sequences of the records after ``after`` that were left out, and the tables.
         """
         numbers = [number for number in self.used & self._wanted if number > after]
         return numbers, [named(*table) for table in self._here.values()]
@@ -78,19 +78,21 @@ class Skips:
             return False
         if record.operation != "Query":
             return (record.uri.database, record.uri.table) in self._here
-        # In a statement the names are still the leader's.
+        # In a statement, names are still the leader's names.
         uris = [Uri.parse(affect[end]) for affect in record.affects for end in ("uri", "to") if end in affect]
         return bool(uris) and all((uri.database, uri.table) in self._here.values() for uri in uris)
 
     def see(self, chunk: Record) -> None:
-        """Notes a chunk. After the first chunk of a table in this run, no more records of that table are left out."""
+        """Notes that a chunk arrives. After the first chunk of a table in this run, no more records of that table are
+        left out.
+        """
         is_copied = chunk.range is not None and chunk.range.keys is None
         if is_copied and chunk.uri.table is not None:
             self._here.pop((chunk.uri.database, chunk.uri.table), None)
 
     def check_start(self, applied: int, *, following: int | None) -> None:
-        """Raises UserError for a sequence up to ``applied``, and for one from ``following`` on; ``following`` is the
-        next sequence that the producer will write.
+        """Raises UserError for a sequence up to ``applied``, and for a sequence from ``following`` on. ``following`` is
+        the next sequence that the producer will write.
         """
         for sequence in sorted(self._wanted):
             if sequence <= applied:
@@ -104,8 +106,9 @@ class Skips:
                 raise self._missing(sequence, f"the next one will be {following}")
 
     def check_applied(self, sequence: int) -> None:
-        """Raises UserError if the follower, which is at ``sequence`` now, has applied a record that should have been
-        skipped."""
+        """Raises UserError if the follower has applied a record that should have been skipped; ``sequence`` is the last
+        applied sequence.
+        """
         applied = [wanted for wanted in self._wanted - self.used if wanted <= sequence]
         if applied:
             raise UserError(
@@ -116,7 +119,9 @@ class Skips:
             )
 
     def check_end(self, sequence: int) -> None:
-        """Raises UserError if the topic has ended, at ``sequence``, before a record that should be skipped."""
+        """Raises UserError if the topic has ended before a record that should be skipped; ``sequence`` is the last
+        sequence in the topic.
+        """
         for wanted in sorted(self._wanted):
             if wanted > sequence:
                 raise self._missing(wanted, f"the last is {sequence}")

@@ -27,18 +27,18 @@ __all__ = ["Applied", "Entry", "ResolvedConflict", "Status", "lag", "read_status
 _NEWEST = 10
 # DROP DATABASE is included, because it drops the triggers and events in the database.
 _ON_TRIGGERS_AND_EVENTS = " OR ".join(f"affects LIKE '%{end}\"%'" for end in (*LEADER_ONLY, '"DropDatabase'))
-# the notes of statements that took effect on the leader
+# the notes of statements that the leader has executed although the follower has not
 _TOOK_EFFECT = f"{quoted(ledger_table.ACTS_ON_LEADER)}, {quoted(ledger_table.IN_COPY)}"
 _ENTRY_COLUMNS = "sequence, state, statement, note, COALESCE(finished_at, intended_at)"
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The checkpoint: the sequence of the last applied record (-1 before the first), its position and transaction on
-    the leader, and the next offsets.
+    """The checkpoint. It contains the ``sequence`` of the last applied record (-1 before the first record), the
+    record's position and transaction on the leader, and the offsets of the next records.
 
-    ``ts_us`` is the time of its commit on the leader, in µs since 1970; ``at`` is the time of its commit on the
-    follower, in UTC.
+    ``ts_us`` is the time at which the record was committed on the leader, in µs since 1970; ``at`` is the time at which
+    it was committed on the follower, in UTC.
     """
 
     sequence: int
@@ -84,11 +84,11 @@ class Status:
     """A follower's status. ``applied`` is None if no consumer has run on the follower yet. ``consumer`` is the
     connection id of a running consumer, or None; the consumer may be ``paused``.
 
-    ``copied`` are the GTIDs of the base copy with which the follower began; empty if it began without one. ``states``
-    maps each state to the number of its rows in the ledger; ``newest`` are the newest rows. ``missing`` are, in order,
-    the statements that create the triggers and events that exist on the leader only. ``conflicts`` are the newest
-    conflicts, newest first. ``local_infile`` is true if the follower accepts LOAD DATA LOCAL. The fields have the same
-    names in ``--status --json``.
+    ``copied`` are the GTIDs of the base copy with which the follower began; empty if it began without a base copy.
+    ``states`` maps each state to the number of its rows in the ledger; ``newest`` are the newest rows. ``missing`` are
+    the statements that create the triggers and events that exist only on the leader, in order. ``conflicts`` are the
+    newest conflicts, newest first. ``local_infile`` is true if the follower accepts LOAD DATA LOCAL. The fields have
+    the same names in ``--status --json``.
     """
 
     consumer: int | None
@@ -105,9 +105,9 @@ class Status:
 
 
 def lag(applied: Applied, following: int | None) -> tuple[int | None, float | None]:
-    """The lag of the follower in records, and its upper bound in seconds; each is None if it is unknown.
+    """Returns the lag of the follower in records, and its upper bound in seconds; each is None if it is unknown.
 
-    ``following`` is the sequence after the last record in the topic, None if it is not known.
+    ``following`` is the sequence after the last record in the topic; None if it is unknown.
     """
     if following is None:
         return None, None
@@ -198,8 +198,8 @@ def _entries(session: Session, resource: str, where: str = "", *, order: str = "
 
 def _missing(session: Session, resource: str) -> tuple[Entry, ...]:
     if not session.rows(ledger_table.has_context(session.schema)):
-        # An older ledger does not contain which object a statement affects, so all statements on triggers and events
-        # are returned.
+        # An older ledger does not contain the objects that a statement affects, so all statements about triggers and
+        # events are returned.
         return _entries(session, resource, f"state='not applied' AND note={quoted(ledger_table.ACTS_ON_LEADER)}")
     standing: dict[str, list[Entry]] = {}
     query = LEDGER.select(
@@ -216,8 +216,8 @@ def _missing(session: Session, resource: str) -> tuple[Entry, ...]:
 
 
 def _follow(standing: dict[str, list[Entry]], entry: Entry, affects: list[dict[str, str]]) -> None:
-    """Applies the effects of a statement to ``standing``, which maps each existing trigger or event to the statements
-    that create it.
+    """Applies the effects of a statement to ``standing``. ``standing`` maps each existing trigger or event to the
+    statements that create it.
     """
     for affect in affects:
         action, uri = affect["action"], affect["uri"]

@@ -27,8 +27,8 @@ _SESSION_VARIABLES = {"time_zone": "time_zone", "charset": "character_set_client
 
 
 def as_json(status: Status, *, follower: str, resource: str, following: int | None, silent: float | None = None) -> str:
-    """Writes a status as one JSON object: the fields of ``Status``, and ``follower``, ``resource``, ``lag`` and
-    ``producer``. Times are in ISO 8601, in UTC.
+    """Writes a status as one JSON object. It has the fields of ``Status``, and the fields ``follower``, ``resource``,
+    ``lag`` and ``producer``. Times are in ISO 8601, in UTC.
 
     ``following`` is explained in the function ``lag``; an unknown lag is null. ``silent`` is the number of seconds
     since the producer last wrote to the commit log.
@@ -65,8 +65,8 @@ def as_text(
     """Writes a status as a few lines of text, followed by the statements for a promotion. ``following`` and ``silent``
     are explained in ``as_json``.
 
-    The statements are exact, so that a client can execute them. Only on a ``terminal``, characters that could control
-    it are escaped.
+    The statements are exact, so that a client can execute them. Control characters are escaped only if the output is a
+    ``terminal``.
     """
     late = _lag(status.applied, following, silent) if status.applied is not None else ""
     lines = [visible(line) for line in _lines(status, follower=follower, resource=resource, late=late)]
@@ -127,7 +127,8 @@ def _lag(applied: Applied, following: int | None, silent: float | None) -> str:
     found = f"{records} records, at most {late:.1f} s" if records and late is not None else f"{records} records"
     if silent is None:
         return found
-    # The lag does not include the changes that the leader has made since then, because no topic contains them.
+    # The lag does not include the changes that the leader has made since then, because the topics do not contain them
+    # yet.
     return f"{found}; nothing heard of the producer for {silent:.0f} s (it writes each producer.alive_seconds)"
 
 
@@ -166,7 +167,7 @@ def _missing(entries: Sequence[Entry]) -> Iterator[str]:
 
 
 def _is_text(entry: Entry) -> bool:
-    """Whether the server reads the text in the entry, sent as UTF-8, in the same way as it read the original bytes."""
+    """Whether the server reads the entry's text, sent as UTF-8, in the same way as it read the original bytes."""
     charset = entry.context.get("charset", "utf8mb4")
     exact = entry.context.get(BYTES)
     if exact is not None and is_lost(client_decode(b64decode(exact), charset)):
@@ -184,8 +185,8 @@ def _creation(entry: Entry) -> Iterator[str]:
     database = entry.context.get("database")
     yield "SET NAMES utf8mb4"  # this output is UTF-8
     yield from ([f"USE {identifier(database)}"] if database else [])
-    # A variable that the record lacks is set to its default, so that it does not keep the value from the statement
-    # before.
+    # A variable that the record lacks is set to its default. Otherwise it would keep its value from the previous
+    # statement.
     wanted = {"sql_mode": quoted(entry.context.get("sql_mode", "")), "time_zone": "DEFAULT", "timestamp": "DEFAULT"}
     for name, variable in _SESSION_VARIABLES.items():
         # The server decodes the text in the client's character set. This output is UTF-8, so if the text is not ASCII,

@@ -16,7 +16,7 @@ from cdc.spark.folders.folder import Folder
 __all__ = ["DeltaTables"]
 
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-_NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")  # a column with such a character in its name needs Delta's column mapping
+_NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")  # with such a character in a name, Delta needs its column mapping
 
 
 class DeltaTables:
@@ -25,7 +25,7 @@ class DeltaTables:
     settings: Mapping[str, str] = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        # By default Delta reads a table's log in 50 tasks, however short it is.
+        # By default Delta reads a table's log in 50 tasks, even if the log is short.
         "spark.databricks.delta.snapshotPartitions": "2",
     }
 
@@ -59,8 +59,8 @@ class DeltaTables:
         if any(_NEEDS_MAPPING & set(name) for name in rows.columns):
             writer = writer.tableProperty("delta.columnMapping.mode", "name")
         if any(isinstance(each.dataType, TimestampNTZType) for each in rows.schema):
-            # Delta adds this feature only when it creates a table, and refuses such a column in a table without the
-            # feature.
+            # Delta adds this feature only when it creates a table. In a table without the feature, it refuses such a
+            # column.
             writer = writer.tableProperty("delta.feature.timestampNtz", "supported")
         with self._noted(note):
             writer.createOrReplace()
@@ -83,14 +83,17 @@ class DeltaTables:
         self.replace(self._spark.read.table(self._name(folder)).limit(0), folder, note)
 
     def clean(self, folder: str, versions: Collection[int]) -> None:
-        """Does nothing: VACUUM removes the files of old versions, and the lake's owner decides when to run it."""
+        """Does nothing, because VACUUM removes the files of old versions, and the lake's owner decides when to run
+        VACUUM.
+        """
 
     def _name(self, folder: str) -> str:
         return f"delta.`{self._lake.at(folder).replace('`', '``')}`"
 
     def _versions_since(self, log: str, since: int | None) -> list[int]:
         """The versions from ``since`` on, newest first. The folder of the log is not listed, since it may contain very
-        many files."""
+        many files.
+        """
         if since is None:
             return []
         end = since

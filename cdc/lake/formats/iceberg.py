@@ -1,5 +1,6 @@
-"""Writes tables of Iceberg with Spark, in a catalog of folders; each table in one commit, with the note in the summary
-of the snapshot."""
+"""Writes tables of Iceberg with Spark, in a catalog of folders. Each table is written in one commit, with the note in
+the summary of the snapshot.
+"""
 
 import hashlib
 import json
@@ -36,7 +37,7 @@ class IcebergTables:
         self._catalog = f"cdc_lake_{hashlib.sha256(lake.address.encode()).hexdigest()[:12]}"
         name = f"spark.sql.catalog.{self._catalog}"
         spark.conf.set(name, "org.apache.iceberg.spark.SparkCatalog")
-        # The cache is disabled because it would keep a table that was dropped and created again.
+        # The cache is off, because after a table was dropped and created again it would still contain the old table.
         for key, value in (("type", "hadoop"), ("warehouse", lake.address), ("cache-enabled", "false")):
             spark.conf.set(f"{name}.{key}", value)
 
@@ -87,14 +88,15 @@ class IcebergTables:
         self.replace(self._spark.read.table(self._name(folder)).limit(0), folder, note)
 
     def clean(self, folder: str, versions: Collection[int]) -> None:
-        """Does nothing: expire_snapshots removes old files, and the lake's owner decides when to run it."""
+        """Does nothing, because expire_snapshots removes old files, and the lake's owner decides when to run it."""
 
     def _name(self, folder: str) -> str:
         return ".".join(f"`{part}`" for part in (self._catalog, *folder.split("/")))
 
     def _with_note(self, note: Note, work: Callable[[], object]) -> None:
-        """Runs ``work``; its commits contain ``note``. Iceberg takes the properties of a commit from the thread that
-        executes the statement."""
+        """Runs ``work`` so that its commits contain ``note``. Iceberg takes the properties of a commit from the thread
+        that executes the statement.
+        """
         gateway, jvm = self._spark.sparkContext._gateway, self._spark._jvm
         assert gateway is not None and jvm is not None  # both exist as long as the SparkContext exists
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
@@ -116,7 +118,7 @@ class _Called:
         self.error: Exception | None = None
 
     def call(self) -> Any:
-        """Runs ``work``. Called by Java."""
+        """Runs ``work``. Java calls this method."""
         try:
             self._work()
         except Exception as error:  # noqa: BLE001 - ``_with_note`` raises it again, in Python
@@ -143,7 +145,9 @@ def metadata_file(lake: Folder, table: str) -> str | None:
 
 
 def in_files(name: str) -> str:
-    """The name that a column has in Iceberg's files: letters, digits and ``_``, not beginning with a digit."""
+    """Returns the name of a column in Iceberg's files. It consists of letters, digits and ``_``, and does not begin
+    with a digit.
+    """
     return "".join(_in_files(character, at) for at, character in enumerate(name))
 
 

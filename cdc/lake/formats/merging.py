@@ -8,8 +8,9 @@ __all__ = ["merge_statement"]
 
 
 def merge_statement(table: str, net: str, columns: Sequence[str], key: Sequence[str]) -> str:
-    """Writes the MERGE of the rows in ``net`` (columns c0, c1, …, gone) into ``table``, whose ``columns`` have the same
-    order as c0, c1, …."""
+    """Writes the MERGE of the rows in ``net`` into ``table``. ``net`` has the columns c0, c1, … and gone; c0, c1, … are
+    the table's ``columns`` in order.
+    """
     source = {name: f"s.c{at}" for at, name in enumerate(columns)}
     same = " AND ".join(f"t.{quoted(name)} = {source[name]}" for name in key)
     sets = ", ".join(f"t.{quoted(name)} = {value}" for name, value in source.items())

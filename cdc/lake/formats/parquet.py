@@ -27,11 +27,11 @@ from cdc.spark.folders.folder import Folder
 __all__ = ["POINTER", "ParquetTables", "Part", "put_together"]
 
 POINTER = "_current.json"
-_TOGETHER = 10  # this many folders, each with the same number of commits, are merged into one
+_TOGETHER = 10  # if this many folders have the same number of commits, they are merged into one folder
 _DAMAGED = (ValueError, KeyError, TypeError)
 _NAME = re.compile("_v[1-9][0-9]*")
 _PATTERN = re.compile(r"[\\\[\]{}*?]")
-_FILE_BYTES = 128 << 20  # bytes; the size of a file when folders are merged
+_FILE_BYTES = 128 << 20  # bytes; the size of the files that a merge of folders writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Pointer:
-    """The pointer of a table: the ``version``, the ``folders`` with the rows of this version, the names of the folders
-    of the version ``before``, and the note as text."""
+    """The pointer of a table. It contains the ``version``, the ``folders`` with the rows of this version, the names of
+    the folders of the version ``before``, and the note as text.
+    """
 
     version: int
     folders: tuple[Part, ...]
@@ -75,8 +76,7 @@ class ParquetTables:
     def written(self, folder: str, since: int | None) -> Written | None:
         """Returns the version in the pointer; None if the table does not exist.
 
-        The returned note is None if the files in the folders are not the files that cdc-lake wrote. ``since`` is
-        ignored.
+        The returned note is None if the folders contain other files than cdc-lake wrote. ``since`` is ignored.
         """
         text = self._lake.read(f"{folder}/{POINTER}")
         if text is None:
@@ -98,8 +98,9 @@ class ParquetTables:
         self._commit(rows, folder, note, keeping=(), commits=1)
 
     def merge(self, net: DataFrame, folder: str, columns: tuple[str, ...], key: tuple[str, ...], note: Note) -> None:
-        """Applies the changed rows ``net`` (see ``rows.net_rows``) to the table, which has these ``columns``; all its
-        rows are written again."""
+        """Applies the changed rows ``net`` (see ``rows.net_rows``) to the table, which has these ``columns``. All rows
+        of the table are written again.
+        """
         source = {name: f"c{at}" for at, name in enumerate(columns)}
         same = [F.expr(f"t.{quoted(name)} = s.{source[name]}") for name in key]
         came = net.persist()  # persisted, because the changed rows are read twice
@@ -143,7 +144,7 @@ class ParquetTables:
             before = self._pointer(folder)
         except _DAMAGED:
             before = _Pointer(0, (), (), "")
-        # The new version is also higher than any folder that a killed run has left, so that no folder is written twice.
+        # The new version is also higher than any folder that a killed run has left. So no folder is written twice.
         version = 1 + max(before.version, self._newest(folder))
         name = version_folder(version)
         rows.write.parquet(self._lake.at(f"{folder}/{name}"))
@@ -164,22 +165,22 @@ class ParquetTables:
         return [name for name in self._lake.names(table) if _NAME.fullmatch(name)]
 
     def _newest(self, table: str) -> int:
-        """The highest number of a folder, whether the folder belongs to a version or was left by a killed run; 0
-        without folders."""
+        """The highest number of a folder, including folders that killed runs have left; 0 if there are no folders."""
         return max((int(name[2:]) for name in self._folders(table)), default=0)
 
     def _rows(self, folder: str) -> DataFrame:
         return self._read(folder, self._pointer(folder).folders)
 
     def _read(self, folder: str, parts: Iterable[Part]) -> DataFrame:
-        # Spark reads a path as a glob pattern, so the special characters in it are escaped.
+        # Spark reads a path as a glob pattern, so the special characters of patterns in the path are escaped.
         paths = [_PATTERN.sub(r"\\\g<0>", self._lake.at(f"{folder}/{each.name}")) for each in parts]
         return self._spark.read.parquet(*paths)
 
 
 def put_together(parts: Sequence[Part]) -> tuple[Sequence[Part], Sequence[Part]]:
-    """Splits the parts of a table into parts that stay unchanged, and parts at the end that are merged with the rows to
-    append."""
+    """Splits the parts of a table into two groups: parts that stay unchanged, and parts at the end that are merged with
+    the rows to append.
+    """
     end, commits = len(parts), 1
     others = _TOGETHER - 1
     while end >= others and all(each.commits == commits for each in parts[end - others : end]):

@@ -299,16 +299,23 @@ def reading_failed(error: pymysql.MySQLError, database: str, table: str, *, user
     )
 
 
-def _read(cursor: Any, database: str, table: str) -> TableDefinition:
-    full_name = f"{identifier(database)}.{identifier(table)}"
+def _lock(cursor: Any, full_name: str) -> bool:
+    """Takes the table's metadata lock, which the transaction holds until it ends; returns False if there is no such
+    table."""
     try:
-        # Takes the table's metadata lock, which the transaction holds until it ends.
         cursor.execute(f"SELECT 1 FROM {full_name} LIMIT 0")
     except pymysql.MySQLError as error:
         if error.args[0] in _NO_TABLE:
-            return _refused(database, table, GONE)
+            return False
         if error.args[0] != _INVALID_VIEW:
             raise
+    return True
+
+
+def _read(cursor: Any, database: str, table: str) -> TableDefinition:
+    full_name = f"{identifier(database)}.{identifier(table)}"
+    if not _lock(cursor, full_name):
+        return _refused(database, table, GONE)
     cursor.execute(
         "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
         (database, table),

@@ -104,7 +104,7 @@ def unknown_event(event: RawEvent) -> PromiseError:
 
 
 def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
-    """Returns the error for a statement of this ``kind``, which can't be replicated."""
+    """Returns the error for a statement that can't be replicated because of its ``kind``."""
     quoted = excerpt(text)
     if kind == "dml":
         return PromiseError(
@@ -130,8 +130,8 @@ def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
 
 
 def passed_over(effects: Iterable[Effect]) -> tuple[Effect, ...]:
-    """The effects that the record of a skipped statement contains: a table whose name has lost bytes is replaced by its
-    database, a database whose name has lost bytes by any database.
+    """Returns the effects that the record of a skipped statement contains. A table whose name has lost bytes is
+    replaced by its database, and a database whose name has lost bytes is replaced by ``ANY_DATABASE``.
     """
     found: dict[Effect, None] = {}
     for effect in effects:
@@ -144,12 +144,13 @@ def passed_over(effects: Iterable[Effect]) -> tuple[Effect, ...]:
     return tuple(found) or (ANY_DATABASE,)
 
 
-_ENTRY_BYTES = 300  # the size of an entry: the dict and the key, without the key's content
+_ENTRY_BYTES = 300  # bytes of a dict entry and its key, without the key's content
 
 
 class RowDecoder(Protocol):
-    """Decodes the rows in ``data`` from the offset ``at`` on; returns the JSON text of each row, in UTF-8. It is
-    generated for one table map."""
+    """Decodes the rows in ``data`` from the offset ``at`` on; returns the JSON text of each row, in UTF-8. Each decoder
+    is generated for one table map.
+    """
 
     def __call__(self, data: bytes, at: int) -> list[bytes]: ...
 
@@ -161,9 +162,9 @@ class TableShape:
     ``decoders`` maps each type of rows event to its decoder, ``rows_at`` maps each type to the offset of the rows in an
     event without extra data. ``types_json`` contains the types of the columns, ``told`` is the number of statements in
     the stream before the last record that contained these types (``sink.record_parts.ToldTypes``). ``large_columns``
-    returns the readers of the columns of an event on disk. ``complete_images`` contains the known variants of the bytes
-    before the rows that announce images with all columns; all tables of this width share it. ``size`` is an estimate of
-    the memory that this object takes, in bytes.
+    returns the readers of the columns of an event on disk. ``complete_images`` contains the known byte strings that
+    precede an event's rows if the images have all columns; all tables with the same width share this set. ``size`` is
+    an estimate of the memory that this object takes, in bytes.
     """
 
     __slots__ = (
@@ -266,7 +267,7 @@ class Begin(NamedTuple):
 class Rows(NamedTuple):
     """One rows event: ``operation`` is Add, Update or Delete; ``rows`` contains the JSON text of each row, in UTF-8.
 
-    The rows are LargeText only if the event is on disk.
+    If the event is on disk, the rows are of type LargeText.
     """
 
     event: RawEvent
@@ -311,8 +312,8 @@ class Refused:
     """An event that can't be replicated, with the ``effects`` that it may have had.
 
     ``error`` stops the stream if any of these effects passes the filters. The operator can skip the event; the events
-    after it are decoded as usual. ``text`` is the part of a statement that may be logged. ``fires`` is true if triggers
-    on the tables that a statement wrote have run, and their rows are not in the binlog.
+    after it are decoded as usual. ``text`` is the part of a statement that may be logged. ``fires`` is true if the
+    event is a statement that wrote rows: triggers may have written further rows, which are not in the binlog.
     """
 
     event: RawEvent
@@ -324,8 +325,8 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The end of a transaction that commits; ``end`` is the position after it. ``xid`` names the XA transaction that it
-    ends.
+    """The end of a transaction that commits; ``end`` is the position after it. If the transaction commits or rolls back
+    an XA transaction, ``xid`` is the id of the XA transaction.
     """
 
     end: Position
@@ -334,8 +335,8 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The end of an XA transaction that is prepared, but not committed yet; its rows at ``location`` will be needed
-    when it commits.
+    """The end of an XA transaction that is prepared, but not committed yet. ``location`` is the place of its rows in
+    the binlog: they are needed when the transaction commits.
     """
 
     xid: str
@@ -360,8 +361,8 @@ class OtherEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """The leader has no more events at the moment. ``inside`` is true if a transaction is open, whose other events will
-    arrive soon.
+    """The leader has no more events at the moment. ``inside`` is true if a transaction is open; then the rest of its
+    events will arrive soon.
     """
 
     inside: bool
@@ -375,9 +376,9 @@ class Chunk(NamedTuple):
     row. ``columns_json`` names the columns in the table's records, ``collations`` are the collations of the key's
     columns, None for a column without collation. ``ts_us`` is the time of reading.
 
-    With a ``piece``, a number from 0, the table is copied as a whole: all pieces together contain its rows. Then a
-    bound that is not None is an empty tuple. With ``keys`` the chunk contains the rows with these keys, and has no
-    bounds.
+    If ``piece`` is set (a number from 0), the table is copied as a whole, and all pieces together contain its rows.
+    Then each bound is None or an empty tuple. If ``keys`` is set, the chunk contains the rows with these keys, and has
+    no bounds.
     """
 
     table: Table
@@ -442,7 +443,8 @@ class Copied(NamedTuple):
     """The ``content`` that a copy writes between two transactions; ``position`` is the position in the binlog after the
     first of these two.
 
-    ``state`` is the state of the copies after ``content``; ``header`` is the same state as a header of its records.
+    ``state`` is the state of the copies after ``content``; ``header`` is the same state as a text, for the headers of
+    the copied records.
     """
 
     content: Chunk | Beginning

@@ -1,8 +1,8 @@
 """Decodes binlog events into changes; stops with an error at any event that it does not know.
 
 ``WholeTransactions`` is the decoding part of the fast path (``cdc.producer.binlog.packets``): it decodes a whole
-transaction at once if it contains only rows. A transaction that can't be decoded there is decoded event by event by the
-decoder, which then reports an error at the position of the event that causes it.
+transaction at once if it contains only rows. If it can't decode a transaction, ``Decoder`` decodes the transaction
+event by event, and reports an error at the position of the event that causes it.
 """
 
 import re
@@ -60,7 +60,7 @@ class WholeTransactions:
         self._tables = tables
 
     def of_simple(self, transaction: SimpleTransaction) -> RowsTransaction | None:
-        """Decodes ``transaction``; returns None if its table map is new or something in it can't be read."""
+        """Decodes ``transaction``; returns None if its table map is new, or if one of its events can't be read."""
         _, gtid_event, begin, _, _, _, file, end = transaction
         if not begin.endswith(BEGIN):
             return None
@@ -89,7 +89,7 @@ class WholeTransactions:
                 if event[0] == et.TABLE_MAP:
                     self._tables.map(event)
                 elif event[5] is not None:
-                    return None  # an event on disk is decoded row by row, each after the row before was written
+                    return None  # an event on disk is decoded on its own, after the events before it have been written
                 elif (rows := self._tables.rows(event)) is not None:
                     found.append(rows)
             name, commit_us = gtid(events[0])
@@ -116,8 +116,8 @@ def end_of_rows_only(types: bytes, at: int) -> int | None:
 def start_of_incomplete(events: Sequence[RawEvent | SimpleTransaction], types: bytes) -> int:
     """The index in ``events`` at which an incomplete transaction of rows begins; the number of events if there is none.
 
-    The events of such a transaction can wait for the rest, since the transaction could not be committed before that.
-    Events of more than 1 MB do not wait: waiting is not worth the memory.
+    The events of such a transaction may wait for its remaining events, since the transaction can't be committed without
+    them. Events that have more than 1 MB together do not wait, since they would take too much memory.
     """
     found = _INCOMPLETE.search(types)
     if found and sum(each.size for each in flat(events[found.start() :])) < _LONGEST_INCOMPLETE:
@@ -133,9 +133,9 @@ class Decoder:
     """Decodes one leader's events.
 
     ``tables`` decodes the rows of the tables that pass the filters; ``xa`` keeps prepared transactions; ``log(event,
-    **fields)`` is called for each statement that is not replicated by design. If ``other_events`` is true, events that
-    are part of no record are changes, too. ``folds_names`` is true if the leader has ``lower_case_table_names = 1``.
-    ``rewrite`` converts a statement of another kind of leader to a statement for MySQL.
+    **fields)`` is called for each statement that is not replicated by design. If ``other_events`` is true, ``decode``
+    also yields events that are part of no record. ``folds_names`` is true if the leader has ``lower_case_table_names =
+    1``. ``rewrite`` converts a statement of another kind of leader to a statement for MySQL.
     """
 
     def __init__(

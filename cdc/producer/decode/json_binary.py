@@ -25,7 +25,7 @@ _LARGE = Struct("<II"), Struct("<IH"), Struct("<BI"), frozenset({_LITERAL, _INT1
 _SIGNED = {_INT16: Struct("<h"), _INT32: Struct("<i"), _INT64: Struct("<q")}
 _UNSIGNED = {_UINT16: Struct("<H"), _UINT32: Struct("<I"), _UINT64: Struct("<Q")}
 _DOUBLE_NUMBER = Struct("<d")
-_MAX_DEPTH = 100  # the most nested containers that the server allows
+_MAX_DEPTH = 100  # the server's limit for nested containers
 LARGEST_SIGNED = (1 << 32) - 1  # the server's parser makes integers up to this value signed, larger integers unsigned
 
 _DECIMAL, _DATE, _TIME, _TIMESTAMP, _DATETIME, _BINARY = 246, 10, 11, 7, 12, 254
@@ -104,7 +104,7 @@ class _Document:
         return self._inlined(kind, self._data[at])  # the whole document is a literal
 
     def _inlined(self, kind: int, value: int) -> str:
-        """The text of a value that the container's entry contains itself, in place of an offset."""
+        """Returns the text of a value that is stored in the container's entry itself, in place of an offset."""
         if kind == _LITERAL:
             if value in _LITERALS:
                 return _LITERALS[value]

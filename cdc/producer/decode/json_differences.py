@@ -1,5 +1,5 @@
-"""Applies the differences that a partial update logs in place of a JSON document to the document of the before-image.
-Pure.
+"""Applies JSON differences to the document of the before-image. A partial update logs them in place of the new
+document. Pure.
 
 A leader logs differences if binlog_row_value_options = PARTIAL_JSON. Format: MySQL source, sql-common/json_diff.cc. A
 difference consists of the operation (1 byte), the path and, unless the operation removes, the value as binary JSON; a
@@ -9,7 +9,7 @@ server resolves both before it logs a path.
 ``unless_triggers`` decides whether differences may be applied. A leader logs the differences that the expressions of an
 UPDATE make. A value that a BEFORE UPDATE trigger assigns to the same column afterwards is not among them: the leader's
 own table contains this value, its binlog does not, and MySQL's own replicas do not apply it either. The event does not
-show that there was a trigger, so the leader is queried for the present triggers of the table.
+show whether there was a trigger, so the leader is queried for the present triggers of the table.
 """
 
 import json
@@ -223,8 +223,8 @@ def unless_triggers(
 
 
 def assigned(text: str, columns: Sequence[str]) -> str | None:
-    """Returns the first of ``columns`` that the trigger's statement ``text`` may assign: each column that the statement
-    names. Returns None if there is no such column.
+    """Returns the first of ``columns`` that the trigger's statement ``text`` names, and so may assign. Returns None if
+    the statement names none of these columns.
 
     A name with other characters than ASCII letters, digits, _, $ and spaces counts as named: only the server knows how
     such names are compared, quoted and escaped.

@@ -29,12 +29,13 @@ Collations = Mapping[int, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatement:
-    """A statement of the binlog. ``kind`` is a kind that ``cdc.sql.ddl.classify`` returns; ``shown`` is its text
+    """A statement of the binlog. ``cdc.sql.ddl.classify`` determines its ``kind``; ``shown`` is the statement's text
     without secrets.
 
     ``unreadable`` is the reason why the ``text`` can't be sent to followers; else it is empty. ``failed`` is the error
-    of a statement that the leader executed only in part. ``changed`` are the objects that may have changed, as its text
-    and the log show. ``exact`` contains the statement's bytes, if ``text`` is not enough to restore them.
+    of a statement that the leader executed only in part. ``changed`` are the effects that the statement may have had,
+    according to its text and the log. ``exact`` contains the statement's bytes, if ``text`` is not enough to restore
+    them.
     """
 
     kind: str
@@ -52,7 +53,7 @@ class LoggedStatement:
 def logged_statement(event: RawEvent, collations: Collations, *, folds_names: bool = False) -> LoggedStatement:
     """Parses a Query event; ``collations`` maps the server's collation ids to (character set, collation).
 
-    ``folds_names`` is true if the server stores names in lower case; it logs statements as they were typed.
+    ``folds_names`` is true if the server stores names in lower case; the server logs statements as they were typed.
     """
     query = ev.query(event)
     charset, _ = collations.get(query.variables.get("charset", 0), ("utf8mb4", ""))
@@ -66,8 +67,8 @@ def logged_statement(event: RawEvent, collations: Collations, *, folds_names: bo
     real = partial(_on_real_table, query.variables)
     kind, effects = classify(read.known, database=query.database, session_bound=session_bound, real=real, **quoting)
     effects = as_stored(effects, read.charset)
-    # The server logs ddl_xid if the table is in InnoDB before and after the statement. It logs auto_increment_increment
-    # if that is not 1.
+    # The server logs ddl_xid if the table is in InnoDB before and after the statement. The server logs
+    # auto_increment_increment if its value is not 1.
     if "ddl_xid" not in query.variables or "auto_increment_increment" in query.variables:
         effects = numbered_otherwise(effects)
     if effects and read.misreads_marks:
@@ -111,11 +112,11 @@ def _folded(statement: LoggedStatement) -> LoggedStatement:
 
 
 def _on_real_table(variables: Mapping[str, Any], effects: tuple[Effect, ...]) -> bool:
-    """Whether the log shows that a statement was on a table of InnoDB and not on a temporary table that hides it.
+    """Whether the log shows that a statement changed an InnoDB table, and not a temporary table with the same name.
 
     On a temporary table, ALTER and the statements on indexes are logged without the number of a DDL transaction, and
-    TRUNCATE is logged with the database that it used, which is not logged for other tables. This holds from MySQL 8.0
-    to 9.7.
+    TRUNCATE is logged with the database that it used. For other tables, TRUNCATE is logged without a database. This
+    holds from MySQL 8.0 to 9.7.
     """
     truncates = [effect.action for effect in effects] == ["TruncateTable"]
     return "ddl_xid" in variables and not (truncates and "databases" in variables)

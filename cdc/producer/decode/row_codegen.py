@@ -2,8 +2,8 @@
 
 This is the hot path. Types, metadata, signedness and charsets are known from the table map, so each column becomes a
 few lines over ``d`` (the event's bytes) and ``p`` (the offset in it) with all constants inlined: no loop over columns,
-no dispatch, no value objects. Adjacent columns of fixed width are unpacked by one call, and a row without NULL, as most
-rows are, needs one formatting. Row layout: MySQL source, class Rows_event (null bitmap, then the values that are not
+no dispatch, no value objects. Adjacent columns of fixed width are unpacked by one call, and a row without NULL (most
+rows) is formatted by one call. Row layout: MySQL source, class Rows_event (null bitmap, then the values that are not
 NULL). Value layouts: MySQL source, libs/mysql/binlog/event/binary_log_funcs and strings/decimal.
 
 The first rows of a table are read column by column instead. Compiling a decoder takes as long as the decoder saves in
@@ -12,9 +12,9 @@ tables, most of them idle, the decoders would cost far more than the rows. A rea
 of its type in all tables. Even if each table is dropped from the cache before its decoder has paid off, the total time
 is at most twice the time of the better choice.
 
-The code handles the JSON text as UTF-8 bytes in a str, one character per byte, with the number of the byte: nearly all
-text arrives and leaves in UTF-8, and decoding and encoding it would take several times as long as all other work on a
-long text. Code that encodes such a text as latin-1 must check whether the result is UTF-8
+The code handles the JSON text as UTF-8 bytes in a str, one character per byte, whose code is the byte's value: nearly
+all text arrives and leaves in UTF-8, and decoding and encoding it would take several times as long as all other work on
+a long text. Code that encodes such a text as latin-1 must check whether the result is UTF-8
 (``large_text.require_utf8``).
 """
 
@@ -155,7 +155,7 @@ def _text(column: Column, x: str, prefix: int, constants: dict[str, Any]) -> Col
         text = f'{{"Text":{{"charset":"{column.charset}","base64":"%s"}}}}'
         return ColumnCode("", lines, text, f"b64({x}, newline=False).decode()")
     if column.charset == "ascii":
-        # Old servers accept any byte in an ascii column; bytes above 127 are no characters.
+        # Old servers accept any byte in an ascii column; bytes above 127 are not characters.
         short = f"'{{\"String\":%s}}' % quote({x}.decode('latin-1'))"
         return ColumnCode("", lines, "%s", f"({short} if {x}.isascii() else not_ascii({x}))")
     constants[f"text_{column.charset}"] = decode
@@ -314,9 +314,9 @@ _CONSTANTS = {
 
 
 ColumnReader = Callable[[bytes, int], tuple[str, int]]
-FIRST_ROWS = 400  # number of rows that are read without a compiled decoder, in 1.7 times its time per row
+FIRST_ROWS = 400  # rows that are read before a decoder is compiled; each takes 1.7 times as long as with a decoder
 _BLOB_TYPE = 252
-_LONG_TYPES = frozenset({242, JSON, _BLOB_TYPE, 255})  # the length of such a value, of up to 4 GB, precedes it
+_LONG_TYPES = frozenset({242, JSON, _BLOB_TYPE, 255})  # types with values of up to 4 GB; the length precedes the value
 _ROW_TEXT, _UPDATE_TEXT = '{"cols":[%s]}', '{"before_cols":[%s],"after_cols":[%s]}'
 
 Compile = Callable[[int], RowDecoder]
@@ -350,10 +350,11 @@ def row_decoder(table: Table, kind: int, *, allow_differences: Callable[[], None
 
 
 def column_reader(column: Column) -> ColumnReader:
-    """Generates a function that reads one value of ``column``, not NULL, from the event's bytes and the value's offset.
+    """Generates a function that reads one value of ``column`` that is not NULL. The function's arguments are the
+    event's bytes and the value's offset.
 
-    The function returns the value's JSON text and the offset after the value. The text is the same as in the table's
-    decoder, since the lines are the same. It raises the errors of a table's decoder.
+    The function returns the value's JSON text and the offset after the value. The table's decoder returns the same
+    text, since it is generated from the same lines. The function raises the errors of a table's decoder.
     """
     names = shared_constants()
     code = column_code(column, "x0", names)
@@ -364,7 +365,7 @@ def column_reader(column: Column) -> ColumnReader:
 
 def _function(body: list[str], constants: dict[str, Any]) -> object:
     exec("\n".join(body), constants)
-    # The function is removed from its own globals, so that it is freed with its last use.
+    # The function is removed from its own globals, so that it is freed after its last use.
     return constants.pop("decode")
 
 
@@ -470,8 +471,8 @@ def row_decoders(table: Table, *, compile_for: Compile) -> dict[int, RowDecoder]
         et.WRITE_ROWS: rows,
         et.DELETE_ROWS: rows,
         et.UPDATE_ROWS: _FirstRows(readers, et.UPDATE_ROWS, FIRST_ROWS, compile_for),
-        # The decoder of partial updates is compiled at once: few leaders log them, and rows of them can't be read
-        # column by column.
+        # The decoder of partial updates is compiled at once: few leaders log partial updates, and their rows can't be
+        # read column by column.
         et.PARTIAL_UPDATE_ROWS: _FirstRows(readers, et.PARTIAL_UPDATE_ROWS, 0, compile_for),
     }
 
@@ -492,8 +493,9 @@ def _reader(described: tuple[Any, ...]) -> ColumnReader:
 
 
 class _FirstRows:
-    """Decodes at least the first ``left`` rows of a table: the last event that it decodes contains the last of these
-    rows."""
+    """Decodes the rows of a table's first events without a compiled decoder, until at least ``left`` rows
+    are decoded.
+    """
 
     __slots__ = ("_compile_for", "_kind", "_left", "_readers")
 

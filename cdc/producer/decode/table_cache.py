@@ -42,11 +42,11 @@ _OPERATIONS = {
 }  # fmt: skip
 _STATEMENT_END = 0x01
 # The flags that a rows event may have: end of a statement, foreign key checks off, unique checks off, complete rows,
-# all rows of foreign keys logged.
+# all rows that foreign keys changed are logged.
 _KNOWN_FLAGS = 0x1F
 _SHAPES_BYTES = 64_000_000  # bytes; 10 000 tables of ten columns with few rows need half of them
-_SHAPE_BYTES, _COLUMN_BYTES, _MEMBERS_BYTES = 1_000, 90, 2_000  # the size of a shape without compiled decoders
-_COMPILED_BYTES = 1_000  # the size of a compiled decoder, for each column and image
+_SHAPE_BYTES, _COLUMN_BYTES, _MEMBERS_BYTES = 1_000, 90, 2_000  # per shape, per column, per ENUM or SET
+_COMPILED_BYTES = 1_000  # size of a compiled decoder per column and image, in bytes
 _SAME_DECODER = {et.WRITE_ROWS: (et.WRITE_ROWS, et.DELETE_ROWS)}
 _DESCRIPTION = slice(HEADER_BYTES + TABLE_ID_BYTES, None)  # the part of a table map that describes the table
 _BEFORE_DESCRIPTION = bytes(HEADER_BYTES + TABLE_ID_BYTES)
@@ -178,8 +178,8 @@ class TableCache:
         return found
 
     def drop(self, event: RawEvent) -> tuple[Effect, ...]:
-        """The effects that an event which can't be replicated may have had. If the event is a table map, the rows of
-        its table are left out until the next table map.
+        """Returns the effects that a refused event may have had. If the event is a table map, the rows of its table are
+        left out until the next table map.
         """
         number = event.data[TABLE_ID]
         try:
@@ -212,7 +212,8 @@ class TableCache:
         return _decoded(event, table)
 
     def rows_of(self, transaction: SimpleTransaction) -> list[Rows] | None:
-        """The rows of a transaction with one rows event, an empty list if the table does not pass the filters.
+        """Decodes the rows of a transaction with one rows event. Returns an empty list if the table does not pass the
+        filters.
 
         Returns None if the table map is new, or belongs to another table than the rows. Raises the errors of ``rows``.
         """

@@ -22,12 +22,12 @@ _NO_META = frozenset({1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14})
 _ONE_BYTE_META = frozenset({4, 5, 17, 18, 19, 140, 242, 245, 249, 250, 251, 252, 255})
 _TWO_BYTE_META = frozenset({15, 16, 141, 246, 247, 248, 253, 254})
 _NUMERIC = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})
-# The types of columns with a collation in the metadata. For the server VECTOR (242) has the collation binary.
+# The types of columns with a collation in the metadata. In the metadata, VECTOR (242) has the collation binary.
 CHARACTERS = frozenset({15, 140, 141, 242, 252, 253, 254})
 _INTEGERS = {1: "tinyint", 2: "smallint", 9: "mediumint", 3: "int", 8: "bigint"}
 _PLAIN = {4: "float", 5: "double", 10: "date", 13: "year", 242: "vector", JSON: "json", 255: "geometry"}
 _WITH_FRACTION = {17: "timestamp", 18: "datetime", 19: "time"}
-_SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}  # maps the bytes of a value's length to the type's prefix
+_SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}  # maps the width of a value's length (bytes) to the type's prefix
 
 
 class Column(NamedTuple):
@@ -71,7 +71,7 @@ def column_type(column: Column) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as of one table map event; ``key`` is None if the leader knows no primary or unique key."""
+    """A table as one table map describes it; ``key`` is None if the table map contains no primary or unique key."""
 
     database: str
     name: str
@@ -155,7 +155,7 @@ def _metas(types: list[int], data: bytes, where: str) -> list[int]:
 
 
 def _string_type(first: int, second: int) -> tuple[int, int]:
-    # A CHAR longer than 255 bytes keeps the two high bits of its length, inverted, in the type byte.
+    # If a CHAR is longer than 255 bytes, the type byte contains the two high bits of its length, inverted.
     if first & 0x30 != 0x30:
         return first | 0x30, second | ((first & 0x30) ^ 0x30) << 4
     return first, second

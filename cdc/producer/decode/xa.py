@@ -2,8 +2,8 @@
 
 XA PREPARE is logged as a transaction of its own: GTID, XA START, the rows, XA END, XA_prepare. XA COMMIT or XA ROLLBACK
 is another transaction, without rows, perhaps days later (MySQL manual, "XA Transactions"; MySQL source, class
-XA_prepare_event). Until then a small number of rows is kept in memory; a large number, and all rows after a restart,
-are read from the leader again.
+XA_prepare_event). Until XA COMMIT or XA ROLLBACK, a small number of rows is kept in memory; a large number, and all
+rows after a restart, are read from the leader again.
 """
 
 import re

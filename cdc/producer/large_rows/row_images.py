@@ -12,7 +12,7 @@ __all__ = ["BLOB", "TEXT", "LargeColumn", "large_rows"]
 
 BLOB, TEXT = "Blob", "String"  # the tags of values that may stay on disk
 _LARGE = 1_000_000  # bytes; shorter values are read into memory
-_WINDOW = 66_000  # bytes; a value whose length takes at most two bytes is smaller
+_WINDOW = 66_000  # bytes; larger than any value whose length is stored in at most two bytes
 _SHORT_PREFIX = 2
 
 

@@ -1,7 +1,8 @@
-"""Writes marks to the topic: behind a mark, records of former starts are void. Also stamps the records behind a mark.
+"""Writes epoch marks to the topic, and stamps the records behind a mark. Records of former starts are void behind a
+mark.
 
-A topic has marks once a producer without Kafka transactions has written there: records of a former start may still be
-on their way to the brokers. See module kafka.epochs.
+A topic contains marks once a producer without Kafka transactions has written to it, since records of a former start may
+still be on their way to the brokers. See module kafka.epochs.
 """
 
 import time
@@ -18,8 +19,8 @@ __all__ = ["recovered", "stamp", "write_mark"]
 
 
 def recovered(transactions: KafkaTransactions, topics: TopicAdmin, *, resource: str, instance: str) -> Recovered:
-    """Runs ``recover``, and makes records void that former starts of a producer without Kafka transactions may still
-    write. Raises the errors of ``recover``.
+    """Runs ``recover``. Also makes those records void that former starts of a producer without Kafka transactions may
+    still write. Raises the errors of ``recover``.
     """
     found = recover(topics.properties, transactions.producer, topics, resource=resource)
     if topics.transactional and not found.marks:
@@ -53,7 +54,7 @@ def write_mark(transactions: KafkaTransactions, topics: TopicAdmin, mark: Mark, 
 
 
 def stamp(marks: tuple[Mark, ...]) -> Headers:
-    """The header of the messages behind ``marks``: it contains the newest epoch. An empty list if there are
-    no marks.
+    """Returns the headers of the messages behind ``marks``: one header, which contains the newest epoch, or none if
+    there are no marks.
     """
     return [(epochs.HEADER, str(marks[-1].epoch))] if marks else []

@@ -120,22 +120,31 @@ def _tagged_gtid(event: RawEvent) -> Fields:
 
 def _previous_gtids(event: RawEvent) -> Fields:
     """The GTID set of a Previous_gtids event as text. Returns only the event's length if the set contains tags: the
-    highest byte of the count then marks another layout.
+    highest byte of the count then marks another layout. Raises ValueError for a damaged event.
     """
     data, at = event.data, HEADER_BYTES + 8
     if data[at - 1]:
         return _length(event)
     sources = []
-    for _ in range(int.from_bytes(data[at - 8 : at], "little")):
+    for _ in range(_fitting(int.from_bytes(data[at - 8 : at], "little"), 24, len(data) - at)):
         sid, count, at = data[at : at + 16].hex(), int.from_bytes(data[at + 16 : at + 24], "little"), at + 24
         intervals = []
-        for _ in range(count):
+        for _ in range(_fitting(count, 16, len(data) - at)):
             low, end = (int.from_bytes(data[at + part : at + part + 8], "little") for part in (0, 8))
             intervals.append(f"{low}-{end - 1}" if end - 1 > low else str(low))
             at += 16
         name = f"{sid[:8]}-{sid[8:12]}-{sid[12:16]}-{sid[16:20]}-{sid[20:]}"
         sources.append(":".join([name, *intervals]))
     return {"gtid_set": ",".join(sources)}
+
+
+def _fitting(count: int, size: int, room: int) -> int:
+    """Returns ``count``, the number of items of ``size`` bytes. Raises ValueError if they need more than ``room``: a
+    loop over the count of a damaged event would not end.
+    """
+    if count * size > room:
+        raise ValueError("the event is shorter than its counts say")
+    return count
 
 
 def _xid(event: RawEvent) -> Fields:

@@ -59,8 +59,8 @@ def _narrowed(change: Statement, wanted: list[bool]) -> Statement:
 
 
 def may_pass(effects: Iterable[Effect], filters: Filters) -> bool:
-    """Whether the filters let pass any object that these effects name, or that an unknown name in these effects may
-    mean.
+    """Whether an object that these effects name passes the filters, or may pass them because its name is not fully
+    known.
     """
     return any(
         effect == ANY_DATABASE
@@ -70,7 +70,8 @@ def may_pass(effects: Iterable[Effect], filters: Filters) -> bool:
 
 
 def may_fire(effects: Iterable[Effect], filters: Filters) -> bool:
-    """Whether a trigger on a table that a statement wrote may have written rows that pass the filters.
+    """Whether a trigger may have written rows that pass the filters. ``effects`` are the effects of the statement that
+    fired the trigger.
 
     The leader logs which databases the statement used, but not which tables: a trigger may have written to any table of
     these databases.
@@ -94,7 +95,7 @@ def _filtered_names(effect: Effect) -> list[tuple[str, str | None]]:
 
 
 def _way_across(change: Statement, filters: Filters) -> str:
-    """The hint for a statement of which a part passes the filters and another part does not."""
+    """Returns the hint for a statement that affects both objects inside of the filters and objects outside of them."""
     swapped = swap(((each.database, each.name), each.to) for each in change.effects if each.name and each.to)
     if swapped is None:
         return (

@@ -41,9 +41,10 @@ _MAX_GATHER_SECONDS = 0.05
 class KafkaSink:
     """Writes the records of one producer, from its takeover of the topics to its end.
 
-    With ``plain`` it writes records without Kafka transactions, and at most one entry of the commit log per second, in
-    a Kafka transaction of its own. The rows of a table copy can't be read again, so its records are committed with
-    their entry in any case. A batch contains everything that is written from one ``commit`` to the next.
+    With ``plain`` the sink writes records without Kafka transactions. It then writes at most one entry of the commit
+    log per second, each in a Kafka transaction of its own. The records of a table copy are always committed together
+    with their entry, since the copied rows can't be read again. A batch contains everything that is written from one
+    ``commit`` to the next.
 
     ``entry`` is the newest entry of the commit log, None if there is none. ``rolled_back`` names the topics in which a
     transaction without an end was found. ``rewritten`` counts the committed records that readers can't see any more.
@@ -177,8 +178,8 @@ class KafkaSink:
         self.write(messages)
 
     def _write_fragments(self, message: Message, partition: int, *, after: Begun | None = None) -> None:
-        """Splits a record that is too large for one message into fragments, and adds them to ``partition``; with
-        ``after`` only the fragments behind that fragment.
+        """Splits a record that is too large for one message into fragments, and adds them to ``partition``; if
+        ``after`` is set, adds only the fragments behind that fragment.
 
         Raises PromiseError if ``after`` is not a fragment of the same record.
         """
@@ -204,7 +205,7 @@ class KafkaSink:
 
     @property
     def has_visible(self) -> bool:
-        """Whether readers can already see some of the next records, which an earlier run wrote."""
+        """Whether readers can already see some of the next records, since an earlier run has written them."""
         return bool(self._already_visible or self._visible_chunks)
 
     @property
@@ -238,7 +239,8 @@ class KafkaSink:
         self._partitioner.open(topics)
 
     def write_event(self, message: Message, position: Position) -> None:
-        """Adds the message of a binlog event at ``position`` that is part of no record to the open Kafka transaction.
+        """Adds ``message`` to the open Kafka transaction. The message is about the binlog event at ``position``, which
+        is part of no record.
 
         The headers of the message name the newest record and event written so far, so that a recovery need not search
         for them.
@@ -306,8 +308,8 @@ class KafkaSink:
         else:
             self._write_entry(entry)
             if self._plain is not None:
-                # The next records must not be written behind a transaction without an end marker, which the broker
-                # counts as ended.
+                # The next records must not be written behind a transaction without an end marker, even if the broker
+                # counts that transaction as ended.
                 require_ended(self._topics, [(self._names.topic, 0)])
         self.entry = entry
         self.records = self.bytes = 0
@@ -324,7 +326,7 @@ class KafkaSink:
         self._committed_at = time.monotonic()
 
     def _is_due(self) -> bool:
-        """Whether an entry waits to be written, and the newest written entry is old enough."""
+        """Whether an entry is waiting to be written, and the newest written entry is more than a second old."""
         return self._owed is not None and time.monotonic() - self._committed_at > _ENTRY_SECONDS
 
     def start(self, entry: Entry) -> None:
@@ -395,7 +397,7 @@ class KafkaSink:
 
 
 def await_successor(topics: TopicAdmin, *, resource: str, instance: str, stop: threading.Event) -> None:
-    """Waits some seconds for the first entry of the producer that has fenced the process ``instance``, which is this
+    """Waits some seconds for the first entry of the producer that has fenced this process; ``instance`` names this
     process.
 
     If this process opened a sink before that entry exists, it would fence the other producer.

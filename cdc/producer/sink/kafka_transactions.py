@@ -33,8 +33,8 @@ class BatchSize:
 
     ``message_bytes`` is the largest size of one message (profile key producer.message_bytes).
 
-    ``patience`` is the number of seconds for which the brokers may accept no bytes before they count as away: the
-    smaller the batches had to become, the slower is the network, and a single message may take long.
+    ``patience`` is the number of seconds after which brokers that accept no bytes count as away. It grows when commits
+    fail, since on a slow network a single message may take long.
     """
 
     def __init__(self, limit: int, message_bytes: int = 8_000_000) -> None:
@@ -136,8 +136,8 @@ class KafkaTransactions:
     """The transactions of one producer; ``begun_at`` is the time at which the open transaction began
     (``time.monotonic()``), NEVER while no transaction is open.
 
-    A producer that another producer has fenced fails in its next call, whichever that is; the errors of all calls are
-    translated here. ``topic`` is the topic that errors name. ``times`` returns for each record a timestamp that its
+    If another producer has fenced this producer, the next call fails, whichever call it is; so the errors of all calls
+    are translated here. ``topic`` is the topic that errors name. ``times`` returns for each record a timestamp that its
     topic accepts. ``batch_size`` is adapted to the speed of the brokers. A value with more than ``message_bytes`` must
     be written as fragments.
     """
@@ -169,8 +169,8 @@ class KafkaTransactions:
         cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
     ) -> Self:
         """Fences an older producer of the same topic and leader, and ends its transaction. Raises KafkaException."""
-        # A commit sends waiting messages at once. In a large transaction the default of 5 ms sends batches that are not
-        # full, which takes a tenth of the producer's CPU time.
+        # A commit sends waiting messages at once. With the default of 5 ms, batches of a large transaction are sent
+        # before they are full; this takes a tenth of the producer's CPU time.
         settings = {"linger.ms": _LINGER_MS}
         # If the profile set another id, a second producer of the same topic and leader would not be fenced.
         required = {"transactional.id": f"cdc-producer:{topic}:{resource}"}
@@ -188,7 +188,8 @@ class KafkaTransactions:
 
     def begin(self) -> None:
         """Begins a transaction. Raises Disconnected, as all methods below do."""
-        # A transaction that begins after a broker was away would also end a transaction that is still open there.
+        # If a broker was away, an earlier transaction may still be open on it; a new transaction would also end that
+        # transaction.
         self.check()
         try:
             self.producer.begin_transaction()

@@ -1,7 +1,7 @@
 """Continues a leader transaction that is larger than one Kafka transaction, after the part of it that is committed.
 
-The part is counted in rows, where a statement counts as one row: rows come in the same order wherever the transaction
-is read, while each server cuts them into events of its own, and each version or setting of ``cdc`` into other records.
+The committed part is counted in rows; a statement counts as one row. Each server returns the rows in the same order,
+but may divide them into other events. Another version or other settings of ``cdc`` may divide them into other records.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from cdc.producer.large_rows.large_text import LargeText
 __all__ = ["CommittedPart", "content_sum", "row_sum"]
 
 _SUMMED = 1000  # number of characters at each end of a text that its checksum covers
-_LONGEST = 4  # the most bytes of a character in UTF-8
+_LONGEST = 4  # maximum number of bytes of a character in UTF-8
 _INSIDE_A_CHARACTER = bytes(range(0x80, 0xC0))  # bytes in UTF-8 that are not the first byte of a character
 _SLICE = 1 << 20
 _WAY_OUT = (

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-COPYING = '"copying":true,'  # precedes the rest of a record of a table that is being copied
+COPYING = '"copying":true,'  # marks a record of a table that is being copied
 
 # docs/record-format.md explains bn_file, transaction and the other fields.
 RECORD = (
@@ -107,7 +107,7 @@ def split(rows: list[bytes] | list[LargeText], record_bytes: int) -> Iterator[li
 
 class ToldTypes:
     """Decides which records contain their table's column types: the table's first record, and the first record after
-    each statement on the table, which may have changed the table.
+    each statement on the table, since the statement may have changed the table.
 
     ``statements`` counts the statements. If a table shape has this number in ``told``, its next record need not contain
     the types.
@@ -219,8 +219,8 @@ def _key(bound: tuple[str, ...] | None) -> str:
 
 
 def creation_body(creation: Creation, *, resource: str, ts_us: int) -> tuple[str, ...]:
-    """Builds the part of a record that follows the sequence. The record contains a statement that creates a copied
-    object, and that was read on the leader ``resource`` at the time ``ts_us``.
+    """Builds the part of a record that follows the sequence. The record contains the statement that creates a copied
+    object. The statement was read on the leader ``resource`` at the time ``ts_us``.
     """
     exact = {} if creation.exact is None else {"Bytes": b64encode(creation.exact).decode("ascii")}
     query = json_text({"Query": creation.text} | exact)

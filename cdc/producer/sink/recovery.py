@@ -2,19 +2,20 @@
 an end.
 
 A broker that restarts may take a transaction for complete without having written its end marker to all topics (seen
-with Kafka 4.3.1: a coordinator that finds a partition without a leader takes it for deleted, "can be skipped"). Readers
-don't see the records of such a transaction there, and the next transaction of the same producer would end it together
-with itself, by a commit or an abort. So this module ends it by an abort, before anything is written; the records that
-readers can see then decide which entry is true.
+with Kafka 4.3.1: a coordinator that finds a partition without a leader takes it for deleted, "can be skipped"). In a
+topic without the end marker, readers don't see the transaction's records, and the next transaction of the same producer
+would commit or abort them together with its own records. So this module aborts the transaction before anything is
+written; the records that readers can see then decide which entry is true.
 
 With several topics, readers may see the transaction's records in one topic and not in another topic. The true entry is
 then an earlier entry, before which no record is missing in any topic. The records after this entry are written again,
 except for the records that readers can see already. Records are written to a partition in the order of their sequences,
-and not while a former transaction is open in it: if its newest record is visible, so are all records before.
+and not while a former transaction is open in it: if the newest record of a partition is visible, all earlier records of
+the partition are visible, too.
 
 A commit that the network delays may arrive when the next transaction has begun, and end the next transaction early:
 readers see a part of its records, and there is no entry for them. This module finds these records in the same way; they
-follow the entry before.
+come after the newest entry.
 """
 
 import json
@@ -72,13 +73,13 @@ class Recovered:
     """The result of a recovery. ``entry`` is the entry to continue after, None if nothing was ever committed.
     ``rolled_back`` are the topics in which a transaction was rolled back.
 
-    ``visible_checksums`` maps the sequence of each record after the entry that readers can see already to its CRC-32.
-    ``ahead`` maps the partitions with such records to the newest sequence in each. ``shown`` is the position of the
-    newest event message that readers can see. ``begun`` contains the records whose first fragments alone are visible:
-    it maps the sequence to the newest visible fragment with its bytes. ``visible_chunks`` contains the chunks among the
-    visible records, since they can't be read again: it maps the sequence to the topic and the header COPIED. ``marks``
-    are the topic's marks with their offsets. ``rewritten`` counts the records that the newest committed entry counts
-    and that readers can't see.
+    ``visible_checksums`` contains the records after the entry that readers can see already: it maps their sequences to
+    their CRC-32. ``ahead`` maps the partitions with such records to the newest sequence in the partition. ``shown`` is
+    the position of the newest event message that readers can see. ``begun`` contains the records that readers can see
+    only in part: it maps the sequence of each record to the record's newest visible fragment with its bytes.
+    ``visible_chunks`` contains the chunks among the visible records, since they can't be read again: it maps the
+    sequence to the topic and the header COPIED. ``marks`` are the topic's marks with their offsets. ``rewritten``
+    counts the records that the newest committed entry counts and that readers can't see.
     """
 
     entry: Entry | None
@@ -200,8 +201,8 @@ def _all_marks(topics: TopicAdmin, committed: Entry | None, resource: str) -> tu
 def _unannounced(
     properties: Mapping[str, Any], partition: Partition, marks: Sequence[Mark], next_sequence: int, resource: str
 ) -> tuple[Mark, ...]:
-    """The marks behind all records of the newest entry that no entry names: a late commit ended the mark's transaction
-    before its entry was written. Readers obey such marks nevertheless.
+    """Finds the marks that no entry names, behind all records of the newest entry. A late commit ended the transaction
+    of such a mark before the mark's entry was written. Readers obey such marks nevertheless.
 
     ``next_sequence`` is the ``next_sequence`` of the newest entry. That entry was committed before such a mark was
     written, and after the records that it counts; each of these records was written once under its producer's epoch.
@@ -217,7 +218,7 @@ def _unannounced(
         if stamp.is_mark and stamp.epoch > epoch:
             found.append(Mark(stamp.epoch, offset))
         # No later mark is at an offset up to the newest mark's offset. If the brokers have lost the newest mark, all
-        # messages are at such offsets.
+        # messages are at lower offsets.
         elif (stamp.is_mark or sequence < next_sequence) and (stamp.epoch == epoch or offset <= newest):
             break
     return tuple(reversed(found))
@@ -264,7 +265,7 @@ def _visible(
     counting: _Counting, partitions: list[Partition], unended: list[Partition], resource: str, suspects: set[str]
 ) -> tuple[dict[Partition, int], dict[int, Begun]]:
     """Returns the newest sequence that readers can see in each partition, _EXPIRED if retention has removed all
-    records. Also maps the sequence of each record that is cut off to its newest fragment.
+    records. Also maps the sequence of each incomplete record to its newest fragment.
 
     In ``suspects`` only our own records count: a topic in which another client wrote is refused before it is used.
     """
@@ -451,9 +452,9 @@ def require_chunks_before(
     *,
     counted: Entry | None = None,
 ) -> None:
-    """Raises PromiseError if readers can see one of ``chunks`` but not all records of copies between ``entry`` and this
-    chunk, or only the first fragments of a chunk (its sequence is in ``begun``), or if they can't see all chunks that
-    ``counted`` counts.
+    """Raises PromiseError in three cases. Readers can see one of ``chunks``, but not all records of copies between
+    ``entry`` and this chunk. They can see only the first fragments of a chunk (its sequence is in ``begun``). Or they
+    can't see all chunks that ``counted`` counts.
 
     A lost chunk can't be read again as it was: the rows that would replace it are newer than the visible chunk.
     """

@@ -182,7 +182,7 @@ class Router:
         for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
             topic, uri, key = self._heads.get(table.names) or self._head(table)
             columns = table.columns_json if table.told == self._told.statements else self._told.columns(table)
-            texts = b",".join(rows)  # type: ignore[arg-type]  # rows of an event on disk come event by event
+            texts = b",".join(rows)  # type: ignore[arg-type]  # such a transaction has no event on disk
             before, texts, after = rows_body(columns, flags, mode, operation, texts)
             head = RECORD % (
                 uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us
@@ -200,9 +200,9 @@ class Router:
         yield from self.commit()
 
     def _head(self, table: TableShape) -> tuple[str, str, bytes]:
-        """The topic, URI and Kafka key that all records of a table with these names have in common.
+        """Returns the topic, URI and Kafka key of a table's records.
 
-        The keys of the cache are names and not shapes, since a shape that is no longer used must not be kept here.
+        The cache's keys are names and not shapes, so that the cache does not keep shapes that are no longer used.
         """
         return self._heads.get(table.names) or self._head_of(table.names)
 
@@ -349,7 +349,9 @@ class Router:
         return str(Uri(self._resource, *names))
 
     def topics(self, change: Change) -> set[str]:
-        """The topics of the tables whose rows ``change`` contains, or which it creates."""
+        """Returns the topics of the tables whose rows ``change`` contains, and of the tables that
+        ``change`` creates.
+        """
         match change:
             case RowsTransaction():
                 names = {rows.table.names for rows in change.rows}

@@ -110,9 +110,10 @@ _FRESH = "name a new topic in kafka.topic and give the follower a fresh copy of 
 class TopicAdmin:
     """Creates and checks the topics ``names``. ``properties`` are the properties for librdkafka's clients.
 
-    The object lives as long as the process. ``suspects`` are topics in which messages were found before this producer's
-    first record: a transaction without an end, which the recovery of the next sink rolls back, or records that no entry
-    counts. ``transactional`` is true if records are written in Kafka transactions (profile key kafka.transactions).
+    The object lives as long as the process. ``suspects`` are topics that contained messages before this producer's
+    first record. These messages are records that no entry counts, or a transaction without an end, which the recovery
+    of the next sink rolls back. ``transactional`` is true if records are written in Kafka transactions (profile key
+    kafka.transactions).
     """
 
     def __init__(
@@ -165,7 +166,8 @@ class TopicAdmin:
         return entry
 
     def claim(self, names: set[str], *, ours: set[str]) -> dict[str, int]:
-        """Returns the number of partitions of each topic, before its first record; creates missing topics.
+        """Creates missing topics, and returns the number of partitions of each topic. To be called before the first
+        record is written to a topic.
 
         ``ours`` are the topics whose records the commit log counts. Raises UserError for a topic that another client
         has written to, Disconnected if a transaction is open in it, and Kafka's errors, translated.
@@ -247,7 +249,8 @@ class TopicAdmin:
         """Checks, after the first commit to an empty commit log, that no other producer found it empty too.
 
         Both producers write before they read, and they read the entries of open transactions, too. So at least one of
-        them sees the other's entry. Raises UserError if there is another producer's entry, and Disconnected.
+        the producers sees the other producer's entry. Raises UserError if there is another producer's entry, and
+        Disconnected.
         """
         commits = self.names.commits
         try:
@@ -327,8 +330,8 @@ _TOPICS_PER_CALL = 200  # number of topics created in one call, which must retur
 
 
 class TopicMaker:
-    """Creates the topics of a leader, whose names are ``names``. ``properties`` are the properties for librdkafka's
-    clients.
+    """Creates the topics of a leader; ``names`` are the names of these topics. ``properties`` are the properties for
+    librdkafka's clients.
     """
 
     def __init__(
@@ -350,7 +353,7 @@ class TopicMaker:
         for first in range(0, len(names), _TOPICS_PER_CALL):
             some = {name: partitions[name] for name in names[first : first + _TOPICS_PER_CALL]}
             left = self._ask(some, ANY_TIME, passes=SETTING_REFUSED)
-            # Brokers before Kafka 3.6 do not know these settings, and others may forbid them.
+            # Brokers before Kafka 3.6 do not know these settings, and other brokers may forbid them.
             self._ask({name: some[name] for name in left}, {}, passes=frozenset())
             self._await_leaders(list(some))
             self._await_answers({(name, number) for name in some for number in range(some[name])})
@@ -383,11 +386,11 @@ class TopicMaker:
         return left
 
     def _await_answers(self, left: set[Partition]) -> None:
-        """Waits until the leaders of new partitions accept messages, some time after the brokers have named these
-        leaders.
+        """Waits until the leaders of new partitions accept messages. This can be some time after the brokers have named
+        these leaders.
 
-        Before that a leader can refuse the first batch of a transaction and accept the second batch, which was on its
-        way too; then the transaction commits without the first batch (Kafka 4.3, librdkafka 2.16).
+        Until then, a leader may refuse the first batch of a transaction and accept the second batch, if both were on
+        their way; the transaction then commits without the first batch (Kafka 4.3, librdkafka 2.16).
         """
         give_up = time.monotonic() + _ANSWER_SECONDS
         while left:
@@ -427,7 +430,7 @@ class TopicMaker:
 
 
 def known_topics(properties: Mapping[str, Any]) -> Mapping[str, TopicMetadata]:
-    """Queries all topics that the brokers show us: a request for a single topic would create this topic on brokers with
+    """Queries all topics that the brokers show us. A request for a single topic would create this topic on brokers with
     auto.create.topics.enable.
 
     Raises KafkaException.
@@ -442,10 +445,11 @@ def _is_led(topic: TopicMetadata | None) -> bool:
 
 
 def require_counted(entry: Entry | None, ends: Mapping[Partition, int]) -> None:
-    """Raises UserError if a partition, whose end is in ``ends``, can't contain all records that ``entry`` counts.
+    """Raises UserError if a partition can't contain all records that ``entry`` counts; ``ends`` are the partitions'
+    ends.
 
-    ``entry`` is the entry to continue after. A topic that was deleted while a producer ran, and created again,
-    contains records, but at lower offsets.
+    ``entry`` is the entry to continue after. A topic that was deleted while a producer ran, and created again, contains
+    records, but at lower offsets.
     """
     for (topic, number), end in sorted(ends.items()):
         wanted = entry.counts.get(f"{topic}/{number}", 0) if entry else 0

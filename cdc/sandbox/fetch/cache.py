@@ -1,4 +1,4 @@
-"""Keeps downloads in a cache folder, so that each download is done only once for all sandboxes and tests."""
+"""Keeps downloads in a cache folder. So each file is downloaded only once for all sandboxes and tests."""
 
 import fcntl
 import os
@@ -17,8 +17,9 @@ __all__ = ["cached", "run_fetch"]
 
 
 def _cache_folder() -> Path:
-    """Returns the cache folder, ``$CDC_CACHE`` or by default ``~/.cache/cdc``, and creates it if needed. Raises
-    UserError if it can't be used."""
+    """Returns the cache folder, and creates it if needed. It is ``$CDC_CACHE``, or ``~/.cache/cdc`` by default. Raises
+    UserError if the folder can't be used.
+    """
     named = os.environ.get("CDC_CACHE")
     folder = Path(named) if named else Path.home() / ".cache" / "cdc"
     try:
@@ -31,7 +32,7 @@ def _cache_folder() -> Path:
 
 
 def cached(name: str, fill: Callable[[Path], None]) -> Path:
-    """Returns the folder ``name`` in the cache. If it does not exist, ``fill`` is called to write its content to a new
+    """Returns the folder ``name`` in the cache. If it does not exist, calls ``fill`` to write its content to a new
     folder.
 
     Other processes wait while the folder is being filled.
@@ -43,7 +44,7 @@ def cached(name: str, fill: Callable[[Path], None]) -> Path:
         if not folder.exists():
             for left_over in folder.parent.glob(f".{name}.fill-*"):
                 shutil.rmtree(left_over, ignore_errors=True)
-            # The folder gets its name only when its content is complete, so that an interrupted download leaves no
+            # The folder gets its name only when its content is complete. So an interrupted download leaves no
             # incomplete folder with that name.
             with tempfile.TemporaryDirectory(prefix=f".{name}.fill-", dir=folder.parent) as aside:
                 content = Path(aside, "content")
@@ -63,7 +64,7 @@ def _lock(path: Path) -> Iterator[None]:
 def run_fetch(
     command: Sequence[str | Path], *, label: str, into: Path, environment: Mapping[str, str] | None = None
 ) -> None:
-    """Runs a command that downloads ``label`` into the folder ``into``; shows its progress on standard error.
+    """Runs a command that downloads ``label`` into the folder ``into``, and shows the progress on standard error.
 
     Raises UserError, with the error lines of the command's output, if the command fails.
     """
@@ -114,5 +115,5 @@ def _megabytes(folder: Path) -> int:
         try:
             total += path.lstat().st_size
         except FileNotFoundError:
-            continue  # the download has renamed the file in the meantime
+            continue  # in the meantime the download has renamed the file
     return total // 1_000_000

@@ -22,18 +22,19 @@ _APT = Path("/etc/apt")
 
 
 class NoDebian(UserError):
-    """This machine cannot fetch Debian's packages: apt is missing or not set up for Debian, or Debian has no such
-    packages for the machine's architecture."""
+    """This machine cannot fetch Debian's packages. Either apt is missing or not set up for Debian, or Debian has no
+    such packages for the machine's architecture.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Packages:
-    """The packages ``names`` of Debian's ``suite``, with their dependencies; ``hint`` describes what users can do if
+    """The packages ``names`` of Debian's ``suite``, with their dependencies. ``hint`` describes what users can do if
     the packages can't be fetched.
 
     Packages in ``without`` are not unpacked, since the machine's own packages are used. ``pooled`` are packages that
-    are no longer in any suite, each as its path in Debian's archive (for x86_64) and its SHA-256. The dependencies of
-    these packages are fetched from ``suite``, which may contain several suites.
+    are no longer in any suite; each has its path in Debian's archive (for x86_64) and its SHA-256. The dependencies of
+    these packages are fetched from ``suite``; it may name several suites.
     """
 
     label: str
@@ -80,8 +81,8 @@ _IN_118 = "set CDC_MARIADB_118 to the folder of a MariaDB 11.8, with bin/mariadb
 
 
 def unpacked_mysql() -> Path:
-    """Unpacks the MySQL packages; returns their root folder, which contains ``usr/sbin/mysqld`` and all libraries that
-    it needs.
+    """Unpacks the MySQL packages. Returns their root folder, which contains ``usr/sbin/mysqld`` and all libraries that
+    mysqld needs.
 
     Raises UserError if the packages cannot be fetched.
     """
@@ -146,7 +147,7 @@ def _fetch(packages: Packages, folder: Path) -> None:
 
 
 def _pooled(path: str, sha256: str, archives: Path, packages: Packages, environment: dict[str, str]) -> Path:
-    """Downloads the package at ``path`` in Debian's archive; apt's helper checks its SHA-256."""
+    """Downloads the package at ``path`` in Debian's archive. apt's helper checks the package's SHA-256."""
     uri, target = f"{mirror(_APT, packages.hint).rstrip('/')}/{path}", archives / path.rpartition("/")[2]
     helper = "/usr/lib/apt/apt-helper"
     run_fetch(
@@ -159,7 +160,9 @@ def _pooled(path: str, sha256: str, archives: Path, packages: Packages, environm
 
 
 def _private_apt(folder: Path, packages: Packages) -> Path:
-    """Writes a private configuration of apt, which knows no installed packages, and only the suites of ``packages``."""
+    """Writes a private configuration of apt. With it, apt knows no installed packages, and only the suites of
+    ``packages``.
+    """
     for name in ("lists/partial", "archives/partial"):
         (folder / name).mkdir(parents=True)
     (folder / "status").touch()
@@ -219,8 +222,8 @@ class _Source:
 
 
 def mirror(apt: Path, hint: str) -> str:
-    """Finds the Debian mirror in the machine's own apt sources, in the folder ``apt``. Raises NoDebian, with ``hint``,
-    if the sources name no mirror.
+    """Finds the Debian mirror in the machine's own apt sources, which are in the folder ``apt``. Raises NoDebian, with
+    ``hint``, if the sources name no mirror.
 
     Reads both formats of sources.list(5), the one-line format and deb822.
     """
@@ -230,8 +233,8 @@ def mirror(apt: Path, hint: str) -> str:
             continue
         text = file.read_text(errors="replace")
         for source in _deb822(text) if file.suffix == ".sources" else _one_line(text):
-            # Accepts deb.debian.org/debian and …/debian on another mirror, but not the security archive, which has no
-            # sid.
+            # Accepts deb.debian.org/debian, and …/debian on another mirror. Does not accept the security archive,
+            # because it has no sid.
             if "main" in source.components and source.uri.rstrip("/").endswith("/debian"):
                 return source.uri
     raise NoDebian("apt's sources name no Debian mirror", code="CDC-SANDBOX-FETCH", where=str(apt), hint=hint)

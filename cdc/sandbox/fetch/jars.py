@@ -27,8 +27,9 @@ _IN_PYSPARK = (
 
 
 def spark_connector_jars(version: str) -> list[Path]:
-    """Fetches the jars of Spark's Kafka connector for this ``version`` of PySpark, with the dependencies that PySpark
-    does not contain. Raises UserError."""
+    """Fetches the jars of Spark's Kafka connector for this ``version`` of PySpark, and the dependencies that PySpark
+    does not contain. Raises UserError.
+    """
     connector = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
     return fetched_jars(
         f"spark-kafka-{version}", [connector], label=f"Spark's Kafka connector {version}", without=_IN_PYSPARK
@@ -36,8 +37,9 @@ def spark_connector_jars(version: str) -> list[Path]:
 
 
 def lake_jars() -> list[Path]:
-    """Fetches the jars of Delta Lake and Iceberg for Spark, with the dependencies that PySpark does not contain. Raises
-    UserError."""
+    """Fetches the jars of Delta Lake and Iceberg for Spark, and the dependencies that PySpark does not contain. Raises
+    UserError.
+    """
     without = (*_IN_PYSPARK, "org.apache.spark")
     delta, iceberg = "io.delta:delta-spark_2.13:4.0.0", "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
     return [
@@ -47,10 +49,10 @@ def lake_jars() -> list[Path]:
 
 
 def fetched_jars(name: str, artifacts: Sequence[str], *, label: str, without: Sequence[str] = ()) -> list[Path]:
-    """Fetches the jars of ``artifacts`` (``group:artifact:version``) and of their runtime dependencies, except the
-    groups ``without``.
+    """Fetches the jars of ``artifacts`` (``group:artifact:version``) and of their runtime dependencies, except
+    dependencies in the groups ``without``.
 
-    The jars are kept in the cache under ``name``; the first call downloads them and verifies their checksums. Raises
+    The jars are kept in the cache under ``name``. The first call downloads them and verifies their checksums. Raises
     UserError.
     """
     by_maven = shutil.which("mvn") is not None
@@ -101,7 +103,7 @@ def _by_ivy(artifacts: Sequence[str], *, into: Path, aside: Path, without: Seque
         "<ivy-module version='2.0'><info organisation='cdc' module='jars'/><configurations><conf name='default'/>"
         f"</configurations><dependencies>{dependencies}{exclusions}</dependencies></ivy-module>"
     )
-    # Without a settings file, Ivy uses Maven Central and verifies every checksum.
+    # If there is no settings file, Ivy uses Maven Central and verifies every checksum.
     ivy: list[str | Path] = [
         java(),
         "-jar",
@@ -131,5 +133,7 @@ def _ivy_jar() -> Path:
 
 @functools.cache
 def java() -> Path:
-    """Finds the ``java`` that this process would run. Raises UserError if there is none, or if it is too old."""
+    """Finds the program ``java`` that this process would run. Raises UserError if there is none, or if it
+    is too old.
+    """
     return require_java(os.environ)

@@ -54,9 +54,10 @@ def mysql_programs() -> MySqlPrograms:
 
 @functools.cache
 def mysql_programs_80() -> MySqlPrograms:
-    """Finds MySQL 8.0 in the folder ``$CDC_MYSQL_80`` or on PATH; otherwise fetches Debian's last packages of it.
+    """Finds MySQL 8.0 in the folder ``$CDC_MYSQL_80`` or on PATH; otherwise fetches Debian's last packages of MySQL
+    8.0.
 
-    Raises UserError if none of this is possible.
+    Raises UserError if the programs cannot be found or fetched.
     """
     if named := os.environ.get("CDC_MYSQL_80"):
         return _of_80(_in_folder(named, "CDC_MYSQL_80", "mysqld", "mysql"))
@@ -117,8 +118,8 @@ def _of_80(programs: MySqlPrograms) -> MySqlPrograms:
 
 
 def _from_debian(root: Path, server_name: str = "mysqld", client_name: str = "mysql") -> MySqlPrograms:
-    # The packages need a newer C library than the machine's; only the loader in the packages can load it. Debian 12 has
-    # the C library in /lib, later releases have it in /usr/lib.
+    # The packages need a newer C library than the machine's C library. Only the loader in the packages can load it.
+    # Debian 12 has the C library in /lib, later releases have it in /usr/lib.
     loaders = sorted(root.glob("usr/lib*/**/ld-linux*.so.*")) or sorted(root.glob("lib/**/ld-linux*.so.*"))
     if not loaders:
         raise UserError(
@@ -132,7 +133,7 @@ def _from_debian(root: Path, server_name: str = "mysqld", client_name: str = "my
     loader = (str(loaders[0]), "--library-path", libraries)
     server = (*loader, str(root / "usr/sbin" / server_name))
     client = (*loader, str(root / "usr/bin" / client_name))
-    # The server is not in the folder for which it was built, so it needs basedir to find its messages and character
+    # The server is not in the folder for which it was built. So it needs basedir to find its messages and character
     # sets.
     options = (f"--basedir={root / 'usr'}",)
     return MySqlPrograms(server=server, client=client, options=options, banner=_banner(server))

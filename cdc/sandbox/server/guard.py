@@ -1,10 +1,10 @@
-"""Runs a program for ``process.Process``, and kills the program when the process that wanted it (the starter) has
-ended.
+"""Runs a program for ``process.Process``, and kills the program when the process that started the guard (the starter)
+has ended.
 
 The guard is run as ``python guard.py MODE LOCK_FD LOG_FD COMMAND…``, and prints the program's pid on one line. With the
 mode "bound" the guard stays as the program's parent. It kills the program and the program's children when its own
-standard input ends, which the kernel closes whenever the starter ends, for whatever reason. With the mode "free" the
-guard ends at once, and the program continues.
+standard input ends. The kernel closes this input whenever the starter ends, for whatever reason. With the mode "free"
+the guard ends at once, and the program continues.
 """
 
 import contextlib
@@ -18,8 +18,8 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def main(arguments: list[str]) -> int:
-    """Starts the command. With the mode "bound", waits for the command's end and returns its exit status, which is
-    negative if a signal ended it. With the mode "free", returns 0 at once.
+    """Starts the command. In the mode "bound", waits for the command's end and returns its exit status; the status is
+    negative if a signal ended the command. In the mode "free", returns 0 at once.
     """
     mode, lock, log, *command = arguments
     guard = os.getpid()
@@ -29,10 +29,10 @@ def main(arguments: list[str]) -> int:
             _die_with(guard)
         _become(command, log=int(log))
     # The program has its own process group, so that it can be killed together with its children. Both parent and child
-    # create the group, since either may run first.
+    # create the group, because either may run first.
     with contextlib.suppress(OSError):
         os.setpgid(pid, pid)
-    # Only the program may hold the lock, because others read from the lock whether the program runs.
+    # Only the program may hold the lock, because other processes use the lock to check whether the program is running.
     os.close(int(lock))
     os.close(int(log))
     os.write(sys.stdout.fileno(), f"{pid}\n".encode())
@@ -40,10 +40,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _die_with(guard: int) -> None:
-    # If the guard itself is killed, the kernel kills the program, too.
+    # If the guard itself is killed, the kernel also kills the program.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != guard:
-        os._exit(1)  # the guard was killed before the call of prctl
+        os._exit(1)  # the guard was killed before prctl was called
 
 
 def _become(command: list[str], *, log: int) -> None:

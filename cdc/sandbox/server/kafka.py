@@ -20,7 +20,7 @@ __all__ = ["VERSION", "Kafka"]
 VERSION = "4.3.1"
 _ARTIFACTS = (f"org.apache.kafka:kafka_2.13:{VERSION}", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4")
 _CLUSTER = "cdc-sandbox"
-_START_SECONDS = 300  # seconds; only a start that hangs takes longer: on an idle machine a start takes ten seconds
+_START_SECONDS = 300  # seconds; a start takes ten seconds on an idle machine, so only a hanging start takes longer
 _ATTEMPTS = 5
 _SETTINGS = {
     "process.roles": "broker,controller",
@@ -29,8 +29,8 @@ _SETTINGS = {
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
     # The programs of cdc create their topics themselves, with the settings that the topics need.
     "auto.create.topics.enable": "false",
-    # Internal topics have one replica, since there is one node, and few partitions, since each partition makes the
-    # start slower.
+    # Internal topics have one replica, because there is one node. They have few partitions, because each partition
+    # makes the start slower.
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.replication.factor": "1",
@@ -41,9 +41,9 @@ _SETTINGS = {
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
     # If a killed producer leaves a transaction open, readers see no later messages until the broker aborts the
-    # transaction. With this setting the broker does so within a second after the transaction's timeout.
+    # transaction. With this setting, the broker aborts it within a second after the transaction's timeout.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
-    # A killed broker can register again only after its old session has expired. By default that takes 9 s.
+    # A killed broker can register again only after its old session has expired. By default this takes 9 s.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
 }
@@ -52,7 +52,8 @@ _SETTINGS = {
 class Kafka:
     """A broker. Its folder contains its data, settings, log and pid file; ``port`` 0 means any free port.
 
-    ``settings`` are broker properties that override the sandbox's own; ``jvm`` are additional options for Java.
+    ``settings`` are broker properties that override the sandbox's own properties; ``jvm`` are additional options for
+    Java.
     """
 
     def __init__(
@@ -66,26 +67,26 @@ class Kafka:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address of the broker, as clients need it."""
+        """The address of the broker in the form that clients need."""
         return f"127.0.0.1:{self.port}"
 
     def start(self, *, outlive: bool = False) -> Self:
         """Starts the broker on the data in its folder, and waits until it answers; the first start creates the data.
 
-        Without ``outlive``, the broker ends when this process ends. Raises UserError if there is no JDK, if Kafka
-        cannot be fetched, if the port is in use, or if the broker does not start.
+        Unless ``outlive`` is true, the broker ends when this process ends. Raises UserError if there is no JDK, if
+        Kafka cannot be fetched, if the port is in use, or if the broker does not start.
         """
         jars = fetched_jars(f"kafka-{VERSION}", _ARTIFACTS, label=f"Apache Kafka {VERSION}")
-        # The JVM unpacks native libraries into this folder of the sandbox, since it does not remove them if it is
-        # killed.
+        # The JVM unpacks native libraries into this folder of the sandbox, because a killed JVM does not remove them.
         scratch = self.folder / "tmp"
         scratch.mkdir(parents=True, exist_ok=True)
         jvm = [str(java()), "-Xmx512m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={scratch}", "-cp", f"{jars[0].parent}/*"]
         jvm[1:1] = self._jvm
-        # If another process binds the free port before the broker does, another port is tried.
+        # If another process binds the free port first, another port is tried.
         for _ in range(_ATTEMPTS):
             port = self.port or free_port()
-            # The chosen port is checked first, because a foreign broker on it would answer in place of ours.
+            # A port that the caller has chosen is checked first, because a foreign broker on it would answer in place
+            # of our broker.
             if self.port and not self.process.running() and not is_free(port):
                 break
             properties = self._write_properties(port=port, controller_port=free_port(other_than=port))
@@ -112,21 +113,22 @@ class Kafka:
         return file
 
     def _new_data(self, jvm: Sequence[str]) -> None:
-        """Creates the data, if there are none, as a copy of formatted data without topics from the cache: formatting
-        would start another JVM."""
+        """Creates the data if there are none. They are copied from the cache, which contains formatted data without
+        topics, because formatting would start another JVM.
+        """
         if (self.folder / "data" / "meta.properties").exists():
             return
         template = cached(f"kafka-data-{VERSION}", lambda folder: _format(jvm, folder))
         shutil.copytree(template / "data", self.folder / "data", dirs_exist_ok=True)
 
     def _comes_up(self, port: int) -> bool:
-        # While the broker is starting it refuses connections, which librdkafka would log.
+        # A starting broker refuses connections; librdkafka would log this.
         quiet = {"log_level": 0, "reconnect.backoff.max.ms": 100}
         admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", **quiet})
         return self.process.comes_up(lambda: _answers(admin), seconds=_START_SECONDS)
 
     def stop(self) -> None:
-        """Shuts the broker down cleanly, if it runs."""
+        """Shuts the broker down cleanly, if it is running."""
         self.process.stop()
 
     def kill(self) -> None:
@@ -134,7 +136,7 @@ class Kafka:
         self.process.kill()
 
     def running(self) -> bool:
-        """Whether the broker process runs."""
+        """Whether the broker process is running."""
         return self.process.running()
 
     def admin(self) -> AdminClient:

@@ -1,4 +1,4 @@
-"""Contains the settings of a MariaDB server, which can only be a leader, and initialises its data."""
+"""Defines the settings of a MariaDB server, which can only be a leader, and initialises its data."""
 
 import subprocess
 from collections.abc import Sequence

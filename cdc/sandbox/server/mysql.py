@@ -26,10 +26,10 @@ __all__ = ["MYSQL", "PASSWORD", "USER", "Dialect", "MySql", "grants", "server_co
 
 USER = "fluvio"
 PASSWORD = "fluvio4cdc!"
-_START_SECONDS = 300  # seconds; only a start that hangs takes longer: on an idle machine a start takes ten seconds
+_START_SECONDS = 300  # seconds; a start takes ten seconds on an idle machine, so only a hanging start takes longer
 _ATTEMPTS = 5
 _LONGEST_SOCKET = 100  # bytes; unix(7) allows 107, and mysqld appends ".lock" for its lock file
-_FROM_THE_START = "--lower-case-table-names="  # a server accepts this option only before it has data
+_FROM_THE_START = "--lower-case-table-names="  # a server accepts this option only if it has no data yet
 # The value is NULL, because the default folder for SELECT … INTO OUTFILE exists only in an installed package.
 _NO_FOLDER = "--secure-file-priv=NULL"
 _COMMON = (
@@ -41,9 +41,9 @@ _COMMON = (
     "--performance-schema=OFF",
     "--max-connections=200",
     "--character-set-server=utf8mb4",
-    "--local-infile=ON",  # cdc-consumer inserts many rows with LOAD DATA LOCAL
+    "--local-infile=ON",  # cdc-consumer uses LOAD DATA LOCAL to insert many rows
 )
-# cdc-producer requires these settings of a leader; docker/my.cnf contains the same settings.
+# cdc-producer requires these settings on a leader; docker/my.cnf contains the same settings.
 _REPLICATION = (
     "--log-bin=binlog",
     "--log-replica-updates=ON",
@@ -61,8 +61,8 @@ class Dialect:
     """The differences between MySQL and MariaDB servers.
 
     ``settings`` are options of the server, and ``grants`` is the file with the statements that create the user
-    ``fluvio``. ``initialise(programs, folder, options)`` writes the data of a new server, with that user, to ``data``
-    in ``folder``; its ``options`` can't be changed later.
+    ``fluvio``. ``initialise(programs, folder, options)`` creates the data of a new server, including that user, in the
+    folder ``data`` below ``folder``; ``options`` can't be changed later.
     """
 
     settings: tuple[str, ...]
@@ -108,8 +108,8 @@ class MySql:
     def start(self, *, outlive: bool = False) -> Self:
         """Starts the server on the data in its folder, and waits until it answers; the first start creates the data.
 
-        Without ``outlive``, the server ends when this process ends. Raises UserError if there is no MySQL, if the port
-        is in use, or if the server refuses a setting.
+        Unless ``outlive`` is true, the server ends when this process ends. Raises UserError if there is no MySQL, if
+        the port is in use, or if the server refuses a setting.
         """
         programs = self._find()
         if len(os.fsencode(self.socket)) > _LONGEST_SOCKET:
@@ -122,10 +122,10 @@ class MySql:
         chosen = [option for option in self.extra_args if option.startswith(_FROM_THE_START)]
         _new_data(programs, self.dialect, self.data, chosen)
         if not self.running():
-            # A killed server leaves the lock file of its socket behind. The pid in that file may now be the pid of
-            # another program.
+            # A killed server leaves the lock file of its socket behind. The pid in that file may now belong to another
+            # program.
             self.socket.with_name(f"{self.socket.name}.lock").unlink(missing_ok=True)
-        # If another process binds a free port before the server does, another port is tried.
+        # If another process binds the free port first, another port is tried.
         for port in [self.port] if self.port else [free_port() for _ in range(_ATTEMPTS)]:
             self.process.start(self._command(programs, port), outlive=outlive)
             if self.process.comes_up(self._answers, seconds=_START_SECONDS):
@@ -155,7 +155,7 @@ class MySql:
 
     def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX) as probe:
-            # The server's socket is probed first, because pymysql would leak its own socket if the server's socket does
+            # The server's socket is tried first, because pymysql would leak its own socket if the server's socket does
             # not exist yet.
             if probe.connect_ex(str(self.socket)):
                 return False
@@ -166,7 +166,7 @@ class MySql:
             return False
 
     def stop(self) -> None:
-        """Shuts the server down cleanly, if it runs."""
+        """Shuts the server down cleanly, if it is running."""
         self.process.stop()
 
     def kill(self) -> None:
@@ -174,7 +174,7 @@ class MySql:
         self.process.kill()
 
     def running(self) -> bool:
-        """Whether the server process runs."""
+        """Whether the server process is running."""
         return self.process.running()
 
     def connect(self, **options: Any) -> "Connection[Any]":
@@ -189,8 +189,8 @@ class MySql:
         return pymysql.connect(unix_socket=str(self.socket), **settings)
 
     def write_client(self, script: Path) -> None:
-        """Writes a shell script that connects the client ``mysql`` to this server as ``fluvio``. Raises UserError if
-        there is no client.
+        """Writes a shell script that runs the client ``mysql`` with a connection to this server as ``fluvio``. Raises
+        UserError if there is no client.
         """
         client = self._find().client
         if not client:
@@ -200,7 +200,7 @@ class MySql:
                 hint="install mysql-client",
             )
         options = self.folder / "client.cnf"
-        # The password is in a file and not in the command line, which other users of the machine can read.
+        # The password is in a file, because other users of the machine can read the command line.
         write_text(
             options,
             f'[client]\nprotocol=tcp\nhost=127.0.0.1\nport={self.port}\nuser={USER}\npassword="{PASSWORD}"\n',
@@ -211,8 +211,9 @@ class MySql:
 
 
 def server_command(programs: MySqlPrograms, data: Path) -> list[str]:
-    """The command that starts a MySQL or MariaDB server on the data folder ``data``, without the settings of its
-    dialect."""
+    """Returns the command that starts a MySQL or MariaDB server on the data folder ``data``, without the settings of
+    its dialect.
+    """
     user = ["--user=root"] if os.geteuid() == 0 else []
     return [*programs.server, "--no-defaults", *programs.options, f"--datadir={data}", *user]
 
@@ -224,8 +225,8 @@ def _first_error(process: Process) -> str:
 
 
 def _new_data(programs: MySqlPrograms, dialect: Dialect, data: Path, settings: Sequence[str]) -> None:
-    """Creates the data of a new server, with the user ``fluvio``, as a copy from the cache, since initialising takes
-    seconds.
+    """Creates the data of a new server, with the user ``fluvio``. The data are copied from the cache, because
+    initialising takes seconds.
 
     ``settings`` are the options with which the server must be initialised.
     """
@@ -250,12 +251,12 @@ def _initialise(programs: MySqlPrograms, folder: Path, chosen: Sequence[str]) ->
             f"mysqld cannot initialise its data: {log.read_text()[-300:]}",
             code="CDC-SANDBOX-START",
         )
-    # --initialize cannot create accounts, so the server is started a first time, without a binlog, to create them.
+    # --initialize cannot create accounts. So the server is started once without a binlog, to create them.
     process = Process("first-start", folder=folder)
     settings = ["--skip-networking", "--skip-log-bin", "--mysqlx=OFF", "--socket=mysqld.sock"]
     process.start([*server, *settings, f"--init-file={MYSQL.grants}"])
-    # The server prints this line after it has run the init file. A clean shutdown then writes all changes to the data
-    # files.
+    # The server prints this line after it has executed the init file. A clean shutdown then writes all changes to the
+    # data files.
     ready = process.comes_up(lambda: "ready for connections" in process.said(), seconds=_START_SECONDS)
     if not (ready and process.stop()):
         raise UserError(

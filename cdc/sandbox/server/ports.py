@@ -15,7 +15,7 @@ _RANGE = range(20000, 32000)
 def is_free(port: int) -> bool:
     """Whether a server could listen on this port of 127.0.0.1."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # Servers set this option, too, so that a connection in TIME_WAIT does not block the port.
+        # Servers also set this option, so that a connection in TIME_WAIT does not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -27,8 +27,8 @@ def is_free(port: int) -> bool:
 def free_port(*, other_than: int = 0) -> int:
     """Finds a free port.
 
-    No other call returns the same port while this process runs, so that a killed server finds its port free when it is
-    started again. But another program may bind the port first; the caller must then try another port.
+    While this process is running, no other call returns the same port. So a killed server finds its port free when it
+    is started again. But another program may bind the port first; the caller must then try another port.
     """
     for _ in range(1000):
         port = random.choice(_RANGE)
@@ -40,8 +40,8 @@ def free_port(*, other_than: int = 0) -> int:
 def _reserve(port: int) -> bool:
     """Reserves ``port`` until this process ends; returns whether that succeeded.
 
-    The reservation is that this process binds the UDP port with the same number. The servers do not use UDP, and
-    ``free_port`` returns no port whose UDP port it can't bind.
+    To reserve a port, this process binds the UDP port with the same number, because the servers do not use UDP.
+    ``free_port`` returns a port only if it can bind its UDP port.
     """
     mark = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:

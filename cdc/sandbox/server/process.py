@@ -32,7 +32,7 @@ class Process:
     """A program, identified by its pid file ``<folder>/<name>.pid``, with its output in ``<folder>/<name>.log``.
 
     The program holds a lock on its pid file until it ends, for whatever reason. So any process can check the lock to
-    see whether the program runs, and never kills another program that got the same pid later.
+    see whether the program is running, and never kills a later program with the same pid.
     """
 
     def __init__(self, name: str, *, folder: Path) -> None:
@@ -45,11 +45,11 @@ class Process:
     def start(
         self, command: Sequence[str | Path], *, outlive: bool = False, environment: Mapping[str, str] | None = None
     ) -> None:
-        """Starts ``command``. Without ``outlive``, the program ends when this process ends. Raises UserError if the
-        program is already running.
+        """Starts ``command``. Unless ``outlive`` is true, the program ends when this process ends. Raises UserError if
+        the program is already running.
         """
         self._forget_guard()
-        # The program inherits the lock. After this block only the program holds the lock.
+        # The program inherits the lock. After this block only the program holds it.
         with self._locked() as lock, self.log.open("ab") as log:
             mode = "free" if outlive else "bound"
             self._log_start = log.tell()
@@ -92,13 +92,13 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The program's process id. Raises ServerGone if it does not run."""
+        """The program's process id. Raises ServerGone if the program is not running."""
         if not self.running():
             raise ServerGone(f"{self.name} does not run", code="CDC-SANDBOX-SERVER", where=str(self.log))
         return int(self._pid_file.read_text())
 
     def running(self) -> bool:
-        """Whether the program runs now, even if another process started it."""
+        """Whether the program is running, even if another process started it."""
         try:
             descriptor = os.open(self._pid_file, os.O_RDWR)
         except FileNotFoundError:
@@ -112,8 +112,9 @@ class Process:
         return False
 
     def comes_up(self, answers: Callable[[], bool], *, seconds: float) -> bool:
-        """Waits until ``answers()`` is true; returns whether that happened within ``seconds``. If it did not, or if the
-        program has ended, kills the program."""
+        """Waits until ``answers()`` is true; returns whether it became true within ``seconds``. If it did not, or if
+        the program has ended, kills the program.
+        """
         ended = False
 
         def decided() -> bool:
@@ -142,14 +143,18 @@ class Process:
             self.kill()
 
     def stop(self, *, seconds: float = 60) -> bool:
-        """Sends SIGTERM to the program, and SIGKILL after ``seconds``; returns whether it ended without SIGKILL."""
+        """Sends SIGTERM to the program, and SIGKILL after ``seconds``. Returns whether the program ended without
+        SIGKILL.
+        """
         self._signal(os.kill, signal.SIGTERM)
         ended = wait_until(lambda: not self.running(), seconds=seconds)
         self.kill()
         return ended
 
     def kill(self) -> None:
-        """Sends SIGKILL to the program and its children, if it runs, and waits until it has ended."""
+        """Sends SIGKILL to the program and its children, if the program is running, and waits until the program has
+        ended.
+        """
         self._signal(os.killpg, signal.SIGKILL)
         if not wait_until(lambda: not self.running(), seconds=30):
             raise ServerGone(f"{self.name} does not die", code="CDC-SANDBOX-SERVER", where=str(self._pid_file))

@@ -42,7 +42,7 @@ def with_entries(drifted: DataFrame, tables: Sequence[Table], entries: Sequence[
 
 
 def _holds(entry: Entry) -> Column:
-    """Whether the conditions of an entry hold for a row of a table that it names."""
+    """Whether the conditions of an entry hold for a row of a table that the entry names."""
     found = F.lit(True)
     if entry.kinds is not None:
         found &= F.col("kind").isin(*entry.kinds)

@@ -1,16 +1,17 @@
 """Removes the records of changes that only the follower's foreign keys made (cascades).
 
-Since MySQL 9.6 a server logs the changes made by its foreign keys, and the flags of each rows event show this. With an
-older leader the consumer leaves cascades to the follower; if the follower is newer, its log has changes that the
-leader's log lacks. The fold leaves these changes out, so that neither side has them.
+Since MySQL 9.6 a server logs the changes made by its foreign keys, and sets a flag in each rows event to show that it
+does. With an older leader the consumer leaves cascades to the follower; if the follower is newer, its log has changes
+that the leader's log lacks. The fold leaves these changes out, so that neither side has them.
 
-In the follower's log a cascade consists of rows with foreign key checks off, in a transaction that applied no record of
-that table for which the consumer turns the checks off: a record that had them off on the leader, a record of a leader
-that logs cascades, or a record of a table that is being copied, whose rows come before the rows that they refer to.
-Such a record explains only changes that the consumer can make from it: a record that adds rows explains no change that
-deletes or updates rows. So a row that the leader added with the checks off may be deleted by a cascade in the same
-transaction. Each transaction is compared with the records that it applied, so a later upgrade of the leader changes
-nothing for earlier transactions.
+In the follower's log, the rows of a cascade are logged with foreign key checks off. The consumer also turns the checks
+off, for three kinds of records: records that had the checks off on the leader, records of a leader that logs cascades,
+and records of a table that is being copied, since its rows may refer to rows that are copied later. Rows with the
+checks off are a cascade if no record of these kinds explains them: their transaction applied no such record of the same
+table. A record explains only changes that the consumer can make from it: a record that adds rows explains no change
+that deletes or updates rows. So a cascade is recognized even if it deletes a row that the leader added with the checks
+off in the same transaction. Each transaction is compared with the records that it applied, so a later upgrade of the
+leader changes nothing for earlier transactions.
 """
 
 from collections.abc import Mapping
@@ -37,7 +38,8 @@ def without_cascades(
 ) -> DataFrame:
     """Removes from both sides' ``records`` the records of changes that only the follower's foreign keys made.
 
-    Transactions in which the consumer resolved conflicts stay complete, since it turns the checks off to resolve them.
+    Transactions in which the consumer resolved conflicts stay complete, since the consumer turns the checks off to
+    resolve conflicts.
     """
     leader = contents.get(LEADER)
     if leader is None or not leader.silent_keys or not contents[FOLLOWER].unchecked:

@@ -7,7 +7,7 @@
     before-image mismatch   a before image differs from the last logged image: the row was changed with the binlog off
     schema drift            only one side has a statement: the tables differ, or the follower changed the row by itself
                             (a trigger, a foreign key) in a transaction of the consumer
-    missing apply           none of these: the follower has applied later changes, but its log lacks this one
+    missing apply           none of these: the follower has applied later changes, but its log lacks this change
 
 Only the last change counts, since after each change that the consumer applies, the row equals the leader's row: a
 foreign write that the leader has overwritten since is not the cause. A keyless row is identified only by its content,
@@ -38,8 +38,8 @@ _STATEMENTS = (
 # SQL for the sequence of the row's last change on the leader. If the leader has not logged the row and no chunk
 # contains it, this is the sequence at which the copy began: the leader did not have the row then.
 _SAID = "coalesce(leader_last.sequence, began)"
-# SQL that is true if both sides changed the row, and the follower's last change has no mark
-# (``streams.consumer_notes``), so that the consumer made it.
+# SQL that is true if both sides changed the row, and the consumer made the follower's last change: this change has no
+# mark (``streams.consumer_notes``).
 _CHANGED_BY_BOTH = f"""
     {_SAID} IS NOT NULL AND follower_last IS NOT NULL
     AND coalesce(follower_marked.sequence != follower_last.sequence, true)
@@ -47,7 +47,8 @@ _CHANGED_BY_BOTH = f"""
 _LAST_ON_FOLLOWER = "(NOT keyed OR follower_marked.sequence = follower_last.sequence)"
 _LAST_ON_LEADER = "(NOT keyed OR leader_marked.sequence = leader_last.sequence)"
 _AFTER_FOLLOWER = "(NOT keyed OR coalesce(leader_marked.at > follower_last.sequence, true))"
-# A conflict explains nothing if the leader changed the row after it, since the consumer had to apply that change.
+# A conflict explains nothing if the leader changed the row after the conflict, since the consumer had to apply that
+# change.
 _BY_CONFLICT = f"{_LAST_ON_FOLLOWER} AND (NOT keyed OR coalesce(leader_last.sequence <= follower_marked.at, true))"
 _EXPLAINS = """
     IF(s.alters,
@@ -154,9 +155,9 @@ def with_causes(
 
 
 def _with_applied_at(drifted: DataFrame, transactions: DataFrame | None) -> DataFrame:
-    """Adds the column ``applied_at``: the sequence, in the follower's topic, of the first record of the transaction in
-    which the consumer applied the leader's last change of the row, or began to copy its table. It is NULL if there is
-    no such transaction, or if another client made the follower's last change.
+    """Adds the column ``applied_at``, a sequence in the follower's topic. It is the start of the transaction in which
+    the consumer applied the leader's last change of the row, or in which it began to copy the row's table. It is NULL
+    if there is no such transaction, or if another client made the follower's last change.
     """
     nothing = F.lit(None).cast("bigint").alias("applied_at")
     changed = drifted.where(_CHANGED_BY_BOTH)

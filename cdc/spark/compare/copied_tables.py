@@ -41,8 +41,8 @@ _UNKNOWN = f"""
         ELSE copied AND leader_last IS NULL AND follower_image IS NOT NULL AND follower_era < -alters
     END, false)
 """
-# In this case the row is extra: a chunk contained it, and the leader deleted it later; the follower, whose log lacks
-# the row, did not delete it.
+# In this case the row is extra: a chunk contained the row, and the leader deleted it later. The follower's log contains
+# no change of the row, so the follower did not delete it.
 KIND_OF_COPIED = "IF(unlogged AND follower_last IS NULL AND leader_marked.kind = 'chunk', 'extra', NULL)"
 
 

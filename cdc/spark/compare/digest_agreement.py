@@ -14,8 +14,8 @@ So the order of a row's changes is not checked if there are more than three: unl
 the log still removes each image as often as it adds it. The last image is always compared.
 
 The digests have 64 bits. A drifted row counts as equal only if two different images have the same hash; the probability
-of this is 1 in 1.8e19 for each drifted row. Two rows of a table whose keys have the same hash count as one row. It is
-open if their images are not continuous, and is then compared exactly.
+of this is 1 in 1.8e19 for each drifted row. Two rows of a table whose keys have the same hash count as one row. This
+row is open if its images are not continuous; then it is compared exactly.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ from cdc.spark.streams.row_places import HIGHEST_SEQUENCE
 
 __all__ = ["Agreement", "agreement", "comparable_tables"]
 
-_FEW = 100_000  # the most open rows that Spark broadcasts: they must fit into the memory of each executor
+_FEW = 100_000  # maximum number of open rows that Spark broadcasts: they must fit into each executor's memory
 
 _LOW, _HIGH = "{0} & 4294967295L", "shiftright({0}, 32)"
 _SIDES = {"leader": "by_leader", "follower": "NOT by_leader"}

@@ -10,22 +10,22 @@ before image), adds an image (the after image), or both. For each identity the f
             row that was there before the topic began
     image   the image added last; NULL if the last change removed it
     last    the sequence and the binlog position of the last change
-    found   the image of the row as its first change found it, which removed this image. Only for a row that may be
-            older than the stream or than the last ALTER before its last change; the first change since then counts
-    stood   the image of the row that the change before this ALTER left; NULL if there is no such change
+    found   the image that the row's first change removed. Only for a row that may be older than the stream, or than
+            the last ALTER before the row's last change. After an ALTER, the first change since this ALTER counts
+    stood   the image that the row's last change before this ALTER added; NULL if there is no such change
 
-ALTER TABLE changes rows without logging them, and the fold does not know how. After an ALTER, until a logged change of
-the row, the fold shows: columns that were dropped or renamed, under their old names; a new column as NULL, whatever its
-DEFAULT; values as they were before a new type, character set or generated column; rows of partitions that were dropped,
-truncated or exchanged, as before; rows under their old key. Both servers' streams have the same statements between the
-same rows, so equal histories result in equal folds; ``ddl.definitions`` finds statements that only one side has.
-Without ALTER, the fold equals the tables, row by row.
+ALTER TABLE changes rows without logging them, and the fold does not know how it changes them. After an ALTER, until a
+logged change of the row, the fold contains the row as it was before: columns that were dropped or renamed have their
+old names; a new column is NULL, whatever its DEFAULT; values are as before a new type, character set or generated
+column; rows of partitions that were dropped, truncated or exchanged still exist; rows have their old key. Both servers'
+streams have the same statements between the same rows, so equal histories result in equal folds; ``ddl.definitions``
+finds statements that only one side has. Without ALTER, the fold equals the tables, row by row.
 
 Rows logged for a table that was later dropped, emptied or renamed are left out, or belong to the renamed table,
 according to the table's lineage (``ddl.lineage``). Rows from before a copy of the table began are left out, too: the
-chunks of the copy **state** all rows that were not changed since. A row in a chunk adds an image, which the table may
-have already. A repair (``cdc-repair``) states the rows of some keys and that other keys have no row; earlier rows still
-count.
+chunks of the copy **state** (contain) all rows that were not changed since. A row in a chunk adds an image, which the
+table may have already. A repair (``cdc-repair``) states the rows of some keys, and that other keys have no row. Unlike
+for a copy, records from before the repair still count.
 
 The other folds use only the last change of each row (``streams.row_places``). This fold sorts the changes of a row,
 since it compares each change with the change before.
@@ -120,10 +120,10 @@ def changes(
     """Computes the changes that the valid ``records`` of one side made to rows. Each change has the last name of its
     table, and ``removes`` or ``adds`` an image, or does both.
 
-    An UPDATE does both to one row, or removes one row and adds another if their keys differ. The images are ``before``
-    and ``after``, as they were logged for ``columns``. ``marks`` are notes on changes that are not ordinary
-    (``streams.consumer_notes``). If ``among`` is given, only changes of the identities in it (database, table, and
-    ``identity`` as in ``streams.row_digests``) are returned.
+    An UPDATE removes and adds an image of one row, or removes one row and adds another row if their keys differ. The
+    images are ``before`` and ``after``, as they were logged for ``columns``. ``marks`` are notes on changes that are
+    not ordinary (``streams.consumer_notes``). If ``among`` is given, only changes of the identities in ``among``
+    (database, table, and ``identity`` as in ``streams.row_digests``) are returned.
     """
     # The plan has few steps, since Spark analyzes the whole plan again at each step.
     rows = records.where(f"valid AND rows IS NOT NULL AND database != '{CHECKPOINT_DATABASE}'")
@@ -150,8 +150,8 @@ def changes(
 def carried(folded: DataFrame, lineage: DataFrame) -> DataFrame:
     """Converts the rows of an earlier fold to the form of ``changes``, so that the changes of new records can follow.
 
-    ``folded`` has the columns of ``fold``, with the names that tables had then. ``lineage`` is the lineage of tables
-    according to the new statements.
+    ``folded`` has the columns of ``fold``, with the tables' names at the time of the earlier fold. ``lineage`` is the
+    lineage of tables according to the new statements.
     """
     rows = folded.withColumns({
         "held": F.col("era"),

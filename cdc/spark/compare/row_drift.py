@@ -1,8 +1,9 @@
 """Compares both sides' folds: finds the rows that differ, with cause and evidence, and rows with discontinuities.
 
 Keyed rows are missing (only the leader has the row), extra (only the follower has it), or different (both have it, with
-other values). A column that one image lacks counts as NULL there. A row that neither fold contains has drifted, too, if
-one side deleted it and the other side never changed it: the row is older than the topic, and one side still has it.
+other values). A column that one image lacks counts as NULL in this image. A row that neither fold contains has drifted,
+too, if one side deleted it and the other side never changed it: the row is older than the topic, and one side still has
+it.
 
 Keyless rows are a multiset: equal images are counted, and the difference in count is the number of rows missing or
 extra.
@@ -11,9 +12,9 @@ If only one side has changed a row of a table older than the topics, the other s
 change. So the row is different only until it is changed back. The same holds for a row that both sides had before an
 ALTER and that only one side has changed later.
 
-A row did not drift if the leader deleted it, its topic never contained it, and the consumer found it missing. Nor did a
-row that the leader did not have at its last repair: the follower does not have it either after the repair. For rows of
-tables that were copied into the leader's stream see ``compare.copied_tables``.
+A row did not drift if the leader deleted it, its topic never contained it, and the consumer found it missing. A row did
+not drift either if the leader did not have it at the row's last repair: after the repair, the follower does not have
+it, either. For rows of tables that were copied into the leader's stream see ``compare.copied_tables``.
 
 Samples of drifted rows contain rows of each table, so that a table with many drifted rows does not hide other tables.
 """
@@ -159,7 +160,7 @@ _COLUMNS = tuple(name for name in DriftedRow.__dataclass_fields__ if name != "si
 @dataclass(frozen=True, slots=True)
 class Discontinuity:
     """A keyed row with changes whose before image was not the image added last; ``times`` counts these changes,
-    ``last`` is the newest of them.
+    ``last`` is the newest of these changes.
 
     ``partition`` and ``offset`` are the place of the record of ``last`` in Kafka; None if this audit did not read it.
     """
@@ -180,8 +181,8 @@ def compare(leader: DataFrame, follower: DataFrame, copied: Copied = NO_COPIES) 
     The join needs no shuffle: both folds are grouped by the columns that they are joined on.
     """
     named = [_named(side, rows) for side, rows in (("leader", leader), ("follower", follower))]
-    # Spark does not notice that the results of this join, and of the joins in a fold, are in one partition: so they are
-    # put there again.
+    # Spark does not notice that the results of this join, and of the joins in a fold, are in one partition. So the
+    # results are put into one partition again.
     one, other = map(in_one_part, named)
     joined = in_one_part(one.join(other, IDENTITY, "full_outer"))
     counts = {name: F.coalesce(name, F.lit(0)) for side in _SIDES for name in (f"{side}_net", f"{side}_breaks")}
@@ -210,7 +211,7 @@ def compared(joined: DataFrame, copied: Copied = NO_COPIES) -> DataFrame:
 
 
 def as_folded(comparison: DataFrame) -> DataFrame:
-    """Restores both sides' folds from a comparison: its rows with the columns ``JOINED``."""
+    """Restores both sides' folds from a comparison: returns the comparison's rows with the columns ``JOINED``."""
     return comparison.select(*(
         F.col(f"{name.removesuffix('_image')}_folded").alias(name) if name.endswith("_image") else name
         for name in JOINED
@@ -273,7 +274,9 @@ def key_lines(drifted: DataFrame, tables: Sequence[Table], *, most: int) -> Iter
 
 
 def discontinuities(comparison: DataFrame, sides: Iterable[str], *, limit: int) -> list[Discontinuity]:
-    """Collects, for each side in ``sides``, the first ``limit`` rows with a before image that differs from the row."""
+    """Collects, for each side in ``sides``, the first ``limit`` rows with a before image that differs from the row's
+    previous image.
+    """
     found = []
     for side in sides:
         rows = comparison.where(f"{side}_breaks > 0").orderBy(f"{side}_broken.sequence").limit(limit)

@@ -22,8 +22,8 @@ class Table:
 
     ``not_compared`` counts rows of a copied table, not included in the other counts, for which the follower's log does
     not show whether they are equal to the copy. ``older`` is true if the table may be older than the topics and may
-    have older rows; no count includes rows that have not changed since. ``accepted`` counts rows that differ and that
-    ``--accept`` accepts: they do not count as drifted.
+    have older rows; no count includes older rows that the topics do not contain. ``accepted`` counts rows that differ
+    and that ``--accept`` accepts: they do not count as drifted.
     """
 
     database: str

@@ -21,8 +21,8 @@ ROWS, DEFINITION, SKIPPED_EVENT = "rows", "definition", "skipped event"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of the file: it accepts drift of the sorts in ``what`` (``ROWS``, …) of objects that ``name``, a glob,
-    matches.
+    """An entry of the file. It accepts the sorts of drift in ``what`` (``ROWS``, …), in objects whose names match the
+    glob ``name``.
 
     The conditions for rows are that the drift is one of ``kinds``, that no columns other than ``columns`` differ, and
     that the row's key is one of ``keys`` (values as text). The conditions for a definition are that no statements other
@@ -51,8 +51,8 @@ class Entry:
         return TableGlobs.of([self.name], key="accept.name", names_database=True).match(database, name)
 
     def accepts(self, drift: SchemaDrift) -> bool:
-        """Whether the entry accepts ``drift``: an object that is defined differently, or an object that an event which
-        an operator skipped may have changed.
+        """Whether the entry accepts ``drift``. The object of ``drift`` is defined differently, or was perhaps changed
+        by an event that an operator skipped.
         """
         wanted = SKIPPED_EVENT if drift.cause == SKIPPED_EVENT else DEFINITION
         if wanted not in self.what or not self.names(drift.database, drift.name):
@@ -61,7 +61,7 @@ class Entry:
             return False
         if self.statements is None:
             return True
-        # If no statement is known that made the object different, something else did, which the entry does not accept.
+        # If ``drift`` has no statements, something else made the object different, and the entry does not accept it.
         listed = [words(statement) for statement in self.statements]
         return bool(drift.statements) and all(len(each) < TEXT and words(each) in listed for each in drift.statements)
 

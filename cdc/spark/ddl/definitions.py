@@ -4,9 +4,10 @@ The audit does not interpret SQL. An object's definition is the list of statemen
 (``ddl.object_history``); if the lists of both servers differ, the object counts as different. So an ALTER that another
 ALTER reverted is drift until the object is created again, while statements before a DROP are ignored.
 
-A statement that the follower ran for the leader has a GTID from which the leader's sequence is known
-(``model.statement_gtid``), so that both can be matched; all other statements are the follower's own. A statement that
-an operator skipped and then ran by hand, with the same text on the same objects, counts as run.
+If the follower ran a statement for the leader, the statement's GTID determines the leader's sequence
+(``model.statement_gtid``), so that the statements of both servers can be matched. All other statements are the
+follower's own. A statement that an operator skipped and then ran by hand, with the same text on the same objects,
+counts as run.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -80,9 +81,10 @@ def definitions(
     """Compares the objects that both sides' statements define.
 
     ``leader`` are the statements of the leader up to the compared sequence; ``sequences`` finds the statements among
-    them that the follower ran. ``not_run`` maps the sequences of statements that the follower did not run to their
-    state in its ledger. ``rows`` are the (database, table) of all rows. URIs contain the leader's names of databases;
-    the texts of the follower's statements contain the names that result from ``renames``.
+    them that the follower ran. ``not_run`` contains the statements that the follower did not run: the keys are their
+    sequences, the values are their states in the follower's ledger. ``rows`` are the (database, table) of all rows.
+    URIs contain the leader's names of databases; the texts of the follower's statements contain the names that result
+    from ``renames``.
     """
     skipped = {sequence for sequence, state in not_run.items() if state == "skipped"}
     to_run = (act for act in leader if act.sequence not in not_run or act.sequence in skipped)

@@ -24,7 +24,9 @@ _ALTERS = ("AlterTable", "CreateIndex", "DropIndex")
 
 END = 1 << 62
 BEGINS_COPY, ENDS_COPY = "CopyTable", "CopiedTable"
-"""Actions of records, not of statements: the copy of a table begins with the first, and is complete with the second."""
+"""Actions that stand for records, not for statements: a table's copy begins with BEGINS_COPY, and is complete with
+ENDS_COPY.
+"""
 
 TEXT = 10_000  # characters of a statement that are kept; the rest is truncated
 
@@ -187,10 +189,11 @@ def beginnings(lineage: Iterable[Segment]) -> dict[Name, Beginning]:
 
 
 def exchanged(acts: Iterable[Act], segments: Iterable[Segment]) -> int | None:
-    """Finds an EXCHANGE PARTITION with which one of the ``segments`` begins, and returns its sequence; None if there is
-    none.
+    """Returns the sequence of an EXCHANGE PARTITION with which one of the ``segments`` begins; None if no segment
+    begins with such a statement.
 
-    From then on the table has rows that were logged for another table. No other statement alters two tables.
+    After the statement, the table contains rows that were logged for another table. No other statement alters two
+    tables.
     """
     altered: dict[int, set[Name | None]] = {}
     for act in acts:

@@ -65,9 +65,9 @@ def like_source(act: Act, names: Mapping[str, str]) -> str | None:
     """Returns the URI of the table after LIKE, with the leader's name of its database; None for a statement without
     LIKE.
 
-    Records contain it in ``like``. For older records it is parsed from the statement's text: ``names`` maps the
-    server's names of databases to the leader's names, and a table name without a database belongs to the database of
-    the new table.
+    Records contain this URI in ``like``. For older records the URI is parsed from the statement's text: ``names`` maps
+    the server's names of databases to the leader's names, and a table name without a database belongs to the database
+    of the new table.
     """
     if act.like or act.action != "CreateTable":
         return act.like

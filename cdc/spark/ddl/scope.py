@@ -60,8 +60,9 @@ class Scope:
         """Reports a statement that the consumer left out although these filters let it pass, or although its filters
         are not known.
 
-        ``not_run`` maps the sequences of the leader's statements that the follower did not run to their state in its
-        ledger: ``not applied`` means that the consumer's filters left the statement out.
+        ``not_run`` contains the leader's statements that the follower did not run: the keys are their sequences, the
+        values are their states in the follower's ledger. The state ``not applied`` means that the consumer's filters
+        left the statement out.
         """
         left_out = [
             act

@@ -1,8 +1,8 @@
 """Follows the leader's statements and the records that begin and end copies of tables, and lists the tables that were
 copied into the stream, or are about to be copied. Pure.
 
-A copy is complete with its last chunk. If a statement interrupts a copy, it begins again. Until the copy is complete,
-the stream does not contain all of the table's rows.
+A copy is complete with its last chunk. If a statement interrupts a copy, the copy begins again. Until the copy is
+complete, the stream does not contain all of the table's rows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

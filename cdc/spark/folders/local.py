@@ -94,8 +94,8 @@ class LocalFolder:
             take_from_others(self.path)
 
     def lock(self, name: str) -> IO[str]:
-        """Locks a file. The lock ends when the process ends, or earlier. Raises InUseError if another process holds the
-        lock.
+        """Locks a file. The lock ends when it is closed, at the latest when the process ends. Raises InUseError if
+        another process holds the lock.
         """
         (self.path / name).touch(mode=FILE)
         lock = (self.path / name).open("a")  # appending keeps the contents of a foreign file of this name

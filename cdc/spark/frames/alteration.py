@@ -1,9 +1,9 @@
-"""Computes how ALTER TABLE changes the columns of a table, and its rows, which the server changes without logging them,
-as far as the effect is certain. Pure.
+"""Computes how ALTER TABLE changes a table's columns and rows, as far as the effect is certain. The server does not log
+the changes of the rows. Pure.
 
-A value is certain if records before and after the statement would contain the same JSON text for it. This is so in
-columns that were only moved, renamed, or changed to a wider type of the same kind. In all other columns the values are
-not certain; the reason is called a **doubt**.
+A value is certain if records before and after the statement would contain the same JSON text for it. The values are
+certain in columns that were only moved, renamed, or changed to a wider type of the same kind. In all other columns the
+values are not certain; the reason is called a **doubt**.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -43,9 +43,10 @@ _OF_PARTITIONS = ("DROP", "TRUNCATE", "EXCHANGE", "REORGANIZE", "REBUILD", "COAL
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of a column's values: the former column ``name``, or else the JSON text ``value``; otherwise the
-    values are not certain, and ``doubt`` is the reason. ``null_doubt`` is the reason why only values that were NULL
-    before are not certain."""
+    """The origin of a column's values: the former column ``name``, or the JSON text ``value``. If both are None, the
+    values are not certain, and ``doubt`` is the reason. If only values that were NULL before are not certain,
+    ``null_doubt`` is the reason.
+    """
 
     name: str | None = None
     value: str | None = None
@@ -290,11 +291,11 @@ def _changes_text(old: ColumnType, new: ColumnType, doubt: str, *, strict: bool)
 
 
 def _keeps_texts(old: ColumnType, new: ColumnType, *, strict: bool) -> bool:
-    """Whether the members of an ENUM or SET stay the same, and records contain their texts either both before and after
-    the statement or never.
+    """Whether the existing members of an ENUM or SET stay the same, and the statement does not change whether records
+    contain their texts or their numbers.
 
-    Records contain numbers if a member of a SET is empty, or if two members are equal in a collation, which records
-    don't contain.
+    Records contain numbers if a member of a SET is empty, or if two members are equal in the column's collation;
+    records do not contain the collation.
     """
     before, after = old.members, new.members or ()
     if before is None or after[: len(before)] != before or (old.name == "set" and ("" in before) != ("" in after)):

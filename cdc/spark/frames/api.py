@@ -42,8 +42,8 @@ _BY_NAME = """
 
 
 def of_table(messages: DataFrame, plan: Plan, options: Options, *, since: int, upto: int) -> DataFrame:
-    """Returns the changes of one table: the columns op, before and after, which are structs of the plan's columns, and
-    the place in the stream.
+    """Returns the changes of one table. The columns are op, before and after (structs of the plan's columns), and the
+    place in the stream.
     """
     changed = changed_rows(messages, plan, since=since, upto=upto)
     images = [f"{_struct(plan, name, options)} AS {name}" for name in ("before", "after")]
@@ -51,8 +51,8 @@ def of_table(messages: DataFrame, plan: Plan, options: Options, *, since: int, u
 
 
 def of_all_tables(messages: DataFrame, *, since: int, upto: int) -> DataFrame:
-    """Returns the changes of all tables: the columns database, table, op, before and after, which are maps from column
-    to JSON text, and the place in the stream.
+    """Returns the changes of all tables. The columns are database, table, op, before and after (maps from column to
+    JSON text), and the place in the stream.
 
     Spark raises an error for a message that is not a record.
     """
@@ -73,8 +73,8 @@ def _struct(plan: Plan, image: str, options: Options) -> str:
     return f"IF({image} IS NULL, NULL, struct({fields}))"
 
 
-# Rows are counted in a generator, since Spark pushes no filter below a generator. For a filter that is pushed down to
-# the scan, Spark would parse all messages once more for each field in the filter.
+# The rows are counted inside a generator (explode), since Spark pushes no filter below a generator. If a filter were
+# pushed down to the scan, Spark would parse all messages once more for each field in the filter.
 _COUNTED = "explode_outer(IF({}, array(struct(database, table, sequence, size(rows) AS count)), NULL))"
 _SEGMENTS = "database STRING, table STRING, first BIGINT, end BIGINT, owner STRUCT<database: STRING, table: STRING>"
 
@@ -140,11 +140,12 @@ def table(
     **choices: str,
 ) -> DataFrame:
     """Reads the table ``name`` (DATABASE.TABLE) as it is now or, if ``at`` is given, as it was at that moment, with the
-    columns that it had then.
+    columns of that moment.
 
     ``profile`` is the profile of the leader's cdc-producer. ``at`` is a sequence, a GTID, or a time (in the session's
-    time zone if the text names no zone); a time means the newest transaction that was complete then. docs/tables.md
-    lists the Spark type of each MySQL type. ``choices`` are the options in ``typed.Options``, such as ``zero_dates``.
+    time zone if the text names no zone); a time means the newest transaction that was complete at that time.
+    docs/tables.md lists the Spark type of each MySQL type. ``choices`` are the options in ``typed.Options``, such as
+    ``zero_dates``.
 
     Raises UserError if the table does not exist at that moment, or if the stream does not contain all of its rows and
     columns. If a value can't be converted, Spark raises an error that names the row.

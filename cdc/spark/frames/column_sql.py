@@ -261,8 +261,8 @@ def added_value(column: ColumnSql) -> str | None:
 
 
 def _literal(tokens: list[Token]) -> Token | None:
-    """Returns the literal that ``tokens`` form, with or without brackets; a number and its sign become one token. None
-    for all other tokens.
+    """Returns the literal that ``tokens`` form, with or without brackets; a number and its sign become one token.
+    Returns None for all other tokens.
     """
     inner = tokens[1:-1] if tokens[:1] == [Token("mark", "(")] else tokens
     if len(inner) == 1 and inner[0].kind == "string":

@@ -36,9 +36,10 @@ _ROWS, _TELLING = '"rows":[', ('"types":', '"upto":null', '"after":null', '"Skip
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A leader's topics at the time when they were opened. Records can be read up to the sequence ``newest``, the last
-    of a transaction; it is -1 if there are no records. ``folds_names`` is true if the records contain names in lower
-    case; then ``profile`` contains names in lower case, too."""
+    """A leader's topics at the time when they were opened. Records can be read up to the sequence ``newest``, at which
+    a transaction ends; ``newest`` is -1 if there are no records. ``folds_names`` is true if the records contain names
+    in lower case; then ``profile`` contains names in lower case, too.
+    """
 
     spark: SparkSession
     profile: Profile
@@ -90,7 +91,7 @@ class Source:
         that begins with the oldest message.
 
         Raises UserError for topics that were written without Kafka transactions. Spark raises an error at a record that
-        was written as several messages, since it would have to wait to join them.
+        was written as several messages, since a stream would have to wait for all of these messages.
         """
         if self.span.marks:
             raise UserError(
@@ -187,8 +188,9 @@ class Source:
 
 
 def is_told() -> Column:
-    """Whether a message, by its ``key`` and ``value``, is a statement, contains column types, or begins or ends a table
-    copy."""
+    """Whether a message, according to its ``key`` and ``value``, is a statement, contains column types, or begins or
+    ends a table copy.
+    """
     # The texts that are searched for come before the rows, which make up most of a record.
     head = F.substring("value", 1, _BEFORE_ROWS_BYTES).cast("string")
     beginning = F.when(F.contains(head, F.lit(_ROWS)), F.substring_index(head, _ROWS, 1))

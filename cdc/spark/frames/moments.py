@@ -1,4 +1,6 @@
-"""Finds the sequence of a moment: the last sequence of the newest transaction that the leader had committed by then."""
+"""Finds the sequence of a moment: the last sequence of the newest transaction that the leader had committed at that
+moment.
+"""
 
 from datetime import UTC, datetime
 
@@ -20,8 +22,8 @@ def sequence_at(source: Source, at: Moment) -> int:
 
     A sequence inside a transaction stands for the end of the transaction before. A time is compared with the leader's
     commit times: the result is the newest transaction, in the order of the stream, that did not commit later than this
-    time, even if transactions before it did. Raises UserError for a GTID that the stream does not contain, a negative
-    sequence, or a text that is neither a GTID nor a time.
+    time, even if an earlier transaction committed later. Raises UserError for a GTID that the stream does not contain,
+    a negative sequence, or a text that is neither a GTID nor a time.
     """
     if at is None or (isinstance(at, int) and at >= source.newest):
         return source.newest
@@ -59,7 +61,7 @@ def _microseconds(source: Source, at: str | datetime) -> int:
             code="CDC-TABLE-ARGUMENT",
             hint="a sequence, a GTID, or a time such as '2026-11-01 12:00:00', with +00:00 or without",
         ) from None
-    if moment.tzinfo is None:  # parsed by Spark, which knows zones that Python does not, such as +02:00
+    if moment.tzinfo is None:  # Spark parses the text: it knows time zones that Python lacks, such as +02:00
         found = source.spark.sql(f"SELECT unix_micros(CAST(TIMESTAMP_NTZ '{moment}' AS TIMESTAMP))").first()
         assert found is not None
         return int(found[0])

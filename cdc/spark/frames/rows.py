@@ -66,9 +66,9 @@ def exploded(records: DataFrame, condition: str, *columns: str) -> DataFrame:
     """Returns the rows of the parsed ``records`` that fulfil ``condition``: the record's ``columns``, with ``row`` and
     ``image`` of each row.
 
-    Spark pushes a filter, with all expressions that it uses, down to the scan of messages, and would parse each record
-    there and once more for its rows. Spark also pushes down the filter that it derives from an inner explode, but not
-    with a filter on the result of an explode.
+    Spark pushes a filter down to the scan of messages, together with all expressions in the filter. So it would parse
+    each record in the scan, and once more for the record's rows. An inner explode implies such a filter. A filter on
+    the result of an outer explode is not pushed down.
     """
     rows = F.expr(f"posexplode_outer(IF({condition}, rows, NULL))")
     return records.select(*columns, rows.alias("row", "image")).where("row IS NOT NULL")
@@ -132,8 +132,9 @@ def _within(stretch: Stretch) -> str:
 
 
 def _checked(stretch: Stretch, number: int) -> str:
-    """The SQL of the ``number`` of a stretch, evaluated once for each record of the stretch. It raises an error if the
-    record's rows can't be read."""
+    """Returns the SQL of ``number``, the index of a stretch; it is evaluated once for each record of the stretch. The
+    SQL raises an error if the record's rows can't be read.
+    """
     if stretch.columns is None:
         return f"IF(size(rows) > 0, {_fails('no record tells its columns types')}, {number})"
     names = f"array({', '.join(map(literal, stretch.columns))})"
@@ -141,8 +142,9 @@ def _checked(stretch: Stretch, number: int) -> str:
 
 
 def _of_stretch(plan: Plan, image: str, make: Callable[[Stretch, str], str]) -> str:
-    """The SQL of the result of ``make`` for an image and the stretch that its record belongs to; NULL if there is no
-    image."""
+    """Applies ``make`` to ``image`` for each stretch. Returns the SQL that selects the result for the stretch of the
+    image's record; NULL if there is no image.
+    """
     made = {at: make(stretch, image) for at, stretch in enumerate(plan.stretches) if stretch.columns is not None}
     if set(made.values()) == {image}:
         return image

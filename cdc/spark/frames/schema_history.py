@@ -27,7 +27,7 @@ class NotTold(UserError):
 
 
 class CopyIncomplete(UserError):
-    """Raised for a table that is being copied into the stream, which does not contain all of its rows yet."""
+    """Raised for a table that is being copied into the stream: the stream does not contain all of its rows yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,9 @@ class Histories:
 
 
 def _parts(acts: Iterable[Act]) -> dict[Name, Name]:
-    """Groups the tables that statements rename to one another or name together: maps each name to one name for its
-    group."""
+    """Groups the tables that a statement renames to one another or names together; maps each table's name to a name of
+    its group.
+    """
     parts: dict[Name, Name] = {}
     members: dict[Name, list[Name]] = {}
     of_statement: dict[int, Name] = {}
@@ -130,7 +131,9 @@ def _parts(acts: Iterable[Act]) -> dict[Name, Name]:
 
 
 def existing(history: History, sequence: int) -> dict[Name, int]:
-    """Maps each table that exists after ``sequence`` to the first sequence that names it since it was created."""
+    """Maps each table that exists after ``sequence`` to the sequence of the first statement or record that names the
+    table since its creation.
+    """
     found: dict[Name, int] = {}
     views: set[Name] = set()  # RENAME TABLE renames views, too
     events: list[tuple[int, int, Act | Told]] = [(act.sequence, act.place, act) for act in history.upto(sequence)]
@@ -163,7 +166,7 @@ def untold(history: History, sequence: int, last: Mapping[Name, int]) -> list[Na
     """Lists the tables that have rows as of ``sequence`` but no description left in the stream: retention has deleted
     the records with their columns or their creation.
 
-    ``last`` maps each name under which rows were logged to the sequence of its newest rows up to then.
+    ``last`` maps each name under which rows were logged to the sequence of its newest rows up to ``sequence``.
     """
     ended: dict[Name | str, int] = {}
     for act in history.upto(sequence):

@@ -131,8 +131,9 @@ def _parsed(value: str, tag: str, kind: str) -> str:
 
 
 def _once(parsed: str, made: str) -> str:
-    """The SQL of ``made``, an expression that uses ``parts``, the result of ``parsed``. ``parsed`` is evaluated only
-    once; a branch of CASE would evaluate it again for each use."""
+    """Returns the SQL that evaluates ``parsed`` only once, and then ``made``, an expression in which ``parts`` stands
+    for the result. A branch of CASE would evaluate ``parsed`` again for each use.
+    """
     return f"get(transform(array({parsed}), parts -> {made}), 0)"
 
 
@@ -218,7 +219,7 @@ def _moment(name: str, value: str, to: str, fails: Fails, options: Options) -> s
 
 
 def _soon(name: str, value: str, other: str) -> str:
-    """Converts the text form that nearly all values have quickly; ``other`` is the SQL for all other forms.
+    """Returns the SQL that quickly converts the usual text form of a value; ``other`` is the SQL for all other forms.
 
     Parsing the JSON and formatting its numbers as text takes longer than everything else that is done with a row.
     """

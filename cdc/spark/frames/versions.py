@@ -96,7 +96,9 @@ def plan_of_changes(history: History, name: Name, sequence: int) -> Plan:
 
 
 def _segments(history: History, acts: Sequence[Act], name: Name, sequence: int, where: str) -> list[Segment]:
-    """The segments in which rows of the table were logged, in order. Raises UserError if there is no such table."""
+    """The segments in which rows of the table were logged, in order. Raises UserError if the table does not exist at
+    ``sequence``.
+    """
     if name not in existing(history, sequence):
         raise UserError(
             "the stream has no such table then",
@@ -237,7 +239,9 @@ def _rekeyed(told: Sequence[Told], sequence: int) -> int | None:
 
 
 def _renamed(key: tuple[str, ...] | None, step: Alteration) -> tuple[str, ...] | None:
-    """The key's columns by their names after an ALTER; None if the table has no key then, or if its key is unknown."""
+    """The key's columns by their names after an ALTER; None if the table has no key after the ALTER, or if its key is
+    unknown.
+    """
     new = {origin.name: name for name, origin in step.origins.items() if origin.name}
     if key is None or step.keys_changed or not all(name in new for name in key):
         return None
@@ -245,9 +249,10 @@ def _renamed(key: tuple[str, ...] | None, step: Alteration) -> tuple[str, ...] |
 
 
 def _keys(versions: Sequence[Version], where: str, name: Name) -> list[tuple[str, ...]]:
-    """The columns that identify rows in each version: in all versions the same columns, by their names in the version.
+    """Returns the columns that identify rows, for each version by their names in this version. They are the same
+    columns in all versions.
 
-    Raises UserError if they differ between two successive versions that may both have rows.
+    Raises UserError if the identifying columns differ between two successive versions that may both have rows.
     """
     keys: list[tuple[str, ...]] = []
     known: tuple[str, ...] | None = None  # the key of the newest version with rows, by the present names of its columns
@@ -282,7 +287,7 @@ def _keys(versions: Sequence[Version], where: str, name: Name) -> list[tuple[str
 
 
 def _require_same_rows(versions: Sequence[Version], where: str, name: Name) -> None:
-    """Raises UserError if it is not known which rows an ALTER left."""
+    """Raises UserError if it is not known which rows remain after an ALTER."""
     may_have_rows = False
     keyless = not any(version.key for version in versions if version.told)
     for version in versions:
@@ -298,7 +303,7 @@ def _require_same_rows(versions: Sequence[Version], where: str, name: Name) -> N
 
 
 def _doubt(step: Alteration, *, keyless: bool) -> str:
-    """The reason why it is not certain which rows are left. Without a key a row is identified by all of its values."""
+    """The reason why it is not certain which rows remain. Without a key a row is identified by all of its values."""
     of_columns = (each.doubt or each.null_doubt for each in step.origins.values())
     return step.doubt or (next(filter(None, of_columns), "") if keyless else "")
 

@@ -14,7 +14,7 @@ def local_frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: 
     """A DataFrame of ``rows`` with the columns of ``schema``, in Spark's DDL. JSON must be able to represent the
     values.
 
-    ``createDataFrame`` would start Python on the executors: this takes a second, and they may not have Python.
+    ``createDataFrame`` would start Python on the executors: this takes a second, and the executors may not have Python.
     """
     parsed = F.from_json(F.lit(json.dumps(rows)), f"ARRAY<STRUCT<{schema}>>", {"mode": "FAILFAST"})
     return spark.range(0, 1, 1, 1).select(F.explode(parsed).alias("row")).select("row.*")

@@ -17,7 +17,7 @@ The columns of ``parse``:
     chunk                       NULL except for a record that copies a part of a table: the record contains all rows
                                 between the keys ``after`` (exclusive) and ``upto`` (inclusive), each an array of JSON
                                 texts, NULL at the table's ends. If ``repair`` is true, the record contains the rows of
-                                some keys instead; for a key without a row it contains a row with only a before image
+                                some keys instead. A key without a row is represented by a row with only a before image
     copying                     whether the statement or the rows belong to a table whose copy is not complete
 
 ``heads`` reads the first of these columns without parsing a record's rows.
@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 _FIELDS = ("sequence", "number", "total", "checksum")
-# If a fragment is missing, the value is replaced by a value that is not a record, so that the audit reports it.
+# If a fragment is missing, the value is replaced by a value that is not a record, so that the audit reports the record.
 _WHOLE = """
     size(fragments) = total AND fragments.number = transform(fragments, (f, i) -> CAST(i AS BIGINT))
     AND crc32(whole) = checksum
@@ -103,7 +103,7 @@ def put_together(messages: DataFrame, span: Span) -> DataFrame:
 LEADER, FOLLOWER = "leader", "follower"
 
 _OFFSETS_A_TASK, _OFFSETS_A_CORE = 100_000, 2_000
-_MOST_TASKS = 20_000  # the most tasks of a stage: the driver remembers which partitions each wrote (``job.session``)
+_MOST_TASKS = 20_000  # maximum of tasks per stage: the driver stores which partitions each task wrote (``job.session``)
 
 _IMAGE, _IMAGES = "STRUCT<cols: ARRAY<STRING>>", "ARRAY<STRUCT<cols: ARRAY<STRING>>>"
 # If a field is declared STRING and contains an object, Spark returns the object's text. So values of all types are
@@ -272,7 +272,8 @@ def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> Dat
     """
     first, end = (_offsets(span, which) for which in (0, 1))
     # By default Spark reads a partition in one task, and topics have few partitions. So long spans are split into more
-    # parts, which are read in parallel; shorter spans, which may contain many rows, into up to one part for each core.
+    # parts, which are read in parallel. Shorter spans, which may contain many rows, are split into at most one part for
+    # each core.
     cores = min(span.size // _OFFSETS_A_CORE, spark.sparkContext.defaultParallelism)
     parts = max(len(span.partitions), min(span.size // _OFFSETS_A_TASK, _MOST_TASKS), cores)
     reader = spark.read.format("kafka").options(**options).option("kafka.isolation.level", "read_committed")
@@ -390,8 +391,9 @@ def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
 
 
 def with_new_fields(saved: StructType) -> StructType:
-    """Adds the fields that later versions of cdc parse to the schema of records ``saved`` by an audit; the fields will
-    be NULL."""
+    """Adds fields to ``saved``, the schema of the records that an earlier audit saved: the fields that later versions
+    of cdc parse. These fields will be NULL.
+    """
     for field in saved.fields:
         affect = field.dataType.elementType if isinstance(field.dataType, ArrayType) else None
         if field.name == "affects" and isinstance(affect, StructType) and "like" not in affect.names:

@@ -73,16 +73,17 @@ def in_one_part(frame: DataFrame) -> DataFrame:
 
 
 def beside(few: DataFrame) -> DataFrame:
-    """Marks the ``few`` rows for a join on equal columns, so that each task gets all of them; in a tiny audit this
-    needs no job."""
+    """Marks the ``few`` rows for a join on equal columns, so that each task receives all of these rows; in a tiny audit
+    this needs no job.
+    """
     return few.hint("shuffle_hash") if is_tiny(few) else F.broadcast(few)
 
 
 def cached(frame: DataFrame) -> DataFrame:
     """Persists ``frame`` when it is first computed, until ``uncache``; lost partitions are computed again.
 
-    The plan of the result consists of the cached data alone. If a frame is only persisted, Spark analyzes its whole
-    plan with each query, to find out that it is cached.
+    The plan of the result consists of the cached data alone. If a frame is only persisted, Spark analyzes the frame's
+    whole plan with each query before it finds the cached data.
     """
     kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
     spark = frame.sparkSession

@@ -192,7 +192,7 @@ def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None)
     for partition, message in newest_within(properties, ranges).items():
         fragment = _fragment(message)
         if not _is_begun(fragment) and _sequence(message) < next_sequence:
-            continue  # nearly always true
+            continue  # nearly all partitions end with a complete record that the entry counts
         for each in backwards(properties, partition, end=ranges[partition][1]):
             part = _fragment(each)
             fragmented = fragmented or part is not None
@@ -206,7 +206,9 @@ def _whole(properties: Mapping[str, Any], span: Span, announced: Commits | None)
 
 
 def _fragment(message: Message) -> Fragment | None:
-    """The fragment in a message; None if there is none, or if it is damaged, which the parsing of records reports."""
+    """Returns the fragment in a message. None if the message contains no fragment, or a damaged fragment, which the
+    parsing of records reports.
+    """
     with suppress(CdcError):
         return Fragment.of(message)
     return None

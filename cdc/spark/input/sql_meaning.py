@@ -1,4 +1,4 @@
-"""Sets the session settings on which the results of SQL depend, whatever the user has set."""
+"""Sets the session settings on which the results of SQL depend, regardless of the user's settings."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ MEANING: Mapping[str, str] = {
     "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
 }
-"""The settings that determine the meaning of SQL; other settings would change results."""
+"""The settings that determine the meaning of SQL; other values of these settings would change results."""
 _FORMER = "spark.sql.legacy."  # prefix of settings that restore the behaviour of earlier versions of Spark
 
 
@@ -31,8 +31,9 @@ def own_session(spark: SparkSession) -> SparkSession:
 
 
 def of_session(frame: DataFrame, spark: SparkSession) -> DataFrame:
-    """Converts ``frame``, of a session from ``own_session``, to a frame of ``spark``, for views and queries there. The
-    plan is already analyzed, so settings of ``spark`` do not change its meaning."""
+    """Converts ``frame``, which belongs to a session from ``own_session``, to a frame of the session ``spark``, for
+    views and queries in that session. The plan is already analyzed, so settings of ``spark`` do not change its meaning.
+    """
     plan, jvm = frame._jdf.queryExecution().analyzed(), spark._jvm
     assert jvm is not None  # the JVM exists as long as the context
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)

@@ -44,9 +44,9 @@ def known_jars(environment: Mapping[str, str], kept: Path, names: str) -> list[P
 
 
 def remember(settings: Mapping[str, str], kept: Path, names: str, *, home: Path) -> None:
-    """Writes the jars to which Spark, in the folder ``home``, has resolved the Maven ``names`` to the file ``kept``.
+    """Writes the paths of the jars that Spark has found for the Maven ``names`` to the file ``kept``.
 
-    ``settings`` are the settings of the Spark session.
+    ``settings`` are the settings of the Spark session; ``home`` is Spark's folder.
     """
     if settings.get(PACKAGES) != names:
         return

@@ -1,4 +1,5 @@
-"""Starts the JVM of a program's own Spark, with the jars that it needs on the class path, and its class archive.
+"""Starts a JVM in which a program runs Spark. The jars that the program needs are on the class path, and the JVM uses a
+class archive.
 
 The JVM starts in parallel to this process, so that Python's modules load meanwhile. PySpark itself would start a JVM
 only when a session is created. If two environment variables are set, PySpark uses a JVM that is already running, as it
@@ -28,8 +29,8 @@ from cdc.spark.job.stderr_filter import after_ivy, without_banners
 
 __all__ = ["FIRST_COMPILER", "FOR_LITTLE", "FOR_MUCH", "Runtime", "launched", "with_one_collector"]
 
-# The second compiler and the parallel collector save time only in longer runs. When classes fill the initial metaspace
-# (21 MB), the JVM collects the whole heap.
+# The second compiler and the parallel collector save time only in longer runs. The initial metaspace is enlarged, since
+# the JVM collects the whole heap when classes have filled it (21 MB by default).
 FIRST_COMPILER = ("-XX:TieredStopAtLevel=1",)
 _CLASSES = "-XX:MetaspaceSize=256m"
 FOR_LITTLE = (*FIRST_COMPILER, "-XX:+UseSerialGC", _CLASSES)
@@ -46,13 +47,15 @@ Remember = Callable[[Mapping[str, str]], None]
 
 
 _WAIT_SECONDS = 0.02
-# Options of spark-submit's first JVM, which only prints the command line of the second: it ends before further
-# compilation pays off.
+# Options of the first of spark-submit's two JVMs. The first JVM only prints the command line of the second JVM, and
+# ends before further compilation pays off.
 _LAUNCHER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def environment_of(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Adds the variables to ``environment`` with which PySpark and its JVM run; Spark is in the folder ``home``."""
+    """Returns a copy of ``environment`` with the variables that PySpark and its JVM need; ``home`` is
+    Spark's folder.
+    """
     changed = dict(environment)
     # Without SPARK_HOME, spark-submit would start a Python process to find Spark's folder.
     changed.setdefault("SPARK_HOME", str(home))
@@ -74,8 +77,8 @@ def driver_jvm(arguments: Sequence[str], environment: Mapping[str, str]) -> Iter
         place = Path(folder, "connection")
         ours = {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(place)}
         command = [str(Path(environment["SPARK_HOME"], "bin", "spark-submit")), *arguments, "pyspark-shell"]
-        # The JVM ends at the end of its standard input, and so when this process ends. In a process group of its own,
-        # the JVM does not receive the signals that the terminal sends to this process group.
+        # The JVM ends when its standard input ends, so at the latest when this process ends. In a process group of its
+        # own, the JVM does not receive the signals that the terminal sends to this process group.
         process = subprocess.Popen(
             command, env={**environment, **ours}, stdin=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
         )
@@ -93,7 +96,8 @@ def driver_jvm(arguments: Sequence[str], environment: Mapping[str, str]) -> Iter
         finally:
             with suppress(OSError):
                 process.stdin.close()
-            # The JVM removes its temporary files before it ends, and may write an archive of its classes.
+            # This process waits for the JVM, which removes its temporary files before it ends, and may write an archive
+            # of its classes.
             process.wait()
             passing.join()
 
@@ -164,7 +168,7 @@ def launched(
     """Starts a JVM. Yields the JVM, and the function that the caller must call once Spark runs in the JVM.
 
     ``packages`` are the Maven names of the packages that Spark needs besides the Kafka connector; ``java`` are options
-    of the JVM. With ``archived`` the JVM's classes are archived when it ends, unless an archive exists.
+    of the JVM. With ``archived`` the JVM's classes are archived when the JVM ends, unless an archive exists.
     """
     home = runtime.home
     environment = environment_of(home, environment)
@@ -182,8 +186,8 @@ def launched(
 
 
 def with_one_collector(java: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """Removes the garbage collector from the options ``java`` if ``environment`` names another collector: a JVM refuses
-    two.
+    """Removes the garbage collector from the options ``java`` if ``environment`` names another collector: a JVM accepts
+    only one.
     """
     given = " ".join(environment.get(name, "") for name in _OPTIONS)
     return [option for option in java if not (_COLLECTOR.search(given) and _COLLECTOR.search(option))]

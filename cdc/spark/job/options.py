@@ -51,7 +51,9 @@ NO_TERMS = Terms()
 
 
 def is_small(records: int, rows: int = 0) -> bool:
-    """Whether an audit with this number of ``records`` and, once they are counted, of ``rows`` takes only seconds."""
+    """Whether an audit takes only seconds, according to the number of ``records`` and the number of ``rows`` (0 if they
+    are not counted yet).
+    """
     return records <= SMALL and rows <= _MANY_ROWS
 
 

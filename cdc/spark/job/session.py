@@ -1,7 +1,7 @@
 """Creates the Spark session, configures it for the size of an audit, and stops it.
 
-PySpark is changed so that it looks up the Java classes that it uses for each column only once: every look-up goes
-through 300 jars.
+PySpark is changed: it looks up each Java class that it uses for columns only once, since every look-up goes through 300
+jars.
 """
 
 import logging
@@ -31,14 +31,14 @@ __all__ = [
 ]
 
 _A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows in one task, in a large and in a small audit
-# For each task of a stage the driver remembers to which partitions it wrote. With 200,000 partitions that is 30 kB for
-# each task, and gigabytes in all. docs/design/audit-at-scale.md contains the calculation.
+# For each task of a stage, the driver stores to which partitions the task wrote. With 200,000 partitions that is 30 kB
+# for each task, and gigabytes in all. docs/design/audit-at-scale.md contains the calculation.
 _MOST_PARTITIONS = 20_000
 # Spark caches generated code, by default for fewer queries than one audit runs. Then each audit of a series would
-# generate and compile all code again, which takes a quarter of its CPU time.
+# generate and compile all code again, which takes a quarter of the audit's CPU time.
 CODE_CACHE = ("spark.sql.codegen.cache.maxEntries", "1000")
 # Cached rows are serialized in batches of up to 4 MB. By default the stream keeps references to the last 100 batches,
-# in case one occurs again: 400 MB a task, which spilling does not free.
+# in case an object occurs again. They take 400 MB for each task, and spilling does not free this memory.
 NO_REFERENCES = ("spark.serializer.objectStreamReset", "1")
 # By default each PySpark function queries the JVM several times to record the line of our code that calls it, for error
 # messages that our users never see; and Spark describes each query's plan at length for a web page, which is disabled.
@@ -74,14 +74,16 @@ def session(name: str = "cdc-audit", settings: Mapping[str, str] | None = None) 
 
 
 def configure_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
-    """Configures Spark for an audit with this number of ``records`` and, once they are counted, of ``rows``.
+    """Configures Spark for the size of an audit: the number of ``records``, and the number of ``rows`` (0 if they are
+    not counted yet).
 
     Settings that make large audits fast cost small audits seconds, and vice versa.
     """
     small = is_small(records, rows)
     # Tasks sort rows, and one record may contain thousands of rows. With too many rows in a task, merging the rows that
-    # it spilled needs more memory than there is. With few rows, the number of tasks costs most: each of an audit's 30
-    # stages has this number of tasks, and adaptive execution, which would merge tasks, plans each stage again.
+    # the task spilled needs more memory than there is. With few rows, the number of tasks costs most: each of an
+    # audit's 30 stages has this number of tasks, and adaptive execution, which would merge tasks, plans each stage
+    # again.
     partitions = 1 + max(records, rows) // (_A_SMALL_TASK if small else _A_TASK)
     spark.conf.set("spark.sql.shuffle.partitions", str(min(partitions, _MOST_PARTITIONS)))
     spark.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
@@ -110,7 +112,7 @@ def cancel_jobs(spark: SparkSession) -> None:
         spark.sparkContext.setLogLevel("OFF")
         jvm = spark.sparkContext._jvm
         assert jvm is not None  # the JVM exists as long as the context
-        # Interrupted threads print stack traces to standard error, without the log.
+        # Interrupted threads print stack traces to standard error directly, not through the log.
         jvm.java.lang.System.setErr(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
         spark.sparkContext.cancelAllJobs()
     except (Py4JError, OSError):

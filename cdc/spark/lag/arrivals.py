@@ -36,7 +36,7 @@ def read_entries(spark: SparkSession, kafka: Kafka, *, side: str, resource: str,
     """Reads the entries for ``resource``, from which ``intervals`` computes the arrivals. The columns are side, offset,
     next and at_us.
 
-    The log is read from the offset ``begin``. Unless ``begin`` is 0, the entry there is only used to know where the
+    The log is read from the offset ``begin``. Unless ``begin`` is 0, the entry at ``begin`` only shows where the
     sequences of the next entry begin. Raises UserError if the brokers do not answer.
     """
     found = _span_of_log(kafka, begin)

@@ -34,8 +34,9 @@ STAGES = tuple(_BETWEEN)
 
 ZERO_US = 64
 BINS_AN_OCTAVE = 16
-_MOST_STRETCHES = 64  # the most stretches that lie completely between the first commit and the last
-# Records of a table copy were never committed by the leader.
+_MOST_STRETCHES = 64  # maximum number of stretches that lie completely between the first commit and the last
+# SQL that is true for complete transactions of the leader, without records of table copies, which the leader never
+# committed.
 _OF_LEADER = f"side = '{LEADER}' AND state = 'whole' AND transaction NOT LIKE 'copy:%'"
 _BLOCK_BITS = 10  # sequences are matched within blocks; the sequences in a block differ only in this number of low bits
 
@@ -45,7 +46,7 @@ class Transit:
     """The counted transit times of the leader's transactions that were committed from ``first_us`` to ``last_us``;
     ``transactions`` is their number.
 
-    ``bins`` has one row for each bin of a stage in a stretch of time, and one for each bin of a stage and a table.
+    ``bins`` has one row for each bin of a stage in a stretch of time, and one row for each bin of a stage and a table.
     ``stage`` is the index in STAGES. ``stretch`` is the start of the stretch divided by ``stretch_us``, NULL in the
     rows for tables; ``table`` is NULL in the rows for stretches. ``count``, ``sum`` and ``max`` describe the lengths in
     the bin, in µs. The state of an audit contains all fields.
@@ -98,7 +99,8 @@ def transit(
     before: Transit | None = None,
     known: Commits | None = None,
 ) -> Transit | None:
-    """Adds the transit times of the leader's transactions after sequence ``after`` up to ``upto`` to ``before``.
+    """Counts the transit times of the leader's transactions after sequence ``after`` up to ``upto``, and adds these
+    counts to ``before``.
 
     Returns None if there are no transactions. ``arrivals`` contains the times at which sequences of either side were in
     Kafka (``lag.arrivals``). ``known`` describes the leader's commits in all of ``transactions``.
@@ -133,7 +135,7 @@ def _times(leader: DataFrame, applied: DataFrame, arrivals: DataFrame) -> DataFr
     }
     on_follower = applied.select(F.col("final").alias("sequence"), F.struct("ts_us", "since", "upto").alias("item"))
     on_follower = matched(on_follower, {"stored": arrived[FOLLOWER]})
-    # A checkpoint covers every sequence after the checkpoint before it.
+    # A checkpoint covers the sequences after the previous checkpoint.
     mark = F.struct("item.since", F.col("item.ts_us").alias("at_us"), F.col("stored.at_us").alias("recaptured_us"))
     reached = on_follower.select("item.since", "item.upto", mark.alias("mark"))
     on_leader = leader.select(F.col("final").alias("sequence"), F.struct("ts_us", "tables").alias("item"))
@@ -148,7 +150,7 @@ def matched(items: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
 
     ``marks`` have the columns since, upto and mark; ``mark`` is a struct that contains ``since`` and ``at_us``, too. A
     mark covers the sequences after ``since`` up to ``upto``; marks of one kind follow one another. Items and marks are
-    sorted together in blocks of sequences. This needs neither a join on ranges nor a row for each sequence.
+    sorted together in blocks of sequences. This method needs neither a join on ranges nor a row for each sequence.
     """
     block = f"shiftright({{}}, {_BLOCK_BITS})"
     blocks = F.explode(F.expr(f"sequence({block.format('since + 1')}, {block.format('upto')})")).alias("block")

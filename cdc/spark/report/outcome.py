@@ -159,8 +159,8 @@ class Audit:
 
     @property
     def ages(self) -> dict[str, float | None]:
-        """By side, how many seconds before the audit the newest entry of the commit log was written; None if there is
-        no entry.
+        """Maps each side to the age, in seconds, that the newest entry of its commit log had at the audit; None if
+        there is no entry.
         """
         return {side: self.seconds_since(each.newest_us)
                 for side, each in (("leader", self.leader), ("follower", self.follower))}  # fmt: skip

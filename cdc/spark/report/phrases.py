@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-_NAMED = 10  # the most tables or objects that a sentence names
+_NAMED = 10  # maximum number of tables or objects that a sentence names
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -145,7 +145,7 @@ class _Frame:
 
 
 def histogram(stage: Stage, label: str) -> Drawing:
-    """Draws how many transactions took how long, and marks the quantiles."""
+    """Draws the histogram of the transactions' delays in a stage, and marks the quantiles."""
     across = duration_axis(stage.histogram[0][0], stage.histogram[-1][1])
     up = count_axis(max(count for *_, count in stage.histogram))
     frame = _Frame(across, up, "time taken (log scale)", "transactions")
@@ -172,7 +172,9 @@ def over_time(stage: Stage, label: str, *, first_us: int, last_us: int, stretch_
 
 
 def time_line(bars: Sequence[Bar], label: str, *, first_us: int, last_us: int) -> Drawing:
-    """Draws bars of counts, whose limits are in µs since 1970, over the time from ``first_us`` to ``last_us``."""
+    """Draws bars of counts over the time from ``first_us`` to ``last_us``. The limits of the bars are in µs
+    since 1970.
+    """
     up = count_axis(max(count for *_, count in bars))
     frame = _Frame(time_axis(first_us, last_us), up, _when(first_us, "follower's commit"), "writes", 2 * _WIDTH)
     return _plot(frame, label, [_bar(frame, bar, f"{bar[2]:,}") for bar in bars])
@@ -238,7 +240,7 @@ def _marks(frame: _Frame) -> Iterable[Shape]:
 
 def _bar(frame: _Frame, bar: Bar, title: str) -> Shape:
     start, end, count = bar
-    x, y = frame.x(start), min(frame.y(count), _BASE - 1.5)  # even the bar of one in a million is visible
+    x, y = frame.x(start), min(frame.y(count), _BASE - 1.5)  # even the bar of a single item among a million is visible
     width = max(2.0, frame.x(end) - x - 1)
     return _shape("rect", title=title, x=x, y=y, width=width, height=_BASE - y, class_="bar")
 

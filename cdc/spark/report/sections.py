@@ -48,7 +48,7 @@ __all__ = ["EXPLAINED", "document"]
 _SIGNS = {"no drift": "✓", "drift": "✗", "could not judge": "?"}
 _STATUS = ("no drift", "drift", "could not judge")
 _DRAWN = 1_000  # number of verdicts that the plot shows
-_ON_TERMINAL = 10  # number of rows that the terminal shows of a section
+_ON_TERMINAL = 10  # rows of a section that the terminal shows
 _TABLES_ON_TERMINAL = 30
 _OPENED = 20  # rows that the page shows before the reader opens the rest
 _TABLES_SHOWN = 10_000
@@ -224,7 +224,7 @@ def _accepted(audit: Audit) -> Section:
 
 
 def _listed(title: str, table: Table, lines: Sequence[str | Table] = ()) -> Section:
-    """Builds a section with one table, which is left out if it has no rows."""
+    """Builds a section with one table; a table without rows is left out."""
     return Section(title, [table] if table.rows else [], lines)
 
 
@@ -320,7 +320,7 @@ def _differing(row: DriftedRow, name: str) -> tuple[Cut, Cut]:
 def _value(row: DriftedRow, side: str, name: str) -> Cut | None:
     image = row.leader_image if side == "leader" else row.follower_image
     if image is None and row.kind == ("missing" if side == "leader" else "extra"):
-        image = row.identity  # the row is older than the topic, which shows only its key
+        image = row.identity  # the row is older than the topic, and the topic contains only its key
     return None if image is None else Cut(cut(value_text(image.get(name))), "", "")
 
 

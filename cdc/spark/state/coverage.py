@@ -1,8 +1,9 @@
-"""Describes the contents of a state, the part of the topics that an audit covered beyond it, and the records that later
-audits need.
+"""Describes the contents of a state, the part of the topics that an audit covered beyond the state, and the records
+that later audits need.
 
 All records of a side before the sequence ``next`` are **covered**: the leader's records up to the watermark, and the
-follower's records up to the end of its last complete transaction. The next audit reads the records after them again.
+follower's records up to the end of its last complete transaction. The next audit reads the records after the covered
+records again.
 """
 
 from collections.abc import Mapping
@@ -84,7 +85,7 @@ class Held:
 
     @property
     def covered(self) -> int:
-        """The number of covered records; there are at most as many transactions."""
+        """The number of covered records. The number of covered transactions is not higher."""
         return sum(each.records for each in self.contents.values())
 
 
@@ -115,9 +116,10 @@ class Covered:
 
 
 def can_be_resumed(transactions: DataFrame, before: Held | None, *, upto: int) -> bool:
-    """Whether the leader's records up to sequence ``upto`` can be covered: one of its transactions must end there.
+    """Whether the leader's records up to sequence ``upto`` can be covered: one of the leader's transactions must end at
+    ``upto``.
 
-    No transaction ends there while the follower is between the statement of a CREATE TABLE … SELECT and its rows.
+    No transaction ends at ``upto`` while the follower is between the statement of a CREATE TABLE … SELECT and its rows.
     ``transactions`` are the transactions that ``before`` does not cover.
     """
     ends_there = transactions.where(f"side = '{LEADER}' AND state = 'whole' AND final = {upto}")
@@ -135,7 +137,7 @@ def rows_upto(rows: DataFrame, column: str, ends: Mapping[str, int]) -> DataFram
 
 def needed_later(covered: Covered) -> DataFrame:
     """Selects the records that later audits need: statements, the consumer's notes, and records with broken before
-    images, whose position in Kafka a report contains.
+    images, since a report contains the positions of these records in Kafka.
 
     Chunks are needed too, but without their rows, which are in the fold.
     """

@@ -24,8 +24,8 @@ _UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[str, Any]:
-    """Collects the format, topics, renames and filters that a state must have been saved with, so that these profiles
-    can use it.
+    """Collects the format, topics, renames and filters of these profiles. The profiles can use a state only if it was
+    saved with equal values.
     """
     found: dict[str, Any] = {"format": _FORMAT}
     for side, profile in profiles.items():

@@ -6,10 +6,10 @@ The newest layer with a hash contains all rows with this hash, so the newest ver
 never in different layers. The files of a layer are sorted by the hash, each contains a range of hashes, and their pages
 are small. So a look-up reads few other rows.
 
-A row is **touched** if its hash occurs in a record that was read since, or if each audit reports it one by one: because
-it drifted, or because it has a before image that does not continue the row. An audit loads, folds, compares and saves
-only the touched rows. It folds all rows again if a statement altered, moved or dropped a table with stored rows, or if
-many rows were touched.
+A row is **touched** if its hash occurs in a record that was read since the state was saved, or if each audit reports it
+one by one: because it drifted, or because it has a before image that does not continue the row. An audit loads, folds,
+compares and saves only the touched rows. It folds all rows again if a statement altered, moved or dropped a table with
+stored rows, or if many rows were touched.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -106,8 +106,9 @@ def sorted_layer(rows: DataFrame) -> DataFrame:
 
 
 def _is_one_of(column: str, values: Sequence[int]) -> str:
-    """SQL that is true if ``column`` is one of the ``values``; the lists in it are short, so that Parquet searches for
-    each value."""
+    """SQL that is true if ``column`` is one of the ``values``. The lists in the SQL are short, so that Parquet searches
+    for each value.
+    """
     lists = (values[at : at + _LISTED] for at in range(0, len(values), _LISTED))
     return " OR ".join(f"{column} IN ({', '.join(map(str, each))})" for each in lists) or "false"
 

@@ -14,10 +14,10 @@ The data about covered records that later audits need (``state.coverage``) is sa
                     the state; the places at which the next audit continues to read; the contents of the topics; and the
                     last verdict
 
-Invariant: a new generation is written and flushed to disk completely before one rename puts the ``state.json`` that
-lists it in place. So a crash leaves either the old state or the new state. The next audit removes generations that
-``state.json`` does not list. A folder that contains no ``state.json`` but other files is refused before anything is
-written to it.
+Invariant: a new generation is first written and flushed to disk completely. Then one rename replaces ``state.json`` by
+a file that lists the new generation. So a crash leaves either the old state or the new state. The next audit removes
+generations that ``state.json`` does not list. A folder that contains other files but no ``state.json`` is refused
+before anything is written to the folder.
 """
 
 import json
@@ -68,8 +68,8 @@ class StateStore:
         """Opens the state in ``folder``, a path or a URI; creates the folder if it does not exist.
 
         ``identity`` contains the topics, renames and filters with which the state must have been saved. Raises
-        UserError if the state was saved with others, is damaged, or is in use, or if the folder contains other files
-        but no state.
+        UserError if the state was saved with other topics, renames or filters, is damaged, or is in use, or if the
+        folder contains other files but no state.
         """
         try:
             found = _folder(spark, folder)

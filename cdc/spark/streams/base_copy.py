@@ -23,7 +23,7 @@ __all__ = ["BaseCopy", "base_copy_of"]
 @dataclass(frozen=True, slots=True)
 class BaseCopy:
     """The base copy with which a follower began. It contains the transactions ``held``; ``at`` is the follower's
-    sequence of the consumer's note about it.
+    sequence of the consumer's note about the base copy.
 
     Records with which the leader's producer copies tables into the stream have no GTID. If all transactions before such
     a record are in the base copy, so are the record's rows, and the consumer skips the record. These are the records up

@@ -28,7 +28,7 @@ from cdc.spark.streams.integrity import Break
 
 __all__ = ["copy_ends", "lost_chunks", "replacements"]
 
-_SHOWN = 100  # the most characters of a key in a text
+_SHOWN = 100  # maximum number of characters of a key in a text
 _MOST = 10_000
 _KEY = f"coalesce(left(array_join(chunk.{{0}}, ', '), {_SHOWN}), 'the end')"
 

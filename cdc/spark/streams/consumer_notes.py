@@ -5,7 +5,7 @@ A **mark** describes a change. The fold keeps for each row the mark of its last 
 
     foreign    on the follower: the change did not come through the consumer
     conflict   on the follower: the consumer removed the row because the leader's row conflicts with it; on the leader:
-               the follower's row was not the one that the leader's record changed (a row of ``cdc.conflicts``)
+               the follower's row differed from the row that the leader's record changed (a row of ``cdc.conflicts``)
     skipped    on the leader: an operator skipped the record on the follower (a row of ``cdc.ledger``)
     chunk      on the leader: no change, but a chunk of a copy of the table contains the row
 
@@ -35,7 +35,7 @@ MARK = (
     "kind: STRING, at: BIGINT, note: STRING>"
 )
 _CHANGE = ("sequence", "file", "position", "transaction", "ts_us")
-_SHOWN = 300  # the most characters of a note
+_SHOWN = 300  # maximum number of characters of a note
 _REASON = f"left(concat_ws('; removed ', reason, nullif(removed, '')), {_SHOWN})"
 
 
@@ -55,9 +55,9 @@ class Skip:
 class Ledger:
     """The follower's ledger of the leader's statements.
 
-    ``not_run`` maps the sequence of each statement that the follower did not apply to its state: skipped or not
-    applied. ``numbered`` maps the numbered GTID (``cdc.model.statement_gtid``) of each statement that the follower ran,
-    or was about to run, to its sequence.
+    ``not_run`` contains the statements that the follower did not apply: the keys are their sequences, the values are
+    their states (skipped or not applied). ``numbered`` contains the statements that the follower ran, or was about to
+    run: the keys are their numbered GTIDs (``cdc.model.statement_gtid``), the values are their sequences.
     """
 
     not_run: Mapping[int, str] = field(default_factory=dict)
@@ -179,7 +179,7 @@ def _conflicts(records: DataFrame, resource: str) -> DataFrame:
 
 def _images(records: DataFrame, table: str, resource: str) -> DataFrame:
     """Selects the rows about the leader ``resource`` that were inserted or changed in ``table``, a table of the
-    consumer's own.
+    consumer's own database.
     """
     own = f"valid AND side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}'"
     rows = records.where(own).where((F.col("table") == table) & F.col("rows").isNotNull())

@@ -195,8 +195,8 @@ def offsets(records: DataFrame, side: str, sequences: Iterable[int]) -> Mapping[
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Maps the side and sequence of changes to their commit time (``times``), in µs since 1970, and to the columns of
-    their rows in order, the key's columns first (``columns``). Either may be unknown.
+    """The commit ``times`` of changes, in µs since 1970, and the ``columns`` of their rows, with the key's columns
+    first. The keys of both mappings are the side and the sequence; either value may be unknown.
     """
 
     times: Mapping[tuple[str, int], int]
@@ -206,8 +206,8 @@ class Changes:
 def changes_at(records: DataFrame, transactions: DataFrame, wanted: Mapping[str, Collection[int]]) -> Changes:
     """Finds the times and columns of the changes with the ``wanted`` sequences of each side.
 
-    The commit times of earlier audits' records are those of their ``transactions`` (``streams.transactions``): a state
-    keeps all transactions, but few ``records``.
+    The commit times of earlier audits' records are taken from their ``transactions`` (``streams.transactions``): a
+    state keeps all transactions, but few ``records``.
     """
     chosen = [(F.col("side") == side) & F.col("sequence").isin(sorted(each)) for side, each in wanted.items() if each]
     if not chosen:

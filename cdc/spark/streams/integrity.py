@@ -67,8 +67,8 @@ def integrity(
     """Finds the breaks in the ``records``, ``transactions`` and ``contents`` of both streams.
 
     ``resources`` maps each side to the server whose records its topic should contain. A stream that does not start at
-    sequence 0 has no gap there: the caller checks for retention. ``incomplete`` is False if all ``transactions`` are
-    known to be complete, which saves a pass over them.
+    sequence 0 has no gap at its start: the caller checks whether retention deleted records. ``incomplete`` is False if
+    all ``transactions`` are known to be complete, which saves a pass over them.
     """
     next_ones = earlier.next if earlier else {}
     parts = [_incomplete(transactions)] if incomplete else []
@@ -156,7 +156,8 @@ def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFr
         F.max(F.when(F.col("here"), F.struct("offset", "partition"))).alias("at"),
         F.min(F.when(F.col("here"), F.struct("offset", "partition"))).alias("before"),
     )
-    # Earlier audits have read each number before ``resumed`` once, including the record that announced ``resumed``.
+    # Earlier audits have read each sequence before ``resumed`` once. So a record with an earlier sequence is a repeat,
+    # and the sequence ``resumed`` has been announced.
     resumed = F.coalesce(*(F.when(F.col("side") == side, number) for side, number in next_ones.items()), F.lit(0))
     counted = counted.withColumns({
         "times": F.col("times") + F.expr("int(times > 0)") * (F.col("sequence") < resumed).cast("int"),

@@ -26,8 +26,8 @@ _LISTED = 10
 
 @dataclass(frozen=True, slots=True)
 class Preconditions:
-    """The facts that are checked before the comparison; ``profiles``, ``contents``, ``acts`` and ``limits`` are by
-    side.
+    """The facts that are checked before the comparison. The keys of ``profiles``, ``contents``, ``acts`` and ``limits``
+    are the sides.
 
     ``acts`` are the effects of statements, and ``sequences`` finds the leader's statements that the follower ran.
     ``limits`` are the sequences before which all records should have been read, None if they are not known
@@ -51,7 +51,8 @@ def unmet(checked: Preconditions) -> list[str]:
     """Lists all reasons why an audit of these streams could not judge, as texts for the user. The list is empty if the
     audit can judge.
 
-    A missing checkpoint or log is not reported if records are missing in its topic, or filters leave them out.
+    A missing checkpoint or log is not reported if its topic lacks records, or if filters leave the checkpoint or the
+    log out of the topic.
     """
     profiles, leader = checked.profiles, checked.contents.get(LEADER)
     reasons, whole, own = list[str](), set[str](), checked.scope.schema

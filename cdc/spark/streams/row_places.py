@@ -8,8 +8,8 @@ number in the record. All folds group the changes by the identity of the row. Th
     seed.fold            finds the highest place, for all tables together, and then reads the rows at these places
     frames.rows          uses the image at the highest place, for the rows of one table, in the columns of one moment
 
-The table's lineage (``ddl.lineage``) decides before which records count if a table was dropped, emptied, renamed or
-copied.
+Before a fold, the table's lineage (``ddl.lineage``) determines which records count, since the table may have been
+dropped, emptied, renamed or copied.
 """
 
 __all__ = ["HIGHEST_SEQUENCE", "MOST_ROWS", "PLACE", "row_at", "sequence_at", "steps"]

@@ -1,10 +1,11 @@
 """Finds schema drift from events that an operator let a producer skip (``cdc-producer --skip``). Pure.
 
-Neither topic contains these changes, so the rows in both topics are equal while the servers may differ. So a skipped
-event counts as drift until statements drop the object that it names, or replace it by a new object. ``CREATE TABLE …
-LIKE`` creates a new table with the same definition, so a skipped change of a definition counts for that table too.
-``ALTER TABLE … EXCHANGE PARTITION`` moves rows between two tables without logging them, so a skipped event on one table
-counts for both. Once the table was copied into the stream completely, rows that were skipped before don't matter.
+Neither topic contains the changes of a skipped event, so the rows in both topics are equal while the servers may
+differ. So a skipped event counts as drift until statements drop the object that it names, or replace it by a new
+object. ``CREATE TABLE … LIKE`` creates a new table with the same definition, so a skipped change of a definition counts
+for that table too. ``ALTER TABLE … EXCHANGE PARTITION`` moves rows between two tables without logging them, so a
+skipped event on one table counts for both. Once a table was copied into the stream completely, earlier skipped changes
+of its rows don't matter.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -16,8 +16,8 @@ from cdc.spark.input.small_data import Query
 
 __all__ = ["IdRange", "TransactionIds", "all_new", "id_ranges", "ids_from_json", "ids_to_json", "with_ranges"]
 
-_MOST_RANGES = 20_000  # the most ranges that the driver reads
-_MOST_INTERVALS = 1_000  # the most intervals that are kept for a prefix
+_MOST_RANGES = 20_000  # maximum number of ranges that the driver reads
+_MOST_INTERVALS = 1_000  # maximum number of intervals that are kept for a prefix
 _EXACT = 4_096  # up to this number, each transaction has its own range, so that late transactions are known to be new
 
 TransactionIds = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
@@ -44,8 +44,8 @@ class IdRange:
 
 
 def id_ranges(transactions: DataFrame, *, records: int) -> Query[list[IdRange] | None]:
-    """Computes the ranges of the ids of ``transactions``, of which there are at most ``records``; None if there are too
-    many ranges.
+    """Computes the ranges of the ids of ``transactions``; None if there are too many ranges. There are at most
+    ``records`` transactions.
     """
     width = 1 + records // _EXACT
     numbered = transactions.select(
@@ -79,8 +79,8 @@ def all_new(known: TransactionIds | None, ranges: Iterable[IdRange] | None) -> b
 def with_ranges(
     known: TransactionIds | None, ranges: Iterable[IdRange] | None, ends: Mapping[str, int]
 ) -> TransactionIds | None:
-    """Adds the ``ranges`` to the ``known`` ids if one of their transactions ends at or before its side's sequence in
-    ``ends``. None if not all ids are known, or if there are too many prefixes.
+    """Adds to the ``known`` ids each of the ``ranges`` with a transaction that ends at or before the sequence of its
+    side in ``ends``. None if not all ids are known, or if there are too many prefixes.
 
     If a prefix has too many intervals, the intervals with the smallest gaps between them are merged.
     """

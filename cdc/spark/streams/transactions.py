@@ -1,20 +1,20 @@
 """Groups the records of both topics into transactions: one row per transaction, with its state and its kind.
 
 The consumer commits its checkpoint row with the rows that it applies, and runs a leader's statement under a GTID whose
-sequence is in its ledger (``cdc.model.statement_gtid``). So each follower transaction shows its ``kind``, whatever its
-rows or its statement are:
+sequence is in the consumer's ledger (``cdc.model.statement_gtid``). So the ``kind`` of each follower transaction can be
+determined, whatever its rows or its statement are:
 
-    applied       has a checkpoint row that the consumer moved, or the GTID of a statement: with it the follower
-                  is equal to the leader at sequence ``upto``
-    moved         has a checkpoint row that another client moved: it shows the follower's position, but is a foreign
-                  write
+    applied       has a checkpoint row that the consumer moved, or the GTID of a statement: after this transaction
+                  the follower is equal to the leader at sequence ``upto``
+    moved         has a checkpoint row that another client moved: the row shows the follower's position, but the
+                  transaction is a foreign write
     bookkeeping   changes only the consumer's own database, as the consumer does without moving a checkpoint; or
                   copies a table of the follower, for followers of its own
     foreign       all others: writes that did not come through the consumer
 
-The consumer moves the checkpoint forward, and writes the id of the leader's transaction to which it moves the
-checkpoint into the checkpoint row. If a checkpoint row keeps its sequence, or contains the id of another transaction,
-another client changed it.
+The consumer moves the checkpoint only forward. It writes into the checkpoint row the id of the leader's transaction
+that the checkpoint has reached. If a change of the row keeps the sequence, or contains the id of another transaction,
+another client made the change.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -108,8 +108,8 @@ def _with_moved(transactions: DataFrame, records: DataFrame) -> DataFrame:
     """Sets the kind ``moved`` for transactions whose checkpoint contains a transaction other than the transaction of
     the leader's record at that sequence.
 
-    Records that copy a table belong to no transaction of the leader: there the checkpoint contains an earlier
-    transaction.
+    Records that copy a table belong to no transaction of the leader: at such a record, the checkpoint contains an
+    earlier transaction.
     """
     leader = records.where(f"valid AND side = '{LEADER}'")
     leader = leader.select(F.col("sequence").alias("upto"), F.col("transaction").alias("recorded"))
@@ -204,8 +204,9 @@ def _classified(grouped: DataFrame, sequences: StatementSequences, ends: Mapping
 
 
 def _former(resource: str) -> str:
-    """SQL for the sequence of a statement that an earlier version of ``cdc`` ran: its GTIDs count from 1, sequences
-    count from 0."""
+    """SQL for the sequence of a statement that an earlier version of ``cdc`` ran: the GTIDs of this version count from
+    1, sequences count from 0.
+    """
     return f"try_cast(regexp_extract(transaction, '^{ddl_uuid(resource)}:([0-9]+)$', 1) AS BIGINT) - 1"
 
 

@@ -164,6 +164,7 @@ def profile_inside(name: str) -> dict[str, Any]:
 def test_the_containers_profiles_differ_in_addresses_only(name: str, server: str) -> None:
     inside, outside = profile_inside(name), tomllib.loads((ROOT / f"{name}_profile.toml").read_text())
     assert inside.pop("metrics") == {"host": "0.0.0.0", "port": 9464}
+    inside.pop("web", None)
     assert (inside["database"]["ip_or_host"], inside["database"]["port"]) == (server, 3306)
     for each in (inside, outside):
         del each["database"]["ip_or_host"], each["database"]["port"], each["kafka"]["bootstrap_servers"]
@@ -173,7 +174,19 @@ def test_the_containers_profiles_differ_in_addresses_only(name: str, server: str
 def test_without_the_profile_full_only_the_servers_start() -> None:
     services = compose()["services"]
     assert {name for name, each in services.items() if "profiles" not in each} == {*SERVERS, "kafka"}
-    assert {name for name, each in services.items() if each.get("profiles") == ["full"]} == {*PROGRAMS, "prometheus"}
+    assert {name for name, each in services.items() if each.get("profiles") == ["full"]} == {
+        *PROGRAMS, "page", "prometheus",
+    }  # fmt: skip
+
+
+def test_the_page_is_on_the_port_of_the_documents_and_asks_the_programs_where_they_are() -> None:
+    page = compose()["services"]["page"]
+    assert published("page") == ("127.0.0.1", 9000)
+    profiles = {name: profile_inside(name)["web"] for name in ("producer", "consumer")}
+    assert profiles["producer"].pop("listen") == "0.0.0.0:9000"
+    assert page["environment"].keys() >= {profiles["producer"].pop("password_env")}
+    assert profiles == {name: {"metrics": f"{name}:9464"} for name in profiles}
+    assert page["command"] == ["cdc-web", "/etc/cdc/producer.toml", "/etc/cdc/consumer.toml"]
 
 
 def test_each_program_is_scraped_and_reads_a_profile_that_is_there() -> None:

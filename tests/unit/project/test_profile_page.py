@@ -1,10 +1,12 @@
-"""docs/profile.md has every key of a profile, with its default, and no other one."""
+"""docs/profile.md has every key of a profile, with its default, and no other one; and each can be set."""
 
 import json
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from cdc.config.profile import Profile, Tls
 
@@ -35,3 +37,14 @@ def test_every_key_is_documented_with_its_default() -> None:
 def test_nothing_is_documented_that_is_not_there() -> None:
     documented = [line for line in PAGE.splitlines() if line.startswith("| `")]
     assert len(documented) == len(list(rows(Profile())))
+
+
+@pytest.mark.parametrize("row", list(rows(Profile())))
+def test_each_key_can_be_set(row: str) -> None:
+    """Also one with the name of a table, as web.metrics."""
+    _, key, _, default, _ = row.split("`")
+    table, _, name = key.rpartition(".")
+    if default == "{}":  # a table itself
+        Profile.parse(f"[{key}]", name="p")
+    else:
+        Profile.parse(f"[{table}]\n{name} = {default}" if table else f"{name} = {default}", name="p")

@@ -41,6 +41,9 @@ def shown(raw: RawEvent, after: Position | None = None) -> dict[str, object] | N
             {"gtid_set": f"{UUID}:1-5:9"},
         ),
         (et.PREVIOUS_GTIDS, struct.pack("<Q", 1 << 56), {"length": 8}),
+        # Damaged: more sources or intervals than there are bytes for.
+        (et.PREVIOUS_GTIDS, struct.pack("<Q16sQQQ", 2, SOURCE, 1, 1, 6), {"length": 48}),
+        (et.PREVIOUS_GTIDS, struct.pack("<Q16sQQQ", 1, SOURCE, 2, 1, 6), {"length": 48}),
         (
             et.GTID,
             GTID_BODY + (1_700_000_000_000_001).to_bytes(7, "little") + b"\0" * 8,
