@@ -149,8 +149,10 @@ def test_an_index_holds_what_programs_would_apply_and_reads_on(tmp_path: Path, k
     leader.admin.delete_topics([leader.names.topic])[leader.names.topic].result(LIMIT_SECONDS)
     until(lambda: leader.names.topic not in leader.admin.list_topics().topics, what="the topic to be gone")
     leader.create(leader.names.topic)
-    leader.send(0, "a", add(5))
+    leader.send(0, "a", update(4, 5))
     leader.commit(1)
+    with pytest.raises(UserError, match="record 0 is not in Kafka any more"):
+        queries.record(0)
     assert index.refresh().entries == 1
     assert found(queries, Filter(key="5")) == [0]
     nothing_is_left(leader, f"browse-{leader.names.topic}")
